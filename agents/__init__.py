@@ -1,0 +1,1 @@
+"""One file per language-model role: typed input, prompt, one model call, typed output."""

@@ -1,0 +1,46 @@
+"""Prompts as Markdown files, one per model call: `prompts/<role>/<name>.md`.
+
+A file holds an optional system part and a user part, divided by a line with three dashes. `$name` stands for a value;
+the names in a file and the values given must be the same, or `Prompt.check` fails: a typo never reaches a model.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from string import Template
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt file: its name, its text in two parts, and a hash of the file that names its version."""
+
+    name: str
+    system: str
+    user: str
+    version: str
+
+    def variables(self) -> frozenset[str]:
+        """The names that the file expects."""
+        return frozenset(Template(self.system).get_identifiers()) | frozenset(Template(self.user).get_identifiers())
+
+    def check(self, given: frozenset[str]) -> None:
+        """Raises ValueError unless exactly these names are expected."""
+        wanted = self.variables()
+        if wanted != given:
+            missing, unused = sorted(wanted - given), sorted(given - wanted)
+            raise ValueError(f"prompt {self.name}: missing values {missing}, values that it does not use {unused}")
+
+    def render(self, **values: str) -> tuple[str, str]:
+        """The system and the user part with every value in place."""
+        self.check(frozenset(values))
+        return Template(self.system).substitute(values).strip(), Template(self.user).substitute(values).strip()
+
+
+@cache
+def load(name: str) -> Prompt:
+    """Reads `prompts/<name>.md`; raises FileNotFoundError where there is none."""
+    text = files("sleuth.prompts").joinpath(*f"{name}.md".split("/")).read_text(encoding="utf-8")
+    before, divider, after = text.partition("\n---\n")
+    system, user = (before, after) if divider else ("", before)
+    return Prompt(name=name, system=system, user=user, version=sha256(text.encode()).hexdigest()[:12])

@@ -1,0 +1,1 @@
+"""What people touch: the command line, the Python interface, LangGraph Studio, the embedded model server."""

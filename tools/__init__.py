@@ -1,0 +1,1 @@
+"""Documents, catalogue, indexes and search: everything that needs no language model."""

@@ -1,0 +1,85 @@
+"""Everything that can go wrong and that a person can do something about.
+
+SleuthError
+├── UsageError            a wrong argument, name or value (exit status 2)
+│   └── UnknownName       a method, thread, checkpoint or document that is not there; names the nearest
+├── DocumentError         one file or document cannot be read; the others go on
+├── StoreError            the catalogue, an index or the checkpoint store cannot be used
+│   ├── StoreBusy         another process holds the lock; says which
+│   ├── StoreTooNew       written by a newer release
+│   └── EmbedderChanged   the collection was embedded by another model
+├── ModelError            the model server cannot be used
+│   ├── ModelUnavailable  down, overloaded or failing, after the retries
+│   ├── ModelTimeout      no reply within SLEUTH_TIMEOUT
+│   ├── ContextTooLong    the prompt cannot be made to fit
+│   └── BadReply          a reply that cannot be understood, after one repair
+└── RunError              a run cannot start or go on
+    └── ThreadBusy        another process is running this thread
+"""
+
+from difflib import get_close_matches
+
+
+class SleuthError(Exception):
+    """The message says in a line or two what happened and what to do."""
+
+
+class UsageError(SleuthError):
+    """A wrong argument, name or value."""
+
+
+class UnknownName(UsageError):
+    """A name that is not there, with the nearest that is."""
+
+    def __init__(self, kind: str, name: str, known: list[str], hint: str = "") -> None:
+        near = get_close_matches(name, known, n=1, cutoff=0.4)
+        guess = f" Did you mean {near[0]}?" if near else ""
+        super().__init__(f"There is no {kind} {name!r}.{guess}{' ' + hint if hint else ''}")
+
+
+class DocumentError(SleuthError):
+    """One file or document cannot be read."""
+
+
+class StoreError(SleuthError):
+    """The catalogue, an index or the checkpoint store cannot be used."""
+
+
+class StoreBusy(StoreError):
+    """Another process holds the lock."""
+
+
+class StoreTooNew(StoreError):
+    """Written by a newer release."""
+
+
+class EmbedderChanged(StoreError):
+    """The collection was embedded by another model."""
+
+
+class ModelError(SleuthError):
+    """The model server cannot be used."""
+
+
+class ModelUnavailable(ModelError):
+    """Down, overloaded or failing, after the retries."""
+
+
+class ModelTimeout(ModelError):
+    """No reply within the time allowed for a call."""
+
+
+class ContextTooLong(ModelError):
+    """The prompt cannot be made to fit the model's context."""
+
+
+class BadReply(ModelError):
+    """A reply that cannot be understood, after one repair."""
+
+
+class RunError(SleuthError):
+    """A run cannot start or go on."""
+
+
+class ThreadBusy(RunError):
+    """Another process is running this thread."""

@@ -1,0 +1,49 @@
+"""The one place where the environment and `sleuth.toml` are read."""
+
+from pathlib import Path
+from typing import Literal
+
+from platformdirs import user_data_path
+from pydantic import Field, SecretStr
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+Profile = Literal["default", "paper"]
+
+
+class Settings(BaseSettings):
+    """What holds for every run on this machine; each field is `SLEUTH_<NAME>`, or a line in `sleuth.toml`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="SLEUTH_", toml_file="sleuth.toml", extra="ignore", frozen=True, protected_namespaces=()
+    )
+
+    home: Path = Field(default_factory=lambda: user_data_path("sleuth"), description="catalogue, indexes, checkpoints")
+    collection: str = Field(default="default", pattern=r"^[\w.-]{1,100}$", description="which set of documents")
+    owner: str = Field(default="local", pattern=r"^[\w.@-]{1,100}$", description="whose documents and threads")
+    model_url: str = Field(default="http://127.0.0.1:8000/v1", description="OpenAI-compatible server")
+    model: str | None = Field(default=None, description="model or adapter name; default: the only one the server lists")
+    models: dict[str, str] = Field(default_factory=dict, description="model name per role, as JSON")
+    model_key: SecretStr | None = Field(default=None, description="bearer token for the model server; never logged")
+    embedder: str = Field(default="all-MiniLM-L6-v2", description="sentence-transformers name, folder, or URL")
+    database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
+    chroma_url: str | None = Field(default=None, description="a Chroma server instead of the embedded one")
+    profile: Profile = Field(default="default", description="`paper` switches off whatever goes beyond the papers")
+    concurrency: int = Field(default=8, ge=1, le=1024, description="model calls in flight")
+    timeout: float = Field(default=120.0, gt=0, le=3600, description="seconds for one model call")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments win over the environment, the environment over `sleuth.toml` in the working folder."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
