@@ -1,0 +1,60 @@
+"""DRAFT and CONCLUDE: the preliminary answer of one step (PAR-RAG, section 3.5)."""
+
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from sleuth.agents import trajectory
+from sleuth.agents.citation import Quotes
+from sleuth.agents.model import Sampling
+from sleuth.agents.role import Output, Role
+from sleuth.agents.sources import Source, number
+from sleuth.agents.trajectory import Step
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DraftInput:
+    """A step's question and the passages found for it, best first."""
+
+    question: str
+    sources: tuple[Source, ...]
+
+
+class Draft(Output):
+    """An answer from the sources alone; at least one citation is asked for."""
+
+    answer: str = Field(max_length=400)
+    citations: Quotes = Field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConcludeInput:
+    """A step's question that needs no search, and the steps before it."""
+
+    question: str
+    trajectory: tuple[Step, ...]
+
+
+class Conclusion(Output):
+    """What follows from the steps before."""
+
+    answer: str = Field(max_length=400)
+
+
+DRAFT: Role[DraftInput, Draft] = Role(
+    name="drafter",
+    prompt="drafter/draft",
+    input=DraftInput,
+    output=Draft,
+    render=lambda given: {"sources": number(given.sources), "question": given.question},
+    sampling=Sampling(max_tokens=512),
+)
+
+CONCLUDE: Role[ConcludeInput, Conclusion] = Role(
+    name="drafter",
+    prompt="drafter/conclude",
+    input=ConcludeInput,
+    output=Conclusion,
+    render=lambda given: {"trajectory": trajectory.render(given.trajectory), "question": given.question},
+    sampling=Sampling(max_tokens=256),
+)

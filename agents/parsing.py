@@ -1,0 +1,119 @@
+"""The one place where a reply's text becomes a typed output, whatever a model wraps around it."""
+
+import json
+import re
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+O = TypeVar("O", bound="BaseModel | str")  # noqa: E741 - output, as in role.py
+
+_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+_FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)
+_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+
+
+class Unparsable(Exception):  # noqa: N818 - says what the reply is; never leaves agents/
+    """A reply that is not what was asked for; the message is written for the model that has to repair it."""
+
+
+def parse(text: str, output: type[O], *, choices: tuple[str, ...] | None = None, cut_off: bool = False) -> O:
+    """The typed output in a reply.
+
+    Args:
+        text: the reply as it came.
+        output: a pydantic model, or str for plain text.
+        choices: the only texts allowed, compared without letter case, quotes and full stops.
+        cut_off: the reply ended because it reached its length limit.
+
+    Raises:
+        Unparsable: with the reason.
+    """
+    answer = without_thoughts(text).strip()
+    if not answer:
+        raise Unparsable("it is empty" + (" because it became too long while thinking" if cut_off else ""))
+    if issubclass(output, str):
+        return output(_choice(answer, choices) if choices else _plain(answer))
+    return _structured(answer, output, cut_off=cut_off)
+
+
+def without_thoughts(text: str) -> str:
+    """The text without `<think>` blocks; one that is never closed goes on to the end."""
+    return _THOUGHT_END.sub("", _THOUGHT.sub("", text))
+
+
+def _plain(answer: str) -> str:
+    whole = _FENCED.fullmatch(answer)
+    return whole.group(1).strip() if whole else answer
+
+
+def _choice(answer: str, choices: tuple[str, ...]) -> str:
+    wanted = {_bare(choice): choice for choice in choices}
+    found = wanted.get(_bare(_plain(answer)))
+    if found is None:
+        raise Unparsable(f"it must be exactly one of {', '.join(choices)}")
+    return found
+
+
+def _bare(label: str) -> str:
+    return label.strip().strip("\"'`*.!:").strip().casefold()
+
+
+def _structured(answer: str, output: type[O], *, cut_off: bool) -> O:
+    """The first JSON value that validates; else the reason why the first one does not."""
+    reason = "it ends before its JSON does: be shorter" if cut_off else "it holds no complete JSON value"
+    problems: list[str] = []
+    for value in _values(answer):
+        try:
+            return _validated(value, output)
+        except ValidationError as error:
+            problems.append(_explain(error))
+    raise Unparsable(problems[0] if problems and not cut_off else reason)
+
+
+def _values(answer: str) -> list[object]:
+    """Complete JSON objects and arrays in the text, in their order; nested ones only where the outer is broken."""
+    decoder = json.JSONDecoder(strict=False)
+    text = _STRING_OR_COMMA.sub(lambda found: "" if found.group() == "," else found.group(), answer)
+    values: list[object] = []
+    at = 0
+    while (start := _opening(text, at)) is not None:
+        try:
+            value, at = decoder.raw_decode(text, start)
+        except (json.JSONDecodeError, RecursionError):
+            at = start + 1
+        else:
+            values.append(value)
+    return values
+
+
+def _opening(text: str, at: int) -> int | None:
+    found = re.compile(r"[{\[]").search(text, at)
+    return found.start() if found else None
+
+
+def _validated(value: object, output: type[O]) -> O:
+    assert issubclass(output, BaseModel)
+    try:
+        return output.model_validate(value)
+    except ValidationError:
+        lowered = _lower_keys(value)
+        if lowered == value:
+            raise
+        return output.model_validate(lowered)
+
+
+def _lower_keys(value: object) -> object:
+    """The value with every key in lower case: all our fields are."""
+    if isinstance(value, dict):
+        return {str(key).strip().lower(): _lower_keys(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_lower_keys(item) for item in value]
+    return value
+
+
+def _explain(error: ValidationError) -> str:
+    """The first faults, each with its place, short enough for a prompt."""
+    faults = [f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:3]]
+    return "; ".join(faults)

@@ -1,0 +1,36 @@
+"""READ: one question answered from the passages found for it (plain RAG)."""
+
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from sleuth.agents.citation import Quotes
+from sleuth.agents.model import Sampling
+from sleuth.agents.role import Output, Role
+from sleuth.agents.sources import Source, number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadInput:
+    """The question and the passages, best first."""
+
+    question: str
+    sources: tuple[Source, ...]
+
+
+class Reading(Output):
+    """`answerable` is false, and `answer` empty, where the sources do not say."""
+
+    answerable: bool
+    answer: str = Field(default="", max_length=400)
+    citations: Quotes = Field(default_factory=list)
+
+
+READ: Role[ReadInput, Reading] = Role(
+    name="reader",
+    prompt="reader/read",
+    input=ReadInput,
+    output=Reading,
+    render=lambda given: {"sources": number(given.sources), "question": given.question},
+    sampling=Sampling(max_tokens=512),
+)

@@ -1,0 +1,101 @@
+"""REVIEW: a draft checked against evidence that was searched with it (PAR-RAG, section 3.6)."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from sleuth.agents import trajectory
+from sleuth.agents.citation import Quotes
+from sleuth.agents.model import Sampling
+from sleuth.agents.planner import MAX_STEPS
+from sleuth.agents.role import Output, Role
+from sleuth.agents.sources import Source, number
+from sleuth.agents.trajectory import Step
+
+Status = Literal["PASS", "REVISED", "UNCONFIDENT"]
+
+_WRITTEN: dict[str, tuple[str, ...]] = {
+    "PASS": (),
+    "REVISED": ("answer", "citations"),
+    "UNCONFIDENT": ("question", "earlier_step"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReviewStepInput:
+    """A step's question, its draft, and the fine evidence, best first."""
+
+    question: str
+    answer: str
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReviewInput(ReviewStepInput):
+    """Also the steps before, any of which the reviewer may blame."""
+
+    trajectory: tuple[Step, ...]
+
+
+def _by_status(schema: dict[str, Any]) -> None:
+    """Lets a guided reply write after the status only what belongs to it: a PASS costs a few tokens."""
+    fields = schema.pop("properties")
+    schema.pop("required")
+    schema["anyOf"] = [
+        {
+            "type": "object",
+            "properties": {"status": {"const": status}} | {name: fields[name] for name in names if name in fields},
+            "required": ["status", *(name for name in names if name in fields)],
+            "additionalProperties": False,
+        }
+        for status, names in _WRITTEN.items()
+    ]
+
+
+class StepReview(Output):
+    """The verdict: PASS keeps the draft, REVISED has `answer` and `citations`, UNCONFIDENT a new `question`."""
+
+    model_config = ConfigDict(json_schema_extra=_by_status)
+
+    status: Status
+    answer: str = Field(default="", max_length=400)
+    citations: Quotes = Field(default_factory=list)
+    question: str = Field(default="", max_length=240)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.status == "REVISED" and not self.answer.strip():
+            raise ValueError("REVISED needs the better answer in 'answer'")
+        if self.status == "UNCONFIDENT" and not self.question.strip():
+            raise ValueError("UNCONFIDENT needs the new question in 'question'")
+        return self
+
+
+class Review(StepReview):
+    """`earlier_step` counts from 1: the step whose answer was wrong, if UNCONFIDENT is because of one."""
+
+    earlier_step: int | None = Field(default=None, ge=1, le=MAX_STEPS)
+
+
+def _evidence(given: ReviewStepInput) -> dict[str, str]:
+    return {"sources": number(given.sources), "question": given.question, "answer": given.answer}
+
+
+REVIEW: Role[ReviewInput, Review] = Role(
+    name="reviewer",
+    prompt="reviewer/review",
+    input=ReviewInput,
+    output=Review,
+    render=lambda given: _evidence(given) | {"trajectory": trajectory.render(given.trajectory)},
+    sampling=Sampling(max_tokens=512),
+)
+
+REVIEW_STEP: Role[ReviewStepInput, StepReview] = Role(
+    name="reviewer",
+    prompt="reviewer/review_step",
+    input=ReviewStepInput,
+    output=StepReview,
+    render=_evidence,
+    sampling=Sampling(max_tokens=512),
+)

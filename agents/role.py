@@ -1,0 +1,46 @@
+"""What a role is: a typed input, a prompt, and a typed output for one model call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from sleuth.agents.model import Sampling
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+else:
+    DataclassInstance = object
+
+I = TypeVar("I", bound=DataclassInstance)  # noqa: E741 - input and output, as everywhere in this package
+O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
+
+
+class Output(BaseModel):
+    """Base of all structured outputs: strict where a reply is guided, lenient where it is read."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", json_schema_extra={"additionalProperties": False})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Role(Generic[I, O]):
+    """One kind of model call.
+
+    `name` is the key in `settings.models`, `prompt` the file below `prompts/`, `render` gives the prompt's values.
+    `output` is an `Output` (guided by its schema) or `str` (plain text, or one of `choices`).
+    """
+
+    name: str
+    prompt: str
+    input: type[I]
+    output: type[O]
+    render: Callable[[I], dict[str, str]]
+    sampling: Sampling = field(default_factory=Sampling)
+    choices: tuple[str, ...] | None = None
+
+    def schema(self) -> dict[str, Any] | None:
+        """The JSON schema that guides the reply: every field is written, also those that have a default."""
+        if issubclass(self.output, BaseModel):
+            return self.output.model_json_schema(mode="serialization")
+        return None

@@ -1,0 +1,72 @@
+"""A model for tests: gives the replies it was handed, records what it was asked, fails when asked once too often."""
+
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from sleuth.agents.model import Message, Reply, Request, TokenLogprob, Usage
+
+Scripted = BaseModel | dict[str, Any] | list[Any] | str | BaseException
+"""An output, its JSON, a raw text, a whole `Reply` (see `reply`), or an error to raise."""
+
+ANY_ROLE = "*"
+
+
+class ScriptedModel:
+    """Replies in order, for all roles together or, given a mapping, for each role its own."""
+
+    def __init__(
+        self, replies: Iterable[Scripted] | Mapping[str, Iterable[Scripted]] = (), *, context_window: int = 8192
+    ) -> None:
+        by_role = replies if isinstance(replies, Mapping) else {ANY_ROLE: replies}
+        self._replies = {role: deque(queue) for role, queue in by_role.items()}
+        self._context_window = context_window
+        self.requests: list[Request] = []
+        self.counted = 0
+
+    @property
+    def context_window(self) -> int:
+        """As set."""
+        return self._context_window
+
+    async def call(self, request: Request) -> Reply:
+        """The next reply for the request's role."""
+        self.requests.append(request)
+        queue = self._replies.get(request.role, self._replies.get(ANY_ROLE))
+        assert queue, f"no reply is left for call {len(self.requests)}, {request.prompt}:\n{request.text()}"
+        scripted = queue.popleft()
+        if isinstance(scripted, BaseException):
+            raise scripted
+        return _reply(scripted, request)
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        """One token per word."""
+        self.counted += 1
+        return sum(len(message["content"].split()) for message in messages)
+
+    def done(self) -> None:
+        """Fails unless every reply was used."""
+        left = {role: len(queue) for role, queue in self._replies.items() if queue}
+        assert not left, f"replies that nobody asked for: {left}"
+
+
+def reply(
+    text: str, *, finish: str = "stop", prompt_tokens: int = 0, logprobs: list[TokenLogprob] | None = None
+) -> Reply:
+    """A whole reply, where more than its text matters."""
+    usage = Usage(prompt_tokens=prompt_tokens, cached_tokens=0, completion_tokens=len(text.split()))
+    return Reply(text=text, finish=finish, model="scripted", usage=usage, seconds=0.0, logprobs=logprobs, warnings=[])
+
+
+def _reply(scripted: BaseModel | dict[str, Any] | list[Any] | str, request: Request) -> Reply:
+    if isinstance(scripted, dict) and "usage" in scripted:
+        return cast(Reply, scripted)
+    text = scripted if isinstance(scripted, str) else _as_json(scripted)
+    return reply(text, prompt_tokens=len(request.text().split()))
+
+
+def _as_json(value: BaseModel | dict[str, Any] | list[Any]) -> str:
+    return value.model_dump_json() if isinstance(value, BaseModel) else json.dumps(value, ensure_ascii=False)

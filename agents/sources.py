@@ -1,0 +1,33 @@
+"""Passages as the model sees them: numbered from 1 and fenced, so that what they say stays data."""
+
+import re
+from dataclasses import dataclass
+
+_FENCE = re.compile(r"<(?=\s*/?\s*source\b)", re.IGNORECASE)
+_CHAT_MARKER = re.compile(r"<(?=[|｜]|/?s>|(?:start|end)_of_turn>)|\[(?=/?INST\])", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """One passage to read: its title and its text."""
+
+    title: str
+    text: str
+
+
+def number(sources: tuple[Source, ...]) -> str:
+    """All sources in their order, each between its own numbered fences."""
+    return "\n".join(
+        f"<source {i}>\n{unfenced(' '.join(source.title.split()))}\n{unfenced(source.text.strip())}\n</source {i}>"
+        for i, source in enumerate(sources, start=1)
+    )
+
+
+def unfenced(text: str) -> str:
+    """The text, unable to close the fence around it or to open another."""
+    return _FENCE.sub("‹", text)
+
+
+def unmarked(text: str) -> str:
+    """The text without the marks by which chat templates tell one speaker from another."""
+    return _CHAT_MARKER.sub(lambda mark: f"{mark.group()} ", text)
