@@ -1,0 +1,174 @@
+"""Text out of PDF and Word files."""
+
+import logging
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from sleuth.tools.errors import DocumentError
+from sleuth.tools.text import markdown_table, normalise, one_line, title_from, unwrap
+
+if TYPE_CHECKING:
+    from docx.document import Document as WordDocument
+    from docx.oxml.xmlchemy import BaseOxmlElement
+    from pypdf import PageObject, PdfReader
+
+MAX_UNPACKED_BYTES = 512 << 20
+"""A Word file that unpacks to more than this is refused before it is unpacked."""
+
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
+_HYPHENATED = re.compile(r"(?<=[^\W\d_]{2})[-\u2010]\n(?=[^\W\d_])")
+_NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
+_SILENT = logging.NullHandler()
+# The parsers raise whatever the damage makes of their own code: a missing key, a wrong type, endless nesting.
+_DAMAGE = (
+    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
+    *(TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error),
+)
+
+
+def read_pdf(data: bytes) -> tuple[str | None, str]:
+    """The text of all pages; cells that stand side by side become one line, "a | b"."""
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError, PyPdfError
+
+    # Its remarks on odd files would otherwise appear between the lines of a progress display.
+    logging.getLogger("pypdf").addHandler(_SILENT)
+    try:
+        reader = PdfReader(BytesIO(data))
+        _unlock(reader)
+        text = "\n\n".join(_page_text(page) for page in reader.pages)
+        title = _pdf_title(reader)
+    except (PyPdfError, DependencyError, *_DAMAGE) as error:
+        raise DocumentError("is no PDF, or a damaged one. Print it to a new PDF, or leave it out.") from error
+    if not text.strip():
+        raise DocumentError("has no text in it, only pictures (a scan?). Run it through OCR first, e.g. ocrmypdf.")
+    text = unwrap(_HYPHENATED.sub("", normalise(text.translate(_LIGATURES))))
+    return title or title_from(text.strip().partition("\n")[0]), text
+
+
+def _unlock(reader: "PdfReader") -> None:
+    """Opens what is encrypted with an empty password, as every viewer does."""
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise DocumentError("is encrypted. Save a copy without a password.")
+
+
+def _pdf_title(reader: "PdfReader") -> str | None:
+    title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
+    return None if title is None or _NO_TITLE.match(title) else title
+
+
+def _page_text(page: "PageObject") -> str:
+    """The page in reading order; where the pieces stand tells paragraphs and table rows apart."""
+    pieces: list[str] = []
+    layout = _Layout()
+
+    def add(text: str, outer: list[float], inner: list[float], _font: object, size: float) -> None:
+        if text.strip():
+            x = inner[4] * outer[0] + inner[5] * outer[2] + outer[4]
+            y = inner[4] * outer[1] + inner[5] * outer[3] + outer[5]
+            separator = layout.separator(x, y, size)
+            if pieces and pieces[-1].endswith("\n"):
+                pieces[-1] = pieces[-1].rstrip("\n") + separator
+        if text:
+            pieces.append(text)
+
+    page.extract_text(visitor_text=add)
+    return "".join(pieces)
+
+
+class _Layout:
+    """Follows the pieces of a page by their places, in points from the lower left."""
+
+    def __init__(self) -> None:
+        self.x = self.y = 0.0
+        self.in_row = False
+
+    def separator(self, x: float, y: float, size: float) -> str:
+        """What belongs between the piece before, if it ended a line, and the one that stands here."""
+        right, down, line = x - self.x, self.y - y, 1.6 * size
+        self.x, self.y = x, y
+        # The next cell stands to the right, at the height of the first line of this one.
+        if right > 0 and -5 * line < down < 1:
+            self.in_row = True
+            return " | "
+        if self.in_row and abs(right) < 1 and 0 < down <= line:
+            return " "
+        paragraph = down > (2 * line if self.in_row else line)
+        self.in_row = False
+        return "\n\n" if paragraph else "\n"
+
+
+def read_docx(data: bytes) -> tuple[str | None, str]:
+    """Paragraphs and tables in order as Markdown; the title is the document's own, or its first heading."""
+    from docx import Document
+    from docx.opc.exceptions import OpcError
+    from lxml.etree import LxmlError
+
+    if data.startswith(_OLE):
+        raise DocumentError("is encrypted, or in the old .doc format. Save it as .docx without a password.")
+    try:
+        _check_unpacked_size(data)
+        document = Document(BytesIO(data))
+        blocks = list(_blocks(document))
+        title = title_from(document.core_properties.title)
+    except (OpcError, LxmlError, *_DAMAGE) as error:
+        raise DocumentError("is no Word file, or a damaged one. Save it anew as .docx, or leave it out.") from error
+    first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
+    return title or title_from(first_heading), "\n\n".join(blocks)
+
+
+def _check_unpacked_size(data: bytes) -> None:
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        entries = archive.infolist()
+    if any(entry.flag_bits & 1 for entry in entries):
+        raise DocumentError("is encrypted. Save it as .docx without a password.")
+    if (size := sum(entry.file_size for entry in entries)) > MAX_UNPACKED_BYTES:
+        raise DocumentError(
+            f"unpacks to {size >> 20:,} MiB, and at most {MAX_UNPACKED_BYTES >> 20} are read. Split it."
+        )
+
+
+def _blocks(document: "WordDocument") -> Iterator[str]:
+    """The text of each paragraph and table, also of those inside content controls, which python-docx passes over."""
+    outermost = "not(ancestor::w:tbl) and not(ancestor::w:p)"
+    styles = {style.style_id: style.name or "" for style in document.styles}
+    for element in document.element.body.xpath(f".//w:p[{outermost}] | .//w:tbl[{outermost}]"):
+        block = _table(element) if element.tag.endswith("}tbl") else _paragraph(element, styles)
+        if block:
+            yield block
+
+
+def _table(table: "BaseOxmlElement") -> str:
+    rows = table.xpath("./w:tr | ./w:sdt/w:sdtContent/w:tr")
+    return markdown_table([[_cell(cell) for cell in row.xpath("./w:tc | ./w:sdt/w:sdtContent/w:tc")] for row in rows])
+
+
+def _cell(cell: "BaseOxmlElement") -> str:
+    return " ".join(_words(paragraph) for paragraph in cell.xpath(".//w:p"))
+
+
+def _paragraph(element: "BaseOxmlElement", styles: dict[str, str]) -> str:
+    """One paragraph with the Markdown mark of its style."""
+    text = _words(element).strip()
+    name = styles.get(next(iter(element.xpath("./w:pPr/w:pStyle/@w:val")), ""), "")
+    if not text:
+        return ""
+    if heading := re.fullmatch(r"Heading ([1-6])", name):
+        return f"{'#' * int(heading[1])} {one_line(text)}"
+    if name == "Title":
+        return f"# {one_line(text)}"
+    return f"- {text}" if name.startswith("List") else text
+
+
+def _words(paragraph: "BaseOxmlElement") -> str:
+    """All text of a paragraph, with inserted and linked text, without what was deleted or is only a fall-back copy."""
+    once = "[not(ancestor::*[local-name()='Fallback'])]"
+    nodes = paragraph.xpath(f".//w:t{once} | .//w:tab{once} | .//w:br{once} | .//w:noBreakHyphen{once}")
+    marks = {"tab": "\t", "br": "\n", "noBreakHyphen": "-"}
+    return "".join(marks.get(node.tag.rpartition("}")[2], node.text or "") for node in nodes)

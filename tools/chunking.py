@@ -1,0 +1,56 @@
+"""Where a document's text is cut into passages: at headings, paragraphs, rows and sentences, in this order."""
+
+import re
+
+from semantic_text_splitter import MarkdownSplitter, TextSplitter
+
+from sleuth.tools.text import unwrap
+
+CHUNK_CHARS = 800
+"""The most that a passage holds; with its title it stays within the 256 tokens that the embedded embedder reads."""
+HEADING_CHARS = 200
+"""How much longer a passage may become by the heading that stands alone before it."""
+
+_LINE_TYPES = frozenset({"text/csv", "text/tab-separated-values"})
+_PLAIN_TYPES = frozenset({"text/plain", "application/pdf"})
+_HEADING = r"(?:#{1,6} [^\n]*|[^\W_][^\n|]{0,78}[^\s.!?:;,|\"”’)])"
+_HEADINGS_AT_END = re.compile(rf"(?:\A|\n\s*\n)({_HEADING}(?:\s*\n\s*\n{_HEADING})*)\Z")
+
+
+def split(text: str, media_type: str) -> list[tuple[int, int]]:
+    """Spans (start, end) in characters, in order, apart from each other, without white space at their ends.
+
+    Together they hold every character that is not white space. None is longer than CHUNK_CHARS, or with headings
+    that would otherwise stand alone CHUNK_CHARS + HEADING_CHARS.
+    """
+    plain = media_type in _PLAIN_TYPES or media_type in _LINE_TYPES
+    splitter = TextSplitter(CHUNK_CHARS) if plain else MarkdownSplitter(CHUNK_CHARS)
+    # The splitter prefers any line end to the end of a sentence, so line ends that mean nothing are hidden from it.
+    chunks = splitter.chunk_indices(text if media_type in _LINE_TYPES else unwrap(text))
+    spans = [_trim(text, start, start + len(chunk)) for start, chunk in chunks]
+    spans = [(start, end) for start, end in spans if start < end]
+    return spans if media_type in _LINE_TYPES else _with_headings(text, spans)
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    chunk = text[start:end]
+    return start + len(chunk) - len(chunk.lstrip()), end - len(chunk) + len(chunk.rstrip())
+
+
+def _with_headings(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Moves headings from the end of a span to the beginning of the one that they head."""
+    result: list[tuple[int, int]] = []
+    for start, end in spans:
+        heading = _heading_at_end(text, *result[-1]) if result else None
+        if heading is not None and end - heading <= CHUNK_CHARS + HEADING_CHARS:
+            before, after = _trim(text, result.pop()[0], heading)
+            result += [(before, after), (heading, end)] if before < after else [(heading, end)]
+        else:
+            result.append((start, end))
+    return result
+
+
+def _heading_at_end(text: str, start: int, end: int) -> int | None:
+    """Where the headings at the end of a span begin, if there are any."""
+    match = _HEADINGS_AT_END.search(text[start:end])
+    return start + match.start(1) if match else None

@@ -1,0 +1,126 @@
+"""Files of many formats into titled text; one that cannot be read says why, and the others go on."""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sleuth.tools.binary_formats import read_docx, read_pdf
+from sleuth.tools.corpus import is_corpus
+from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.text import normalise, title_from
+from sleuth.tools.text_formats import read_html, read_markdown, read_plain, read_table
+
+MAX_FILE_BYTES = 64 << 20
+
+Reader = Callable[[bytes], tuple[str | None, str]]
+
+_DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_FORMATS: dict[str, tuple[str, Reader]] = {
+    ".txt": ("text/plain", read_plain),
+    ".md": ("text/markdown", read_markdown),
+    ".markdown": ("text/markdown", read_markdown),
+    ".html": ("text/html", read_html),
+    ".htm": ("text/html", read_html),
+    ".pdf": ("application/pdf", read_pdf),
+    ".docx": (_DOCX, read_docx),
+    ".csv": ("text/csv", read_table),
+    ".tsv": ("text/tab-separated-values", read_table),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadedDocument:
+    """The text of one file. HTML and Word files come as Markdown; `media_type` is that of the file."""
+
+    title: str
+    text: str
+    media_type: str
+
+
+def is_supported(path: Path) -> bool:
+    """Whether the path is worth reading: a known suffix, or a folder that `find_files` could not open."""
+    return path.suffix.lower() in _FORMATS or is_corpus(path) or path.is_dir()
+
+
+def find_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """The named files, and all files in the named folders, in order of name and each once.
+
+    Hidden files and folders are passed over unless they are named. A folder that may not be read is yielded
+    itself, so that `load` can say so. Raises UsageError for a path that is not there.
+    """
+    seen: set[str] = set()
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"There is no file or folder {str(path)!r}. Check the spelling and the working folder.")
+        for file in _walk(path, frozenset()) if path.is_dir() else (path,):
+            if (place := os.path.abspath(file)) not in seen:  # noqa: PTH100
+                seen.add(place)
+                yield file
+
+
+def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
+    """Files below a folder; a link back to a folder that is being walked is not followed."""
+    try:
+        status = folder.stat()
+        with os.scandir(folder) as listing:
+            entries = sorted((entry for entry in listing if not entry.name.startswith(".")), key=lambda e: e.name)
+    except OSError:
+        yield folder
+        return
+    here = above | {(status.st_dev, status.st_ino)}
+    if len(here) == len(above):
+        return
+    for entry in entries:
+        if entry.is_dir():
+            yield from _walk(folder / entry.name, here)
+        else:
+            yield folder / entry.name
+
+
+def load(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> LoadedDocument:
+    """Reads one file.
+
+    Raises:
+        DocumentError: there is no text to be had from it; says why, and what to do.
+    """
+    try:
+        media_type, reader = _format(path)
+        title, text = reader(_read(path, max_bytes))
+        text = normalise(text)
+        if not text.strip():
+            raise DocumentError("has no text in it. Fill it, or leave it out.")
+    except DocumentError as error:
+        raise DocumentError(f"{path}: {error}") from error.__cause__
+    return LoadedDocument(title=title or _title_from_name(path), text=text, media_type=media_type)
+
+
+def _format(path: Path) -> tuple[str, Reader]:
+    known = _FORMATS.get(path.suffix.lower())
+    if known is None and not path.is_dir():
+        known_types = ", ".join(_FORMATS)
+        raise DocumentError(f"files of this type are not read. Convert it to one of {known_types}.")
+    return known or ("", read_plain)
+
+
+def _read(path: Path, max_bytes: int) -> bytes:
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise DocumentError("is a folder that may not be read, or no ordinary file. Check its permissions.")
+        if status.st_size > max_bytes:
+            size, limit = status.st_size / (1 << 20), max_bytes / (1 << 20)
+            raise DocumentError(f"has {size:,.1f} MiB, and at most {limit:,.1f} MiB are read. Split it.")
+        data = path.read_bytes()
+    except OSError as error:
+        raise DocumentError(f"cannot be opened ({error.strerror}). Check that it is there and may be read.") from error
+    if not data:
+        raise DocumentError("is empty. Fill it, or leave it out.")
+    return data
+
+
+def _title_from_name(path: Path) -> str:
+    """`the-old_mill.txt` is "The old mill"."""
+    words = title_from(path.stem.replace("_", " ").replace("-", " ")) or path.name
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,113 @@
+"""Bytes into clean text, and the few shapes of text that all formats share."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from charset_normalizer import from_bytes
+
+from sleuth.tools.errors import DocumentError
+
+MAX_TITLE_CHARS = 200
+MAX_CONTROL_SHARE = 0.02
+GUESS_BYTES = 1 << 20
+
+_BOMS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+# Some binary formats hold few control characters (a PDF may be all ASCII), so their first bytes are checked too.
+_BINARY_STARTS = (
+    *(b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"\x7fELF"),
+    *(b"\x89PNG", b"GIF8", b"\xff\xd8\xff"),
+)
+_ASCII = bytes(range(128))
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
+# Soft hyphens and byte order marks are invisible, and would cut words in two for every search.
+_INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\ufeff]")
+_LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_WRAPPED = re.compile(r"^([^\W\d_][^\n|]{53,158}[^\s.!?:;|])\n(?=[^\W\d_][^\n|]*$)", re.MULTILINE)
+
+
+def decode(data: bytes, *, declared: str | None = None) -> str:
+    """Text in an unknown encoding: by byte order mark, as UTF-8, as the file itself declares, or by a guess.
+
+    Characters that fit no encoding become U+FFFD. Raises DocumentError for data that is no text at all.
+    """
+    text = _decode(data, declared)
+    if data.startswith(_BINARY_STARTS) or len(_CONTROLS.findall(text)) > MAX_CONTROL_SHARE * len(text):
+        raise DocumentError("holds binary data under a text suffix. Give it the suffix of its real format.")
+    return normalise(text)
+
+
+def _decode(data: bytes, declared: str | None) -> str:
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    if unmarked := _unmarked_utf16(data):
+        return data.decode(unmarked, "replace")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _decode_damaged(data, declared, error.start)
+
+
+def _unmarked_utf16(data: bytes) -> str | None:
+    """UTF-16 without a byte order mark shows as zeros in every other place."""
+    sample = data[:4096]
+    half = len(sample) // 2
+    low, high = sample[0::2].count(0), sample[1::2].count(0)
+    if half and high > 0.4 * half and low < 0.05 * half:
+        return "utf-16-le"
+    return "utf-16-be" if half and low > 0.4 * half and high < 0.05 * half else None
+
+
+def _decode_damaged(data: bytes, declared: str | None, first_fault: int) -> str:
+    """UTF-8 with a few broken bytes stays UTF-8; text in which most accents are faults has another encoding."""
+    text = data.decode("utf-8", "replace")
+    if text.count("\ufffd") * 3 <= len(data.translate(None, _ASCII)):
+        return text
+    guess = from_bytes(data[max(0, first_fault - 2048) : first_fault + GUESS_BYTES]).best()
+    try:
+        return data.decode(declared or (guess.encoding if guess else "cp1252"), "replace")
+    except LookupError:  # a declared encoding that nobody knows
+        return data.decode("cp1252", "replace")
+
+
+def normalise(text: str) -> str:
+    """Line ends as "\\n", canonical composition (NFC), and nothing that is invisible or cannot be stored."""
+    text = _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
+    return unicodedata.normalize("NFC", _SURROGATES.sub("\ufffd", text))
+
+
+def unwrap(text: str) -> str:
+    """The same text, character by character, with a space for every line end that only fills up a line.
+
+    A line of usual width that ends within a sentence, before a line that starts with a letter, flows on.
+    """
+    return _WRAPPED.sub(r"\1 ", text)
+
+
+def one_line(text: str) -> str:
+    """All white space, line ends too, as single spaces."""
+    return " ".join(text.split())
+
+
+def title_from(text: str | None) -> str | None:
+    """A title of one line and bounded length, or None where nothing is left."""
+    return one_line(text or "")[:MAX_TITLE_CHARS].strip() or None
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with the first row as its header; shorter rows are filled up."""
+    width = max(map(len, rows), default=0)
+    lines = [_table_line([*row, *[""] * (width - len(row))]) for row in rows if any(cell.strip() for cell in row)]
+    return "\n".join([*lines[:1], _table_line(["---"] * width), *lines[1:]]) if lines else ""
+
+
+def _table_line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"

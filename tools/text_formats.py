@@ -1,0 +1,117 @@
+"""Text out of plain text, Markdown, HTML and tables of values."""
+
+import csv
+import logging
+import re
+from collections.abc import Iterator
+
+from bs4 import BeautifulSoup, Tag
+from bs4.dammit import EncodingDetector
+
+from sleuth.tools.errors import DocumentError
+from sleuth.tools.text import decode, markdown_table, one_line, title_from
+
+MIN_KEPT_SHARE = 0.6
+"""A page of which the article finder keeps less is converted as a whole."""
+
+_DELIMITERS = ",;\t|"
+_FENCED = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
+_TOP_HEADING = re.compile(r"^# +(.+?)(?: +#+)?[ \t]*$", re.MULTILINE)
+_NOT_CONTENT = ("script", "style", "template", "noscript", "svg", "head", "nav", "header", "footer", "aside", "form")
+_BLOCKS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "tr", "div", "section", "article", "blockquote", "pre", "dt")
+_SILENT = logging.NullHandler()
+
+
+def read_plain(data: bytes) -> tuple[str | None, str]:
+    """Plain text has no title of its own."""
+    return None, decode(data)
+
+
+def read_markdown(data: bytes) -> tuple[str | None, str]:
+    """The title is the first heading of the first level outside code."""
+    text = decode(data)
+    heading = _TOP_HEADING.search(_FENCED.sub("", text))
+    return heading and title_from(heading[1]), text
+
+
+def read_html(data: bytes) -> tuple[str | None, str]:
+    """The article of a page as Markdown with its tables, without menus; the whole page where no article stands out."""
+    declared = EncodingDetector.find_declared_encoding(data, is_html=True)
+    soup = BeautifulSoup(decode(data, declared=declared), "lxml")
+    for caption in soup("caption"):  # inside a table, the article finder takes it for the header row
+        _caption_to_paragraph(caption)
+    title = title_from(soup.title.get_text() if soup.title else None)
+    heading = title_from(soup.h1.get_text(" ") if soup.h1 else None)
+    article, page = _article(str(soup)), _whole_page(soup)
+    text = article if _words(article) >= MIN_KEPT_SHARE * _words(page) and _tables_kept(article, page) else page
+    return heading or title, text
+
+
+def _caption_to_paragraph(caption: Tag) -> None:
+    table = caption.find_parent("table")
+    caption.name = "p"
+    if table:
+        table.insert_before(caption.extract())
+
+
+def _article(html: str) -> str:
+    import trafilatura
+
+    # Its remarks on odd pages would otherwise appear between the lines of a progress display.
+    logging.getLogger("trafilatura").addHandler(_SILENT)
+    found = trafilatura.extract(
+        html, output_format="markdown", include_tables=True, include_formatting=True, include_comments=False,
+        favor_recall=True,
+    )  # fmt: skip
+    return str(found or "")
+
+
+def _words(text: str) -> int:
+    return len(re.findall(r"\w+", text))
+
+
+def _tables_kept(article: str, page: str) -> bool:
+    return "| --- |" not in page or "|---" in article
+
+
+def _whole_page(soup: BeautifulSoup) -> str:
+    """Every visible word of the page in order, with headings, list items and tables as Markdown."""
+    for tag in soup(_NOT_CONTENT):
+        tag.decompose()
+    for table in soup("table"):
+        if not table.find("table"):
+            table.replace_with(soup.new_string(f"\n\n{_table(table)}\n\n"))
+    for block in soup(_BLOCKS):
+        _mark(soup, block)
+    return re.sub(r"[ \t]*\n[ \t]*(?:\n\s*)?\n", "\n\n", soup.get_text()).strip()
+
+
+def _table(table: Tag) -> str:
+    return markdown_table([[cell.get_text(" ") for cell in row(("th", "td"))] for row in table("tr")])
+
+
+def _mark(soup: BeautifulSoup, block: Tag) -> None:
+    """Puts the Markdown mark of a block before it, and a line end around it."""
+    level = int(block.name[1]) if re.fullmatch(r"h\d", block.name) else 0
+    start, end = ("\n- ", "") if block.name == "li" else (f"\n\n{'#' * level}{' ' if level else ''}", "\n\n")
+    block.insert(0, soup.new_string(start))
+    block.append(soup.new_string(end))
+
+
+def read_table(data: bytes) -> tuple[str | None, str]:
+    """One line per row, "column: value; column: value", so that a row can be found and read by itself."""
+    text = decode(data)
+    first_line = text.lstrip("\n").partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=first_line.count)
+    try:
+        return None, "\n".join(_rows(text, delimiter))
+    except csv.Error as error:
+        raise DocumentError(f"is no table that can be read ({error}). Check its quotes and separators.") from error
+
+
+def _rows(text: str, delimiter: str) -> Iterator[str]:
+    rows = (row for row in csv.reader(text.splitlines(keepends=True), delimiter=delimiter) if any(map(str.strip, row)))
+    names = [one_line(name) for name in next(rows, [])]
+    for row in rows:
+        named = zip([*names, *[""] * (len(row) - len(names))], map(one_line, row), strict=False)
+        yield "; ".join(f"{name}: {value}" if name else value for name, value in named if value)
