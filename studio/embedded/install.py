@@ -6,20 +6,18 @@ import importlib.util
 import platform
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from sleuth.studio.embedded.torch_index import index_options
+from sleuth.studio.output import Report
 from sleuth.tools.errors import SleuthError
 
 LOCK = Path(__file__).with_name("server.lock")
-Report = Callable[[str], None]
 
 
 def locked_pins() -> dict[str, str]:
     """Name to version, as in the lock."""
-    pins = (line.split("==") for line in LOCK.read_text().splitlines() if "==" in line)
-    return {name: version for name, version in pins}
+    return dict(line.split("==") for line in LOCK.read_text().splitlines() if "==" in line)
 
 
 def missing_pins(pins: dict[str, str]) -> dict[str, str]:
@@ -82,7 +80,7 @@ async def _run_pip(arguments: list[str], total: int, report: Report) -> None:
             collected += 1
             report(f"Fetching {found[1]} ({collected} of {total})")
         elif line.startswith("Installing collected packages"):
-            report(f"Installing {total} packages, about 2 GB on disk")
+            report(f"Installing {total} packages")
         elif line.startswith("ERROR:"):
             errors.append(line)
     if await process.wait():

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +19,10 @@ from sleuth.studio.embedded.convert import MODEL_NAME, ensure_checkpoint, is_con
 from sleuth.studio.embedded.flags import ServeOptions, serve_command, serve_environment
 from sleuth.studio.embedded.process import Process, end_session, identify, is_alive, session_members
 from sleuth.studio.embedded.state import ServerFiles, ServerState
+from sleuth.studio.output import Report
 from sleuth.tools.errors import ModelError, ModelTimeout
 
 PATIENCE = 300.0
-Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,10 +95,12 @@ async def serve(
 
 
 async def attend(home: Path) -> None:
-    """Returns when the server has ended; ends it when the waiting is cancelled."""
+    """Returns when the server was stopped, raises ModelError when it died; ends it when the waiting is cancelled."""
     try:
-        while (await status(home)).state in {"running", "starting"}:  # noqa: ASYNC110 - not our child: no event
+        while (found := await status(home)).state in {"running", "starting"}:  # noqa: ASYNC110 - it gives no event
             await asyncio.sleep(1)
+        if found.state == "dead":
+            raise ModelError("The model server has ended by itself; its output above says why.")
     finally:
         await stop(home)
 

@@ -14,7 +14,9 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 
 def configured_links(pip_config: str) -> list[str]:
     """The places named by find-links in the output of `pip config list`, which covers files and environment."""
-    values = [value for key, _, value in (line.partition("=") for line in pip_config.splitlines()) if "find-links" in key]
+    values = [
+        value for key, _, value in (line.partition("=") for line in pip_config.splitlines()) if "find-links" in key
+    ]
     return [link for value in values for link in str(ast.literal_eval(value)).split()]
 
 
