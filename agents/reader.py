@@ -4,18 +4,21 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from sleuth.agents import trajectory
 from sleuth.agents.citation import Quotes
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Output, Role
 from sleuth.agents.sources import Source, number
+from sleuth.agents.trajectory import Step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadInput:
-    """The question and the passages, best first."""
+    """The question, the passages, best first, and what earlier steps have found out already."""
 
     question: str
     sources: tuple[Source, ...]
+    known: tuple[Step, ...] = ()
 
 
 class Reading(Output):
@@ -31,6 +34,10 @@ READ: Role[ReadInput, Reading] = Role(
     prompt="reader/read",
     input=ReadInput,
     output=Reading,
-    render=lambda given: {"sources": number(given.sources), "question": given.question},
+    render=lambda given: {
+        "sources": number(given.sources),
+        "known": trajectory.render(given.known),
+        "question": given.question,
+    },
     sampling=Sampling(max_tokens=512),
 )

@@ -1,0 +1,122 @@
+"""From search to citation: what the methods share.
+
+A citation counts only if its quote stands literally in a passage that the run was shown, at known places of it.
+Where a role names the right source but misquotes it, the sentence that contains the answer is cited instead; what does
+not resolve in either way is dropped and named in the warnings.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+from sleuth.agents.citation import Quote
+from sleuth.agents.sources import Source
+from sleuth.agents.trajectory import Step
+from sleuth.graphs.answer import Citation, Note, Status, Verdict
+from sleuth.graphs.state import Context
+from sleuth.tools.archive import Archive
+from sleuth.tools.documents import Passage
+from sleuth.tools.retriever import Query
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_MARKS = re.compile(r"\s*\[\d+(?:\s*,\s*\d+)*\]")
+
+
+async def find(context: Context, queries: dict[str, Query]) -> dict[str, list[str]]:
+    """Searches side by side and archives the passages as they are now; returns their references, for the state."""
+    found = await asyncio.gather(*(context.retriever.search(query) for query in queries.values()))
+    records = [[json.dumps(asdict(hit.passage), ensure_ascii=False, sort_keys=True) for hit in hits] for hits in found]
+    references = await asyncio.gather(*(context.archive.keep(record) for record in records))
+    return dict(zip(queries, references, strict=True))
+
+
+async def load(archive: Archive, references: Iterable[str]) -> list[Passage]:
+    """The passages behind references, as the run saw them."""
+    return [Passage(**json.loads(record)) for record in await archive.load(references)]
+
+
+def sources(passages: Iterable[Passage]) -> tuple[Source, ...]:
+    """Passages as a role reads them; their numbers count from 1 in this order."""
+    return tuple(Source(title=passage.title, text=passage.text) for passage in passages)
+
+
+def check(answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> tuple[list[Citation], list[str]]:
+    """The citations that hold, and a warning for each that does not."""
+    citations: list[Citation] = []
+    warnings: list[str] = []
+    for quote in quotes:
+        passage = shown[quote.source - 1] if quote.source <= len(shown) else None
+        span = passage and (locate(quote.quote, passage.text) or sentence_with(answer, passage.text))
+        if not passage or not span:
+            warnings.append(f"dropped a citation of source {quote.source}: {_why(quote, passage)}")
+        elif (citation := _cite(passage, span)) not in citations:
+            citations.append(citation)
+    return citations, warnings
+
+
+def _why(quote: Quote, passage: Passage | None) -> str:
+    if passage is None:
+        return "no such source was shown"
+    return f"neither its quote nor the answer stands in {passage.id}"
+
+
+def locate(quote: str, text: str) -> tuple[int, int] | None:
+    """Where a quote stands in a text, in characters; letter case and runs of white space do not matter."""
+    words = quote.strip().strip("\"'“”‘’").split()
+    if not words:
+        return None
+    found = re.search(r"\s+".join(re.escape(word) for word in words), text, re.IGNORECASE)
+    return found.span() if found else None
+
+
+def sentence_with(answer: str, text: str) -> tuple[int, int] | None:
+    """The sentence or line of a text in which an answer stands as whole words, in characters."""
+    words = clean(answer).rstrip(".").split()
+    if not words:
+        return None
+    pattern = r"(?<!\w)" + r"\s+".join(re.escape(word) for word in words) + r"(?!\w)"
+    found = re.search(pattern, text, re.IGNORECASE)
+    if not found:
+        return None
+    start = max((end.end() for end in _SENTENCE_END.finditer(text, 0, found.start())), default=0)
+    end = _SENTENCE_END.search(text, found.end())
+    return start, end.start() if end else len(text.rstrip())
+
+
+def clean(answer: str) -> str:
+    """An answer without citation marks such as [2] and without white space around it."""
+    return _MARKS.sub("", answer).strip()
+
+
+def _cite(passage: Passage, span: tuple[int, int]) -> Citation:
+    start, end = span
+    return Citation(
+        passage=passage.id,
+        document=passage.document_id,
+        title=passage.title,
+        quote=passage.text[start:end],
+        start=passage.start + start,
+        end=passage.start + end,
+    )
+
+
+def note(question: str, finding: str, citations: list[Citation], remark: str = "") -> Note:
+    """A finding and where it stands."""
+    passages = list(dict.fromkeys(citation["passage"] for citation in citations))
+    written = Note(question=question, finding=finding, passages=passages, citations=citations)
+    return Note(**written, remark=remark) if remark else written
+
+
+def known_steps(notes: Iterable[Note]) -> tuple[Step, ...]:
+    """Notes as the roles see them."""
+    return tuple(Step(question=note["question"], answer=note["finding"] or "not found") for note in notes)
+
+
+def conclude(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
+    """The end of a run; only an answer, also one cut short by the budget, cites, and only what its notes stand on."""
+    cites = text and status in ("answered", "out_of_budget")
+    every = [citation for note in notes for citation in note.get("citations", [])] if cites else []
+    unique = [citation for at, citation in enumerate(every) if citation not in every[:at]]
+    return Verdict(status=status, text=text, citations=unique)

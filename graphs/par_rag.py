@@ -1,0 +1,318 @@
+"""PAR-RAG: plan all the steps, then act on and review each one against coarse and fine evidence (Zhang et al., 2025).
+
+    plan -> retrieve_coarse -> draft -> retrieve_fine -> review -> (refine -> retrieve_coarse ...)* -> answer
+
+The steps in work at one time are the `wave`: one in the paper, several where their answers do not need each other.
+A step's note is its entry in the trajectory; a step without a note is still to be done.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from sleuth.agents import answerer, drafter, planner, refiner, reviewer
+from sleuth.agents.desk import Desk
+from sleuth.graphs.answer import Note
+from sleuth.graphs.evidence import check, clean, conclude, find, known_steps, load, sentence_with, sources
+from sleuth.graphs.state import (
+    Context,
+    Keyed,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    affordable,
+    ask_or,
+    desk,
+    settings_of,
+)
+from sleuth.graphs.steps import Draft, Step, already_known, built_on, numbered, ready, step_note, trajectory, unfinished
+from sleuth.tools.retriever import Mode, Query
+
+
+class Settings(MethodSettings):
+    """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
+
+    coarse_k: int = Field(default=10, ge=1, le=100, description="passages for a draft")
+    fine_k: int = Field(default=10, ge=1, le=100, description="passages for a review")
+    coarse_mode: Mode = Field(default="hybrid", description="how coarse retrieval searches (paper: dense)")
+    fine_mode: Mode = Field(default="hybrid", description="how fine retrieval searches")
+    fine_with_question: bool = Field(default=True, description="ours: fine retrieval with question and draft")
+    max_requeries: int = Field(default=1, ge=0, le=10, description="new questions per step after UNCONFIDENT")
+    plan: bool = Field(default=True, description="off: the question is a plan of one step (ablation)")
+    review: bool = Field(default=True, description="off: drafts are final (ablation)")
+    parallel: bool = Field(default=True, description="ours: steps that do not need each other run side by side")
+    max_returns: int = Field(default=1, ge=0, le=10, description="ours: times a review may reopen an earlier step")
+    skip_supported: bool = Field(default=False, description="ours: no review of a draft quoted word for word")
+
+    def as_in_paper(self) -> "Settings":
+        """Vector search for drafts, one step after the other, no going back, every draft reviewed."""
+        ours = {"parallel": False, "max_returns": 0, "skip_supported": False, "fine_with_question": False}
+        return self.model_copy(update={"coarse_mode": "dense", **ours})
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """Steps are keyed by their number as text, so that a repeated update is harmless."""
+
+    plan: Annotated[dict[str, Step], Keyed] = field(default_factory=dict)
+    """The steps, "1" first."""
+    wave: list[str] = field(default_factory=list)
+    """The steps in work now."""
+    coarse: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
+    """Passages shown to the draft of each step, by archive reference."""
+    drafts: Annotated[dict[str, Draft], Keyed] = field(default_factory=dict)
+    """The draft of each step before its review."""
+    fine: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
+    """Passages shown to the review of each step, by archive reference."""
+    requeries: Annotated[dict[str, int], Keyed] = field(default_factory=dict)
+    """New questions that reviews have put to each step."""
+    returns: int = 0
+    """How often a review has reopened an earlier step."""
+
+
+Run = Runtime[Context]
+
+
+class Update(RunUpdate, total=False):
+    """What a node may change; None removes a key."""
+
+    plan: dict[str, Step]
+    wave: list[str]
+    coarse: dict[str, list[str]]
+    drafts: dict[str, Draft]
+    fine: dict[str, list[str]]
+    requeries: dict[str, int]
+    returns: int
+
+
+async def plan(state: State, runtime: Run) -> Update:
+    """The whole question at once becomes a list of steps (section 3.4); what is known already is not asked again."""
+    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    single = planner.PlanStep(question=state.question)
+    given = planner.PlanInput(question=state.question, known=known_steps(state.notes.values()))
+    loss = "The question is taken as a plan of one step."
+    steps: Sequence[planner.OrderedStep] = [single]
+    if settings.plan and settings.parallel:
+        steps = (await ask_or(asking, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps
+    elif settings.plan:
+        steps = (await ask_or(asking, planner.PLAN_IN_ORDER, given, planner.OrderedPlan(steps=[single]), loss)).steps
+    planned = numbered(steps)
+    done = already_known(planned, state.notes)
+    wave = ready(planned, done, side_by_side=settings.parallel)
+    return {"plan": planned, "notes": {**done}, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
+
+
+async def retrieve_coarse(state: State, runtime: Run) -> Update:
+    """Passages similar to each step's question (section 3.5)."""
+    settings = settings_of(runtime, Settings)
+    queries = {
+        key: Query(text=state.plan[key]["question"], k=settings.coarse_k, mode=settings.coarse_mode)
+        for key in state.wave
+        if state.plan[key]["action"] == "Retrieve"
+    }
+    return {"coarse": await find(runtime.context, queries)}
+
+
+async def draft(state: State, runtime: Run) -> Update:
+    """Each step is answered from its passages alone, with citations, or without search from the trajectory."""
+    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    written = await asyncio.gather(*(_draft(state, key, asking, runtime) for key in state.wave))
+    drafts = dict(zip(state.wave, written, strict=True))
+    final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], settings)]
+    notes: dict[str, Note | None] = {key: step_note(state.plan[key], drafts[key]) for key in final}
+    return {"drafts": drafts, "notes": notes, "calls": asking.calls, "warnings": asking.warnings}
+
+
+async def retrieve_fine(state: State, runtime: Run) -> Update:
+    """Passages for each draft, now that it says what to look for (section 3.6)."""
+    settings = settings_of(runtime, Settings)
+    queries = {}
+    for key in _open(state):
+        question, drafted = state.plan[key]["question"], state.drafts[key]["answer"]
+        text = f"{question} {drafted}" if settings.fine_with_question or not drafted else drafted
+        queries[key] = Query(text=text, k=settings.fine_k, mode=settings.fine_mode)
+    return {"fine": await find(runtime.context, queries)}
+
+
+async def review(state: State, runtime: Run) -> Update:
+    """Each draft passes or is revised, or its step, or an earlier one, is asked anew (section 3.6)."""
+    settings, asking, opened = settings_of(runtime, Settings), desk(state, runtime), _open(state)
+    said = dict(
+        zip(opened, await asyncio.gather(*(_review(state, key, asking, runtime) for key in opened)), strict=True)
+    )
+    update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
+    blaming = next((key for key in opened if _blamed(state, said[key][0], settings)), None)
+    for key in opened:
+        verdict, draft = said[key]
+        unsure, asked = verdict.status == "UNCONFIDENT", state.requeries.get(key, 0)
+        if unsure and asked < settings.max_requeries:
+            update["plan"][key] = Step(**{**state.plan[key], "question": verdict.question})
+            update["requeries"][key] = asked + 1
+            update["wave"].append(key)
+        else:
+            update["notes"][key] = step_note(state.plan[key], draft, "the review was not confident" if unsure else "")
+    if blaming:
+        _reopen(state, update, blaming, said[blaming][0], settings)
+    return {**update, "calls": asking.calls, "warnings": asking.warnings}
+
+
+async def refine(state: State, runtime: Run) -> Update:
+    """The next steps' questions, with what they leave open replaced by what was found (section 3.5)."""
+    asking, wave = (
+        desk(state, runtime),
+        ready(state.plan, state.notes, side_by_side=settings_of(runtime, Settings).parallel),
+    )
+    built = [key for key in wave if state.plan[key]["needs"]]
+    questions = await asyncio.gather(*(_refine(state, key, asking) for key in built))
+    steps = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
+    return {"plan": steps, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
+
+
+async def answer(state: State, runtime: Run) -> Update:
+    """The question answered from the trajectory; that it is unknown is an answer too (section 3.5)."""
+    notes, asking = list(trajectory(state.plan, state.notes).values()), desk(state, runtime)
+    if unfinished(state.plan, state.notes) or not affordable(state, runtime):
+        return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+    given = answerer.AnswerInput(question=state.question, trajectory=known_steps(notes))
+    final = await ask_or(asking, answerer.ANSWER, given, answerer.Final(known=False), "The question stays open.")
+    text = clean(final.answer)
+    verdict = conclude("answered", text, notes) if final.known and text else conclude("unknown", "", [])
+    return {"verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+
+
+# Routers. Where the budget has no room for the calls of the next node, the run ends with what it has.
+
+
+def after_plan(state: State, runtime: Run) -> Literal["retrieve_coarse", "answer"]:
+    """Also after `refine`: on to the steps in work."""
+    return "retrieve_coarse" if state.wave and affordable(state, runtime, len(state.wave)) else "answer"
+
+
+def after_draft(state: State, runtime: Run) -> Literal["retrieve_fine", "refine", "answer"]:
+    """To the review of what needs one."""
+    opened = _open(state)
+    if not opened:
+        return _onward(state, runtime)
+    return "retrieve_fine" if affordable(state, runtime, len(opened)) else "answer"
+
+
+def after_review(state: State, runtime: Run) -> Literal["retrieve_coarse", "refine", "answer"]:
+    """Back for what is asked anew, or on to the next steps."""
+    return after_plan(state, runtime) if state.wave else _onward(state, runtime)
+
+
+def _onward(state: State, runtime: Run) -> Literal["refine", "answer"]:
+    steps = _next(state, runtime)
+    calls = sum(1 for key in steps if state.plan[key]["needs"])
+    return "refine" if steps and affordable(state, runtime, calls) else "answer"
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """The state machine, not compiled."""
+    graph = StateGraph(State, context_schema=Context, input_schema=Question)
+    graph.add_node(plan)
+    graph.add_node(retrieve_coarse)
+    graph.add_node(draft)
+    graph.add_node(retrieve_fine)
+    graph.add_node(review)
+    graph.add_node(refine)
+    graph.add_node(answer)
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges("plan", after_plan)
+    graph.add_edge("retrieve_coarse", "draft")
+    graph.add_conditional_edges("draft", after_draft)
+    graph.add_edge("retrieve_fine", "review")
+    graph.add_conditional_edges("review", after_review)
+    graph.add_conditional_edges("refine", after_plan)
+    graph.add_edge("answer", END)
+    return graph
+
+
+# One step at a time: what the nodes above are made of
+
+
+def _open(state: State) -> list[str]:
+    """The steps in work whose answer does not stand yet."""
+    return [key for key in state.wave if key not in state.notes]
+
+
+def _next(state: State, runtime: Run) -> list[str]:
+    """The steps to take up now."""
+    return ready(state.plan, state.notes, side_by_side=settings_of(runtime, Settings).parallel)
+
+
+async def _draft(state: State, key: str, asking: Desk, runtime: Run) -> Draft:
+    question, loss = state.plan[key]["question"], f"Step {key} has no draft."
+    if state.plan[key]["action"] == "Answer":
+        past = known_steps(trajectory(state.plan, state.notes).values())
+        given = drafter.ConcludeInput(question=question, trajectory=past)
+        concluded = await ask_or(asking, drafter.CONCLUDE, given, drafter.Conclusion(answer=""), loss)
+        return Draft(answer=clean(concluded.answer), citations=[])
+    shown = await load(runtime.context.archive, state.coarse[key])
+    reading = drafter.DraftInput(question=question, sources=sources(shown))
+    said = await ask_or(asking, drafter.DRAFT, reading, drafter.Draft(answer=""), loss)
+    citations, dropped = check(said.answer, said.citations, shown)
+    asking.warnings.extend(dropped)
+    return Draft(answer=clean(said.answer), citations=citations)
+
+
+def _to_review(step: Step, draft: Draft, settings: Settings) -> bool:
+    quoted = any(sentence_with(draft["answer"], citation["quote"]) for citation in draft["citations"])
+    return settings.review and step["action"] == "Retrieve" and not (settings.skip_supported and quoted)
+
+
+async def _review(state: State, key: str, asking: Desk, runtime: Run) -> tuple[reviewer.StepReview, Draft]:
+    """What the review says, and the answer that stands if it is final; if it may go back, it sees the steps before."""
+    question, drafted = state.plan[key]["question"], state.drafts[key]
+    shown = await load(runtime.context.archive, state.fine[key])
+    loss = f"The draft of step {key} stands unreviewed."
+    said: reviewer.StepReview
+    if settings_of(runtime, Settings).max_returns:
+        past = known_steps(trajectory(state.plan, state.notes).values())
+        given = reviewer.ReviewInput(
+            question=question, answer=drafted["answer"], sources=sources(shown), trajectory=past
+        )
+        said = await ask_or(asking, reviewer.REVIEW, given, reviewer.Review(status="PASS"), loss)
+    else:
+        alone = reviewer.ReviewStepInput(question=question, answer=drafted["answer"], sources=sources(shown))
+        said = await ask_or(asking, reviewer.REVIEW_STEP, alone, reviewer.StepReview(status="PASS"), loss)
+    if said.status != "REVISED":
+        return said, drafted
+    citations, dropped = check(said.answer, said.citations, shown)
+    asking.warnings.extend(dropped)
+    if not citations:
+        asking.warnings.append(f"The revised answer of step {key} cites nothing that was shown: its draft stands.")
+        return said, drafted
+    return said, Draft(answer=clean(said.answer), citations=citations)
+
+
+def _blamed(state: State, said: reviewer.StepReview, settings: Settings) -> str | None:
+    """The earlier step that a review holds to be wrong, if it may be reopened."""
+    earlier = said.earlier_step if isinstance(said, reviewer.Review) and said.status == "UNCONFIDENT" else None
+    past = list(trajectory(state.plan, state.notes))
+    key = past[earlier - 1] if earlier and earlier <= len(past) else None
+    return key if key in state.plan and state.returns < settings.max_returns else None
+
+
+def _reopen(state: State, update: Update, by: str, said: reviewer.StepReview, settings: Settings) -> None:
+    """The blamed step is asked anew; it and all that was built on it lose their answers."""
+    blamed = _blamed(state, said, settings) or by
+    remark = f"asked again: the review of step {by} doubted {state.notes[blamed]['finding']!r}"
+    update["plan"][blamed] = Step(**{**state.plan[blamed], "question": said.question, "remark": remark})
+    update["notes"] |= dict.fromkeys(built_on(state.plan, blamed) | {by})
+    update["wave"] = [blamed]
+    update["returns"] = state.returns + 1
+
+
+async def _refine(state: State, key: str, asking: Desk) -> str:
+    step = state.plan[key]
+    answers = known_steps(state.notes[need] for need in step["needs"])
+    given = refiner.RefineInput(question=step["planned"], answers=answers, original=state.question)
+    as_planned = refiner.Refined(question=step["planned"])
+    return (await ask_or(asking, refiner.REFINE, given, as_planned, f"Step {key} is asked as planned.")).question

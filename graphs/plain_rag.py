@@ -1,0 +1,81 @@
+"""Plain RAG: search once with the question, read, answer. The baseline that every method must beat.
+
+retrieve -> answer
+"""
+
+from dataclasses import dataclass, field
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from sleuth.agents.reader import READ, Reading, ReadInput
+from sleuth.graphs.evidence import check, clean, conclude, find, known_steps, load, note, sources
+from sleuth.graphs.state import (
+    Context,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    affordable,
+    ask_or,
+    desk,
+    settings_of,
+)
+from sleuth.tools.retriever import Mode, Query
+
+
+class Settings(MethodSettings):
+    """What can be set with `--set`."""
+
+    top_k: int = Field(default=5, ge=1, le=100, description="passages to read")
+    mode: Mode = Field(default="hybrid", description="how to search")
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """One search, one reading."""
+
+    evidence: list[str] = field(default_factory=list)
+    """Passages shown to the reader, by archive reference."""
+
+
+class Update(RunUpdate, total=False):
+    """What a node may change."""
+
+    evidence: list[str]
+
+
+async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
+    """The passages most like the question."""
+    settings = settings_of(runtime, Settings)
+    query = Query(text=state.question, k=settings.top_k, mode=settings.mode)
+    return {"evidence": (await find(runtime.context, {"": query}))[""]}
+
+
+async def answer(state: State, runtime: Runtime[Context]) -> Update:
+    """One reading of them, together with what was handed over as known."""
+    if not affordable(state, runtime):
+        return {"verdict": conclude("out_of_budget", "", [])}
+    asking, shown = desk(state, runtime), await load(runtime.context.archive, state.evidence)
+    given = ReadInput(question=state.question, sources=sources(shown), known=known_steps(state.notes.values()))
+    read = await ask_or(asking, READ, given, Reading(answerable=False), "The question stays open.")
+    text = clean(read.answer)
+    if not (read.answerable and text):
+        return {"verdict": conclude("unknown", "", []), "calls": asking.calls, "warnings": asking.warnings}
+    citations, dropped = check(text, read.citations, shown)
+    asking.warnings.extend(dropped)
+    found = note(state.question, text, citations)
+    verdict = conclude("answered", text, [*state.notes.values(), found])
+    return {"notes": {"answer": found}, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """The state machine, not compiled."""
+    graph = StateGraph(State, context_schema=Context, input_schema=Question)
+    graph.add_node(retrieve)
+    graph.add_node(answer)
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "answer")
+    graph.add_edge("answer", END)
+    return graph

@@ -1,0 +1,147 @@
+"""What the state of every method has in common, and what its nodes are given."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar
+
+from langgraph.channels import DeltaChannel
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, ConfigDict
+from typing_extensions import TypedDict
+
+from sleuth.agents.desk import CallRecord, Desk
+from sleuth.agents.model import Model
+from sleuth.agents.role import I, O, Role
+from sleuth.graphs.answer import Note, Verdict
+from sleuth.tools.archive import Archive
+from sleuth.tools.documents import content_hash
+from sleuth.tools.errors import BadReply
+from sleuth.tools.retriever import Retriever
+
+SCHEMA_VERSION = 1
+
+V = TypeVar("V")
+
+
+def merge(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str, V]:
+    """Keyed reducer: later values win, None removes a key, a repeat is harmless."""
+    merged: dict[str, Any] = dict(kept)
+    for write in writes:
+        merged |= write
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def collect(kept: list[str], writes: Sequence[list[str]]) -> list[str]:
+    """Appends what is not there yet, in order."""
+    return list(dict.fromkeys([*kept, *(item for write in writes for item in write)]))
+
+
+Keyed: DeltaChannel[dict[str, Any]] = DeltaChannel(merge)
+Lines: DeltaChannel[list[str]] = DeltaChannel(collect)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """The input of every method."""
+
+    question: str
+    """What the person wants to know."""
+    notes: Annotated[dict[str, Note], Keyed] = field(default_factory=dict)
+    """What is already known, by a key of the method's own; handed over when a run is forked into another method."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunState(Question):
+    """What every method keeps beside its own fields; plain JSON throughout."""
+
+    schema_version: int = SCHEMA_VERSION
+    """Version of this layout; older checkpoints are migrated when they are read."""
+    calls: Annotated[dict[str, CallRecord], Keyed] = field(default_factory=dict)
+    """Every model call so far by its id: role, node, prompt hash, tokens, seconds."""
+    warnings: Annotated[list[str], Lines] = field(default_factory=list)
+    """What went less than well and how it was dealt with, a line each."""
+    verdict: Verdict | None = None
+    """The end of the run: status, text and checked citations."""
+
+
+class RunUpdate(TypedDict, total=False):
+    """What a node of any method may change; None removes a key."""
+
+    notes: dict[str, Note | None]
+    calls: dict[str, CallRecord]
+    warnings: list[str]
+    verdict: Verdict
+
+
+class MethodSettings(BaseModel):
+    """Base of the settings of one method; each field is a `--set KEY=VALUE`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def as_in_paper(self) -> "MethodSettings":
+        """These settings with everything that goes beyond the paper switched off (profile=paper)."""
+        return self
+
+
+S = TypeVar("S", bound=MethodSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What a run may spend; None means no limit. Tokens are prompt and completion tokens together."""
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What a run needs and its state must not hold. `started` is a monotonic clock reading, in seconds."""
+
+    model: Model
+    retriever: Retriever
+    archive: Archive
+    settings: MethodSettings
+    budget: Budget = field(default_factory=Budget)
+    started: float = field(default_factory=time.monotonic)
+
+    def fingerprint(self) -> str:
+        """Names the settings that a run's seeds depend on."""
+        return content_hash(f"{type(self.settings).__name__}{self.settings.model_dump_json()}")[:16]
+
+
+def desk(state: RunState, runtime: Runtime[Context]) -> Desk:
+    """The model calls of one execution of a node: seeded by question and settings, never by the thread."""
+    context = runtime.context
+    limit = None if context.budget.max_calls is None else context.budget.max_calls - len(state.calls)
+    return Desk(context.model, context.archive, seed=f"{state.question}\n{context.fingerprint()}", limit=limit)
+
+
+async def ask_or(desk: Desk, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
+    """Asks; where no reply can be understood, goes on with `otherwise` and a warning that says what is lost."""
+    try:
+        return await desk.ask(role, given)
+    except BadReply as error:
+        desk.warnings.append(f"{error} {loss}")
+        return otherwise
+
+
+def settings_of(runtime: Runtime[Context], kind: type[S]) -> S:
+    """The settings of the method that is running."""
+    settings = runtime.context.settings
+    assert isinstance(settings, kind)
+    return settings
+
+
+def affordable(state: RunState, runtime: Runtime[Context], calls: int = 1) -> bool:
+    """Whether the budget has room for so many further calls."""
+    budget = runtime.context.budget
+    tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in state.calls.values())
+    seconds = time.monotonic() - runtime.context.started
+    return (
+        (budget.max_calls is None or len(state.calls) + calls <= budget.max_calls)
+        and (budget.max_tokens is None or tokens < budget.max_tokens)
+        and (budget.max_seconds is None or seconds < budget.max_seconds)
+    )
