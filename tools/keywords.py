@@ -1,0 +1,139 @@
+"""The keyword index: BM25 over English word stems, by tantivy, in one folder per collection.
+
+All methods block: call them in a thread.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import tantivy
+
+from sleuth.tools.documents import Passage
+from sleuth.tools.errors import StoreError
+
+_ANALYZER = "english"
+_WRITER_BYTES = 64 * 1024 * 1024
+_TITLE_BOOST = 0.5
+# A question has a few dozen different words; a pasted book is cut, so that one query cannot hold up the others.
+_MOST_TERMS = 512
+
+
+def _analyzer() -> tantivy.TextAnalyzer:
+    tokens = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    tokens = tokens.filter(tantivy.Filter.remove_long(80)).filter(tantivy.Filter.lowercase())
+    return tokens.filter(tantivy.Filter.stopword("english")).filter(tantivy.Filter.stemmer("english")).build()
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("title", tokenizer_name=_ANALYZER)
+    builder.add_text_field("text", tokenizer_name=_ANALYZER)
+    return builder.build()
+
+
+class KeywordIndex:
+    """Words of one collection's passages; remembers how far in the catalogue's journal it is."""
+
+    name = "keyword index"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._mark = folder / "applied"
+        self._words = _analyzer()
+        self._schema = _schema()
+        self._index = self._open()
+
+    def close(self) -> None:
+        """Nothing is kept open between calls."""
+
+    def refresh(self) -> None:
+        """Sees what another process has written."""
+        self._index.reload()
+
+    def applied(self) -> int:
+        """The last journal number that this index contains."""
+        try:
+            return int(self._mark.read_text(encoding="ascii"))
+        except (FileNotFoundError, ValueError):
+            return 0
+
+    def set_applied(self, seq: int) -> None:
+        """Remembers how far in the journal this index is."""
+        draft = self._mark.with_suffix(".new")
+        draft.write_text(str(seq), encoding="ascii")
+        draft.replace(self._mark)
+
+    def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
+        """Puts passages in and takes ids out; doing it again changes nothing."""
+        writer = self._writer()
+        try:
+            for id_ in [*delete, *(passage.id for passage in upsert)]:
+                writer.delete_documents_by_term("id", id_)
+            for passage in upsert:
+                writer.add_document(_as_document(passage))
+            writer.commit()
+            writer.wait_merging_threads()
+        except ValueError as error:
+            raise StoreError(f"The keyword index in {self._folder} cannot be written: {error}") from error
+        self._index.reload()
+
+    def clear(self) -> None:
+        """Empties the index."""
+        self.set_applied(0)
+        writer = self._writer()
+        writer.delete_all_documents()
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+
+    def count(self) -> int:
+        """How many passages are in."""
+        return int(self._index.searcher().num_docs)
+
+    def ids(self) -> set[str]:
+        """The ids of all passages that are in."""
+        searcher = self._index.searcher()
+        hits = searcher.search(tantivy.Query.all_query(), max(1, searcher.num_docs)).hits
+        return {searcher.doc(address)["id"][0] for _, address in hits}
+
+    def search(self, text: str, k: int) -> list[tuple[str, float]]:
+        """The best passages for any text at all, as ids with BM25 scores, best first."""
+        words = list(dict.fromkeys(self._words.analyze(text)))[:_MOST_TERMS]
+        if not words:
+            return []
+        searcher = self._index.searcher()
+        hits = searcher.search(
+            tantivy.Query.boolean_query([(tantivy.Occur.Should, self._match(w)) for w in words]), k
+        ).hits
+        found = [(str(searcher.doc(address)["id"][0]), float(score)) for score, address in hits]
+        return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+
+    def _match(self, word: str) -> tantivy.Query:
+        title = tantivy.Query.boost_query(tantivy.Query.term_query(self._schema, "title", word), _TITLE_BOOST)
+        clauses = [tantivy.Query.term_query(self._schema, "text", word), title]
+        return tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
+
+    def _open(self) -> tantivy.Index:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            index = tantivy.Index(self._schema, path=str(self._folder))
+        except (OSError, ValueError) as error:
+            raise StoreError(
+                f"The keyword index in {self._folder} cannot be opened: {error}. "
+                "It is derived: delete that folder and it is built again."
+            ) from error
+        index.register_tokenizer(_ANALYZER, self._words)
+        index.config_reader("manual")
+        return index
+
+    def _writer(self) -> tantivy.IndexWriter:
+        return self._index.writer(_WRITER_BYTES, num_threads=1)
+
+
+def _as_document(passage: Passage) -> tantivy.Document:
+    document = tantivy.Document()
+    document.add_text("id", passage.id)
+    document.add_text("title", passage.title)
+    document.add_text("text", f"{passage.title}. {passage.text}")
+    return document

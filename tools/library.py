@@ -1,0 +1,166 @@
+"""One owner's collection behind one door: the catalogue, its two indexes, and search over them."""
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from sleuth.tools.catalogue import Catalogue, EmbedderRecord, Entry, Listed, Stored
+from sleuth.tools.database import catalogue_url
+from sleuth.tools.documents import Document, Hit, Passage
+from sleuth.tools.embedder import Embedder, make_embedder
+from sleuth.tools.errors import StoreError, UsageError
+from sleuth.tools.following import Index
+from sleuth.tools.indexes import ALL, Indexes, IndexName, OnIndexed
+from sleuth.tools.retriever import Query
+from sleuth.tools.search import depth, fuse
+from sleuth.tools.settings import Settings
+from sleuth.tools.vectors import embedder_changed
+
+
+def _ignore(_index: IndexName, _passages: int) -> None:
+    """Progress that nobody watches."""
+
+
+class Library:
+    """Documents and passages of one collection, and search over them: a Retriever.
+
+    Writing needs the exclusive lock of `locks.hold`, searching the shared one; the caller holds them.
+    """
+
+    def __init__(self, settings: Settings, catalogue: Catalogue, embedder: Embedder) -> None:
+        """Use `Library.open`."""
+        self._settings = settings
+        self._catalogue = catalogue
+        self._embedder = embedder
+        self._indexes = Indexes(settings, catalogue, embedder)
+        self._turn = asyncio.Lock()
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines about what had to be mended since the library was opened."""
+        return self._indexes.notes
+
+    @classmethod
+    async def open(cls, settings: Settings, *, embedder: Embedder | None = None, check_embedder: bool = True) -> Self:
+        """Opens the collection that the settings name; indexes and models are loaded when they are first needed.
+
+        Raises:
+            EmbedderChanged: the collection was built with another embedder (unless `check_embedder` is off, which
+                only a rebuild may ask for).
+            StoreTooNew: a newer release wrote it.
+        """
+        return await asyncio.to_thread(cls._open, settings, embedder or make_embedder(settings), check_embedder)
+
+    @classmethod
+    def _open(cls, settings: Settings, embedder: Embedder, check_embedder: bool) -> Self:
+        try:
+            settings.home.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"SLEUTH_HOME ({settings.home}) cannot be made: {error}. Set it to another folder."
+            ) from error
+        url = catalogue_url(settings.home, settings.database_url)
+        catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
+        record = catalogue.embedder()
+        if check_embedder and record is not None and record.name != embedder.name:
+            catalogue.close()
+            raise embedder_changed(settings.collection, record.name, embedder.name)
+        return cls(settings, catalogue, embedder)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes whatever was opened."""
+        async with self._turn:
+            await asyncio.to_thread(self._indexes.close)
+            await asyncio.to_thread(self._catalogue.close)
+
+    async def put(self, entries: Sequence[Entry]) -> Stored:
+        """Stores documents in one transaction; the indexes follow at `catch_up` or at the next search."""
+        return await asyncio.to_thread(self._put, entries)
+
+    async def delete(self, document_ids: Sequence[str]) -> int:
+        """Deletes documents everywhere; raises UnknownName, and deletes nothing, if one of them is not there."""
+        known = await asyncio.to_thread(self._catalogue.sources_of_ids, document_ids)
+        for id_ in document_ids:
+            if id_ not in known:
+                await self.document(id_)  # says what it is that is not there
+        deleted = await asyncio.to_thread(self._catalogue.delete_documents, document_ids)
+        await self.catch_up()
+        return deleted
+
+    async def document(self, document_id: str) -> Document:
+        """One document with its text; raises UnknownName with the nearest id where there is none."""
+        return await asyncio.to_thread(self._catalogue.get_document, document_id)
+
+    async def documents(self, *, limit: int = 100, after: str = "") -> list[Listed]:
+        """Documents by id, a page at a time: pass the last id seen as `after`."""
+        return await asyncio.to_thread(self._catalogue.list_documents, limit=limit, after=after)
+
+    async def passages(self, ids: Sequence[str]) -> list[Passage]:
+        """The passages with these ids, in this order; those that are gone are left out."""
+        return await asyncio.to_thread(self._catalogue.passages, ids)
+
+    async def count(self) -> tuple[int, int]:
+        """How many documents and how many passages there are."""
+        return await asyncio.to_thread(lambda: (self._catalogue.count_documents(), self._catalogue.count_passages()))
+
+    async def ids_of_sources(self, sources: Sequence[str]) -> dict[str, str]:
+        """The id of a document read from each of these sources, where there is one."""
+        return await asyncio.to_thread(self._catalogue.ids_of_sources, sources)
+
+    async def sources_of_ids(self, ids: Sequence[str]) -> dict[str, str]:
+        """Where each of these documents was read from, for those that are there."""
+        return await asyncio.to_thread(self._catalogue.sources_of_ids, ids)
+
+    async def search(self, query: Query) -> list[Hit]:
+        """The best `query.k` passages, best first.
+
+        Raises:
+            UsageError: the collection is empty, the question is, or the mode is not there yet.
+        """
+        if query.mode == "graph":
+            raise UsageError("Graph search is not available yet in this release: use keyword, dense or hybrid.")
+        if not query.text.strip():
+            raise UsageError("The question is empty: say what to search for.")
+        if await asyncio.to_thread(self._catalogue.is_empty):
+            raise UsageError(
+                f"Collection {self._settings.collection!r} has no documents yet: `sleuth ingest PATH` reads some in."
+            )
+        wanted: tuple[IndexName, ...] = ALL if query.mode == "hybrid" else (query.mode,)
+        indexes = [await self._ready(name) for name in wanted]
+        return await asyncio.to_thread(self._find, query, indexes)
+
+    async def catch_up(self, *, on_indexed: OnIndexed = _ignore) -> None:
+        """Brings both indexes to the catalogue's state; `on_indexed` is told of passages as they are written."""
+        for name in ALL:
+            await self._ready(name, on_indexed)
+
+    async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
+        """Builds both indexes anew from the catalogue, with the present embedder."""
+        async with self._turn:
+            await asyncio.to_thread(self._indexes.clear)
+        await self.catch_up(on_indexed=on_indexed)
+
+    async def _ready(self, name: IndexName, on_indexed: OnIndexed = _ignore) -> Index:
+        async with self._turn:
+            return await asyncio.to_thread(self._indexes.ready, name, on_indexed)
+
+    def _put(self, entries: Sequence[Entry]) -> Stored:
+        if self._catalogue.embedder() is None:
+            self._catalogue.set_embedder(EmbedderRecord(name=self._embedder.name, dimension=None))
+        return self._catalogue.put_documents(entries)
+
+    def _find(self, query: Query, indexes: Sequence[Index]) -> list[Hit]:
+        lists = [index.search(query.text, depth(query.k)) for index in indexes]
+        best = (fuse(lists) if len(lists) > 1 else lists[0])[: query.k]
+        passages = {passage.id: passage for passage in self._catalogue.passages([id_ for id_, _ in best])}
+        found = [(passages[id_], score) for id_, score in best if id_ in passages]
+        return [Hit(passage=passage, score=score, rank=rank) for rank, (passage, score) in enumerate(found, start=1)]

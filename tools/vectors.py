@@ -1,0 +1,186 @@
+"""The vectors of one collection, in Chroma: embedded below SLEUTH_HOME, or a Chroma server.
+
+Chroma is given our own embeddings and keeps ids and vectors only; texts stay in the catalogue. All methods block: call
+them in a thread.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from sleuth.tools.documents import Passage
+from sleuth.tools.embedder import Embedder, Vectors
+from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
+
+if TYPE_CHECKING:
+    from chromadb.api.client import Client
+    from chromadb.api.models.Collection import Collection
+
+_PAGE = 5_000
+# Wider than Chroma's defaults: at some ten thousand passages the approximate search then finds what an exact one does.
+_EFFORT = 200
+
+
+class VectorIndex:
+    """Embeddings of one collection's passages; remembers its embedder and how far in the catalogue's journal it is."""
+
+    name = "vectors"
+
+    def __init__(self, place: Path | str, *, owner: str, collection: str, embedder: Embedder) -> None:
+        """Opens or makes the collection; `place` is a folder or a server's URL."""
+        self._place = place
+        self._about = {"owner": owner, "collection": collection, "embedder": embedder.name}
+        self._key = "sleuth-" + sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
+        self._embedder = embedder
+        self._client = _connect(place)
+        try:
+            self._collection = self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Lets go of the files or of the connection."""
+        self._client.close()
+
+    def refresh(self) -> None:
+        """Sees what another process has written: the embedded Chroma reads its files only when it is opened."""
+        if isinstance(self._place, Path):
+            self._client.close()
+            self._client = _connect(self._place)
+        self._collection = self._open()
+
+    def applied(self) -> int:
+        """The last journal number that this index contains."""
+        return int(self._metadata().get("applied", 0))
+
+    def set_applied(self, seq: int) -> None:
+        """Remembers how far in the journal this index is."""
+        self._remember(applied=seq)
+
+    def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
+        """Embeds passages and puts them in, takes ids out; doing it again changes nothing."""
+        vectors = self._embedder.embed_passages([index_text(passage) for passage in upsert]) if upsert else None
+        if vectors is not None:
+            self._check_dimension(vectors)
+        with _speaking(self._place):
+            if delete:
+                self._collection.delete(ids=list(delete))
+            if vectors is not None:
+                self._collection.upsert(ids=[passage.id for passage in upsert], embeddings=vectors)
+
+    def clear(self) -> None:
+        """Throws the collection away and makes an empty one for the present embedder."""
+        with _speaking(self._place):
+            self._client.delete_collection(self._key)
+        self._collection = self._open()
+
+    def count(self) -> int:
+        """How many passages are in."""
+        with _speaking(self._place):
+            return self._collection.count()
+
+    def ids(self) -> set[str]:
+        """The ids of all passages that are in."""
+        found: set[str] = set()
+        with _speaking(self._place):
+            for offset in range(0, self._collection.count(), _PAGE):
+                found.update(self._collection.get(include=[], limit=_PAGE, offset=offset)["ids"])
+        return found
+
+    def search(self, text: str, k: int) -> list[tuple[str, float]]:
+        """The passages nearest in meaning, as ids with cosine similarities, best first."""
+        vector = self._embedder.embed_query(text)
+        with _speaking(self._place):
+            found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
+        distances = (found["distances"] or [[]])[0]
+        return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
+
+    def dimension(self) -> int | None:
+        """The length of the vectors; None while the collection is empty."""
+        known = self._metadata().get("dimension")
+        return None if known is None else int(known)
+
+    def check_embedder(self) -> None:
+        """Raises EmbedderChanged where the collection was built with another embedder."""
+        built_with = str(self._metadata().get("embedder"))
+        if built_with != self._embedder.name:
+            raise embedder_changed(self._about["collection"], built_with, self._embedder.name)
+
+    def _check_dimension(self, vectors: Vectors) -> None:
+        length, known = vectors.shape[1], self.dimension()
+        if known is None:
+            self._remember(dimension=length)
+        elif known != length:
+            name = self._embedder.name
+            raise embedder_changed(self._about["collection"], f"{name} ({known} numbers)", f"{name} ({length} numbers)")
+
+    def _metadata(self) -> dict[str, Any]:
+        return dict(self._collection.metadata or {})
+
+    def _remember(self, **values: int) -> None:
+        with _speaking(self._place):
+            self._collection.modify(metadata=self._metadata() | values)
+
+    def _open(self) -> "Collection":
+        from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
+
+        graph = CreateHNSWConfiguration(space="cosine", ef_construction=_EFFORT, ef_search=_EFFORT)
+        with _speaking(self._place):
+            return self._client.get_or_create_collection(
+                self._key,
+                metadata=dict(self._about),
+                configuration=CreateCollectionConfiguration(hnsw=graph),
+                embedding_function=None,
+            )
+
+
+def index_text(passage: Passage) -> str:
+    """What is embedded of a passage: the title says what the text is about."""
+    return f"{passage.title}. {passage.text}" if passage.title else passage.text
+
+
+def embedder_changed(collection: str, built_with: str, present: str) -> EmbedderChanged:
+    """The refusal to mix two embedders in one collection."""
+    return EmbedderChanged(
+        f"Collection {collection!r} was built with the embedder {built_with}, the present one is {present}. "
+        "Set SLEUTH_EMBEDDER back, or embed everything anew with `sleuth ingest --rebuild`."
+    )
+
+
+def _connect(place: Path | str) -> "Client":
+    import chromadb
+    from chromadb.config import Settings
+
+    quiet = Settings(anonymized_telemetry=False)
+    if isinstance(place, Path):
+        with _speaking(place):
+            place.mkdir(parents=True, exist_ok=True)
+            # Both functions are annotated as the interface, which lacks the client's close().
+            return cast("Client", chromadb.PersistentClient(path=str(place), settings=quiet))
+    url = urlsplit(place)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise UsageError("SLEUTH_CHROMA_URL must look like http://HOST:PORT.")
+    secure = url.scheme == "https"
+    port = url.port or (443 if secure else 8000)
+    with _speaking(place):
+        return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=quiet))
+
+
+@contextmanager
+def _speaking(place: Path | str) -> Iterator[None]:
+    """Turns whatever Chroma raises into one kind of error that says where the vectors are."""
+    import httpx
+    from chromadb.errors import ChromaError
+
+    try:
+        yield
+    except (ChromaError, httpx.HTTPError, OSError, ValueError) as error:
+        where = place if isinstance(place, Path) else f"the Chroma server at {place}"
+        raise StoreError(f"The vectors in {where} cannot be used: {error}") from error
