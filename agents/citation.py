@@ -16,3 +16,6 @@ class Quote(Output):
 
 Quotes = Annotated[list[Quote], Field(max_length=5)]
 """Few quotes: guided decoding must come to an end."""
+
+Evidence = Annotated[list[Quote], Field(max_length=5, json_schema_extra={"minItems": 1})]
+"""A guided reply has at least one; a reply that has none is read all the same."""

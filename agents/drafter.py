@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from sleuth.agents import trajectory
-from sleuth.agents.citation import Quotes
+from sleuth.agents.citation import Evidence
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Output, Role
 from sleuth.agents.sources import Source, number
@@ -24,7 +24,7 @@ class Draft(Output):
     """An answer from the sources alone; at least one citation is asked for."""
 
     answer: str = Field(max_length=400)
-    citations: Quotes = Field(default_factory=list)
+    citations: Evidence = Field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

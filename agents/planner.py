@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from sleuth.agents import trajectory
 from sleuth.agents.model import Sampling
@@ -13,7 +13,7 @@ from sleuth.agents.trajectory import Step
 MAX_STEPS = 40
 """Longer plans are refused."""
 
-_GUIDED_STEPS = 8
+_GUIDED_STEPS = 6
 """The most that a guided reply may list: questions of people need fewer."""
 
 Action = Literal["Retrieve", "Answer"]
@@ -30,13 +30,13 @@ class PlanInput:
 class OrderedStep(Output):
     """A sub-question; `Answer` steps follow from the steps before and need no search."""
 
-    thought: str = Field(default="", max_length=160)
+    thought: str = Field(default="", max_length=120)
     question: str = Field(min_length=1, max_length=240)
     action: Action = "Retrieve"
 
 
 class PlanStep(OrderedStep):
-    """`needs` counts from 1: the earlier steps whose answers this one is built on."""
+    """`needs` counts from 1: the earlier steps whose answers this one builds on."""
 
     needs: list[Annotated[int, Field(ge=1, le=MAX_STEPS)]] = Field(default_factory=list, max_length=MAX_STEPS)
 
@@ -50,11 +50,25 @@ _LENGTH = Field(min_length=1, max_length=MAX_STEPS, json_schema_extra={"maxItems
 
 
 class Plan(Output):
-    """Steps that say what they need."""
+    """Steps that say what they need: only earlier ones; a question that was planned before is planned once."""
 
     steps: Annotated[list[PlanStep], _LENGTH]
 
     _accept_list = model_validator(mode="before")(_steps)
+
+    @field_validator("steps")
+    @classmethod
+    def _tidy(cls, steps: list[PlanStep]) -> list[PlanStep]:
+        places: dict[str, int] = {}
+        renumbered: list[int] = []
+        tidy: list[PlanStep] = []
+        for step in steps:
+            needs = sorted({renumbered[need - 1] for need in step.needs if need <= len(renumbered)})
+            place = places.setdefault(step.question.strip().casefold(), len(tidy) + 1)
+            renumbered.append(place)
+            if place > len(tidy):
+                tidy.append(step.model_copy(update={"needs": needs}))
+        return tidy
 
 
 class OrderedPlan(Output):

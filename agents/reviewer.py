@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from sleuth.agents import trajectory
-from sleuth.agents.citation import Quotes
+from sleuth.agents.citation import Evidence
 from sleuth.agents.model import Sampling
 from sleuth.agents.planner import MAX_STEPS
 from sleuth.agents.role import Output, Role
@@ -60,7 +60,7 @@ class StepReview(Output):
 
     status: Status
     answer: str = Field(default="", max_length=400)
-    citations: Quotes = Field(default_factory=list)
+    citations: Evidence = Field(default_factory=list)
     question: str = Field(default="", max_length=240)
 
     @model_validator(mode="after")

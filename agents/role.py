@@ -20,7 +20,12 @@ O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
 class Output(BaseModel):
     """Base of all structured outputs: strict where a reply is guided, lenient where it is read."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", json_schema_extra={"additionalProperties": False})
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        json_schema_extra={"additionalProperties": False},
+        json_schema_serialization_defaults_required=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

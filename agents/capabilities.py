@@ -1,0 +1,113 @@
+"""What a model server can do, found out once per endpoint and model and kept in a file.
+
+| missing          | used instead                                                        |
+| ---------------- | ------------------------------------------------------------------- |
+| schema           | the JSON schema is written into the prompt, the reply is parsed     |
+| choice           | the choices are written into the prompt, the reply is matched       |
+| logprobs         | no log-probabilities: a probability is 0.5, perplexity is unknown   |
+| tokenize         | prompts are measured at two bytes per token                         |
+| context length   | 8,192 tokens                                                        |
+
+The first three are named in the warnings of every reply that they concern.
+"""
+
+import asyncio
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sleuth.agents.endpoint import Endpoint
+
+CHOICES = ["amber", "violet"]
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {"ready": {"type": "boolean"}},
+    "required": ["ready"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capabilities:
+    """`thinks`: replies begin with reasoning, which needs room of its own."""
+
+    schema: bool
+    choice: bool
+    logprobs: bool
+    tokenize: bool
+    thinks: bool
+
+
+async def capabilities(endpoint: Endpoint, model: str, version: str, file: Path) -> Capabilities:
+    """What the file says about this endpoint, model and version; otherwise the server is tried and the file written."""
+    key = f"{endpoint.url} {model} {version}"
+    known = await asyncio.to_thread(_read, file)
+    if key in known:
+        return Capabilities(**known[key])
+    found = await probe(endpoint, model)
+    await asyncio.to_thread(_write, file, known | {key: asdict(found)})
+    return found
+
+
+async def probe(endpoint: Endpoint, model: str) -> Capabilities:
+    """Tries each ability with a few tokens: what a server ignores without a word is not taken for granted."""
+    guided, chosen, plain, tokens = await asyncio.gather(
+        endpoint.chat(model, response_format=json_schema("probe", _SCHEMA)),
+        endpoint.chat(model, structured_outputs={"choice": CHOICES}),
+        endpoint.chat(model, logprobs=True, top_logprobs=20, max_tokens=4),
+        endpoint.count_tokens(model, [{"role": "user", "content": "Good morning."}]),
+    )
+    message = _message(plain)
+    text = str(message.get("content") or "")
+    return Capabilities(
+        schema=_is_ready(_text(guided)),
+        choice=_text(chosen).strip() in CHOICES,
+        logprobs=bool(_first_choice(plain).get("logprobs")),
+        tokenize=tokens is not None,
+        thinks=bool(message.get("reasoning") or message.get("reasoning_content")) or text.lstrip().startswith("<think"),
+    )
+
+
+def json_schema(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """The `response_format` that guides a reply by a JSON schema."""
+    return {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
+
+
+def _is_ready(text: str) -> bool:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return False
+    return isinstance(value, dict) and isinstance(value.get("ready"), bool)
+
+
+def _first_choice(body: dict[str, Any] | None) -> dict[str, Any]:
+    choices = (body or {}).get("choices")
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+
+
+def _message(body: dict[str, Any] | None) -> dict[str, Any]:
+    message = _first_choice(body).get("message")
+    return message if isinstance(message, dict) else {}
+
+
+def _text(body: dict[str, Any] | None) -> str:
+    return str(_message(body).get("content") or "")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """What is recorded; a file that cannot be read is as good as none: the server is asked again."""
+    try:
+        known = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _write(file: Path, known: dict[str, Any]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+    new.replace(file)

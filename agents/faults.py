@@ -1,0 +1,82 @@
+"""What went wrong between here and the model server, as one of our errors with a way out."""
+
+import re
+
+import httpx
+import openai
+
+from sleuth.tools.errors import BadReply, ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName
+
+_TOO_LONG = re.compile(
+    r"context_length|context (?:length|window|size)|prompt is too long|too many (?:input )?tokens|maximum.{0,20}tokens",
+    re.IGNORECASE,
+)
+
+
+class Malformed(Exception):  # noqa: N818 - a reply's state; turned into BadReply before it leaves
+    """The server said 200, but what it sent is no chat completion."""
+
+
+def unreachable(url: str) -> ModelUnavailable:
+    """Nobody listens there, or the connection broke, also when tried again."""
+    return ModelUnavailable(
+        f"No model server answers at {url}: start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
+    )
+
+
+def too_slow(url: str, seconds: float) -> ModelTimeout:
+    """The server is there, but does not finish."""
+    return ModelTimeout(f"The model server at {url} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.")
+
+
+def unknown_model(name: str, known: list[str]) -> UnknownName:
+    """A name that the server does not list."""
+    served = f"The server has: {', '.join(known)}." if known else "The server lists none."
+    return UnknownName("model", name, known, f"{served} See SLEUTH_MODEL and SLEUTH_MODELS.")
+
+
+def refused(url: str, status: int, detail: str) -> ModelError:
+    """A status that asking again does not change, or did not."""
+    if status in (401, 403):
+        return ModelError(f"The model server at {url} refuses the key (status {status}): set SLEUTH_MODEL_KEY.")
+    if status == 429:
+        return ModelUnavailable(f"The model server at {url} is overloaded (status 429): lower SLEUTH_CONCURRENCY.")
+    if status >= 500:
+        return ModelUnavailable(f"The model server at {url} fails with status {status}, also after retries: {detail}")
+    if status in (400, 413, 422) and _TOO_LONG.search(detail):
+        return ContextTooLong(f"The model server at {url} finds the prompt too long: {detail}")
+    return ModelError(f"The model server at {url} refuses the call with status {status}: {detail}")
+
+
+def from_client(error: openai.APIError, *, url: str, seconds: float) -> ModelError:
+    """The error of a chat call, after the client's own retries."""
+    if isinstance(error, openai.APITimeoutError):
+        return too_slow(url, seconds)
+    if isinstance(error, openai.APIStatusError):
+        return refused(url, error.status_code, _short(error.message))
+    if (malformed := _cause(error, Malformed)) is not None:
+        return BadReply(f"The model server at {url} sends no usable reply, also after retries: {malformed}.")
+    if isinstance(error, openai.APIConnectionError):
+        return unreachable(url)
+    return ModelError(f"The model server at {url}: {_short(error.message)}")
+
+
+def from_http(error: httpx.HTTPError, *, url: str, seconds: float) -> ModelError:
+    """The error of a question about the server itself."""
+    if isinstance(error, httpx.TimeoutException):
+        return too_slow(url, seconds)
+    if isinstance(error, httpx.HTTPStatusError):
+        return refused(url, error.response.status_code, _short(error.response.text))
+    return unreachable(url)
+
+
+def _cause(error: BaseException, kind: type[Exception]) -> Exception | None:
+    """The first error of a kind that this one came from."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, kind):
+        cause = cause.__cause__
+    return cause
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:300]
