@@ -42,14 +42,14 @@ def read_pdf(data: bytes) -> tuple[str | None, str]:
     try:
         reader = PdfReader(BytesIO(data))
         _unlock(reader)
-        text = "\n\n".join(_page_text(page) for page in reader.pages)
+        text = "\n\n".join(filter(None, (_page_text(page).strip() for page in reader.pages)))
         title = _pdf_title(reader)
     except (PyPdfError, DependencyError, *_DAMAGE) as error:
         raise DocumentError("is no PDF, or a damaged one. Print it to a new PDF, or leave it out.") from error
     if not text.strip():
         raise DocumentError("has no text in it, only pictures (a scan?). Run it through OCR first, e.g. ocrmypdf.")
     text = unwrap(_HYPHENATED.sub("", normalise(text.translate(_LIGATURES))))
-    return title or title_from(text.strip().partition("\n")[0]), text
+    return title or title_from(text.partition("\n")[0]), text
 
 
 def _unlock(reader: "PdfReader") -> None:

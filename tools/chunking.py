@@ -1,6 +1,7 @@
 """Where a document's text is cut into passages: at headings, paragraphs, rows and sentences, in this order."""
 
 import re
+from collections.abc import Iterator
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
@@ -10,6 +11,9 @@ CHUNK_CHARS = 800
 """The most that a passage holds; with its title it stays within the 256 tokens that the embedded embedder reads."""
 HEADING_CHARS = 200
 """How much longer a passage may become by the heading that stands alone before it."""
+
+BLOCK_CHARS = 50_000
+"""Longer texts are handed to the splitter in pieces."""
 
 _LINE_TYPES = frozenset({"text/csv", "text/tab-separated-values"})
 _PLAIN_TYPES = frozenset({"text/plain", "application/pdf"})
@@ -26,10 +30,29 @@ def split(text: str, media_type: str) -> list[tuple[int, int]]:
     plain = media_type in _PLAIN_TYPES or media_type in _LINE_TYPES
     splitter = TextSplitter(CHUNK_CHARS) if plain else MarkdownSplitter(CHUNK_CHARS)
     # The splitter prefers any line end to the end of a sentence, so line ends that mean nothing are hidden from it.
-    chunks = splitter.chunk_indices(text if media_type in _LINE_TYPES else unwrap(text))
-    spans = [_trim(text, start, start + len(chunk)) for start, chunk in chunks]
+    shown = text if media_type in _LINE_TYPES else unwrap(text)
+    spans = [
+        _trim(text, begin + start, begin + start + len(chunk))
+        for begin, end in _blocks(shown)
+        for start, chunk in splitter.chunk_indices(shown[begin:end])
+    ]
     spans = [(start, end) for start, end in spans if start < end]
     return spans if media_type in _LINE_TYPES else _with_headings(text, spans)
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """The whole text in pieces that end at a paragraph, line or word where there is one.
+
+    The splitter's time grows with the square of a stretch in which it finds no boundary.
+    """
+    start = 0
+    while start < len(text):
+        end = start + BLOCK_CHARS
+        if end < len(text):
+            places = (text.rfind(boundary, start + 1, end) for boundary in ("\n\n", "\n", " "))
+            end = next((place for place in places if place > 0), end)
+        yield start, end
+        start = end
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:

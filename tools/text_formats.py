@@ -4,6 +4,7 @@ import csv
 import logging
 import re
 from collections.abc import Iterator
+from io import StringIO
 
 from bs4 import BeautifulSoup, Tag
 from bs4.dammit import EncodingDetector
@@ -16,6 +17,7 @@ MIN_KEPT_SHARE = 0.6
 
 _DELIMITERS = ",;\t|"
 _FENCED = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
+_XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 _TOP_HEADING = re.compile(r"^# +(.+?)(?: +#+)?[ \t]*$", re.MULTILINE)
 _NOT_CONTENT = ("script", "style", "template", "noscript", "svg", "head", "nav", "header", "footer", "aside", "form")
 _BLOCKS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "tr", "div", "section", "article", "blockquote", "pre", "dt")
@@ -37,7 +39,8 @@ def read_markdown(data: bytes) -> tuple[str | None, str]:
 def read_html(data: bytes) -> tuple[str | None, str]:
     """The article of a page as Markdown with its tables, without menus; the whole page where no article stands out."""
     declared = EncodingDetector.find_declared_encoding(data, is_html=True)
-    soup = BeautifulSoup(decode(data, declared=declared), "lxml")
+    markup = _XML_DECLARATION.sub("", decode(data, declared=declared))
+    soup = BeautifulSoup(StringIO(markup), "lxml")  # a file is never taken for the name of one
     for caption in soup("caption"):  # inside a table, the article finder takes it for the header row
         _caption_to_paragraph(caption)
     title = title_from(soup.title.get_text() if soup.title else None)
