@@ -34,8 +34,10 @@ def perplexity(reply: Reply) -> float | None:
 
 
 def answer_tokens(reply: Reply) -> list[TokenLogprob]:
-    """The tokens after the thoughts, from the first that is more than white space, up to the end of the text."""
+    """The tokens after the thoughts, from the first that is more than white space; without the one that marks the end."""
     tokens = reply["logprobs"] or []
+    if reply["finish"] == "stop" and tokens and not reply["text"].endswith(tokens[-1]["token"]):
+        tokens = tokens[:-1]
     written = "".join(token["token"] for token in tokens)
     answer = without_thoughts(written)
     begin = len(written) - len(answer.lstrip())

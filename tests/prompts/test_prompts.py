@@ -1,0 +1,59 @@
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+
+import sleuth.agents
+from sleuth import prompts
+from sleuth.agents.role import Role
+
+SHARED = {"shared/repair", "shared/schema", "shared/choices"}
+"""Asked for by the desk and the gateway, whatever the role."""
+
+
+def names() -> set[str]:
+    root = Path(str(files("sleuth.prompts")))
+    return {file.relative_to(root).with_suffix("").as_posix() for file in root.rglob("*.md")}
+
+
+def roles() -> dict[str, Role]:
+    modules = (
+        import_module(f"sleuth.agents.{found.name}")
+        for found in iter_modules(sleuth.agents.__path__)
+        if found.name != "gateway"
+    )
+    found = [(name, value) for module in modules for name, value in vars(module).items()]
+    return {name: value for name, value in found if isinstance(value, Role)}
+
+
+def test_every_file_is_used_by_exactly_one_role_and_every_role_has_its_file() -> None:
+    assert sorted([role.prompt for role in roles().values()] + [*SHARED]) == sorted(names())
+
+
+@pytest.mark.parametrize("role", roles().values(), ids=lambda role: role.prompt)
+def test_a_prompt_lies_in_the_folder_of_its_role(role: Role) -> None:
+    assert role.prompt.startswith(f"{role.name}/")
+
+
+def test_a_missing_or_unused_value_fails() -> None:
+    prompt = prompts.load("drafter/draft")
+    assert prompt.variables() == {"sources", "question"}
+    with pytest.raises(ValueError, match=r"missing values \['sources'\], values that it does not use \['source'\]"):
+        prompt.render(source="", question="")
+
+
+def test_a_value_is_put_in_as_it_is() -> None:
+    _, user = prompts.load("drafter/draft").render(sources="$question {} ${x}", question="q")
+    assert user == "$question {} ${x}\n\nQuestion: q"
+
+
+def test_there_is_no_prompt_of_another_name() -> None:
+    with pytest.raises(FileNotFoundError):
+        prompts.load("drafter/drift")
+
+
+def test_the_version_follows_the_text() -> None:
+    versions = {prompts.load(name).version for name in names()}
+    assert len(versions) == len(names())
