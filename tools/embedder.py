@@ -138,7 +138,7 @@ def _load(name: str) -> "SentenceTransformer":
     from sentence_transformers import SentenceTransformer
     from transformers.utils.logging import disable_progress_bar
 
-    disable_progress_bar()
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # it has no annotations
     try:
         return SentenceTransformer(str(folder or name))
     except (OSError, ValueError) as error:

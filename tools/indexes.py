@@ -1,11 +1,11 @@
 """The two indexes of a collection, opened when first needed and brought to the catalogue's state before each use.
 
-All methods block: call them in a thread, one call at a time.
+All methods block: call them in a thread.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from hashlib import sha256
 from typing import Literal
 
@@ -38,13 +38,16 @@ class Indexes:
         self._embedder = embedder
         self._open: dict[IndexName, Index] = {}
         self._known: dict[IndexName, int] = {}
+        self._turn = threading.Lock()
+        self._closing = threading.Event()
 
     def close(self) -> None:
-        """Closes what was opened."""
-        for index in self._open.values():
-            index.close()
-        self._open.clear()
-        self._known.clear()
+        """Closes what was opened; indexing under way in another thread stops after the passages it has in hand."""
+        self._closing.set()
+        with self._turn:
+            for index in self._open.values():
+                index.close()
+            self._open.clear()
 
     def ready(self, name: IndexName, on_indexed: OnIndexed) -> Index:
         """The index, holding what the catalogue holds at this moment.
@@ -52,14 +55,17 @@ class Indexes:
         Raises:
             EmbedderChanged: the vectors are those of another embedder.
         """
-        if name not in self._open or self._known.get(name) != self._catalogue.head():
-            with self._indexing():
-                self._follow(name, on_indexed)
-        return self._open[name]
+        with self._turn:
+            if self._closing.is_set():
+                raise StoreError("The library is closed.")
+            if self._known.get(name) != self._catalogue.head():
+                with self._indexing():
+                    self._follow(name, on_indexed)
+            return self._open[name]
 
     def clear(self) -> None:
         """Empties both indexes, so that they are built anew, by the present embedder."""
-        with self._indexing():
+        with self._turn, self._indexing():
             self._catalogue.set_embedder(EmbedderRecord(name=self._embedder.name, dimension=None))
             for name in ALL:
                 self._opened(name).clear()
@@ -69,7 +75,12 @@ class Indexes:
         index = self._opened(name)
         if isinstance(index, VectorIndex):
             index.check_embedder()
-        told = partial(on_indexed, name)
+
+        def told(passages: int) -> None:
+            on_indexed(name, passages)
+            if self._closing.is_set():
+                raise StoreError("The library was closed while it was indexing; the next start goes on from here.")
+
         catch_up(self._catalogue, index, on_indexed=told)
         if name not in self._known and (note := mend(self._catalogue, index, on_indexed=told)):
             self.notes.append(note)

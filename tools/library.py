@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +13,7 @@ from sleuth.tools.embedder import Embedder, make_embedder
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.following import Index
 from sleuth.tools.indexes import ALL, Indexes, IndexName, OnIndexed
+from sleuth.tools.intake import Batch, Intake, Place
 from sleuth.tools.retriever import Query
 from sleuth.tools.search import depth, fuse
 from sleuth.tools.settings import Settings
@@ -34,7 +36,7 @@ class Library:
         self._catalogue = catalogue
         self._embedder = embedder
         self._indexes = Indexes(settings, catalogue, embedder)
-        self._turn = asyncio.Lock()
+        self._intake = Intake(catalogue)
 
     @property
     def notes(self) -> list[str]:
@@ -78,9 +80,13 @@ class Library:
 
     async def close(self) -> None:
         """Closes whatever was opened."""
-        async with self._turn:
-            await asyncio.to_thread(self._indexes.close)
-            await asyncio.to_thread(self._catalogue.close)
+        await asyncio.to_thread(self._indexes.close)
+        await asyncio.to_thread(self._catalogue.close)
+
+    async def take_in(self, worklist: Path, place: Place) -> tuple[Batch, Stored]:
+        """Reads the next batch of a work-list and stores it; unchanged documents are left alone."""
+        batch = await asyncio.to_thread(self._intake.read, worklist, place)
+        return batch, await self.put(batch.entries)
 
     async def put(self, entries: Sequence[Entry]) -> Stored:
         """Stores documents in one transaction; the indexes follow at `catch_up` or at the next search."""
@@ -112,14 +118,6 @@ class Library:
         """How many documents and how many passages there are."""
         return await asyncio.to_thread(lambda: (self._catalogue.count_documents(), self._catalogue.count_passages()))
 
-    async def ids_of_sources(self, sources: Sequence[str]) -> dict[str, str]:
-        """The id of a document read from each of these sources, where there is one."""
-        return await asyncio.to_thread(self._catalogue.ids_of_sources, sources)
-
-    async def sources_of_ids(self, ids: Sequence[str]) -> dict[str, str]:
-        """Where each of these documents was read from, for those that are there."""
-        return await asyncio.to_thread(self._catalogue.sources_of_ids, ids)
-
     async def search(self, query: Query) -> list[Hit]:
         """The best `query.k` passages, best first.
 
@@ -145,13 +143,11 @@ class Library:
 
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Builds both indexes anew from the catalogue, with the present embedder."""
-        async with self._turn:
-            await asyncio.to_thread(self._indexes.clear)
+        await asyncio.to_thread(self._indexes.clear)
         await self.catch_up(on_indexed=on_indexed)
 
     async def _ready(self, name: IndexName, on_indexed: OnIndexed = _ignore) -> Index:
-        async with self._turn:
-            return await asyncio.to_thread(self._indexes.ready, name, on_indexed)
+        return await asyncio.to_thread(self._indexes.ready, name, on_indexed)
 
     def _put(self, entries: Sequence[Entry]) -> Stored:
         if self._catalogue.embedder() is None:
