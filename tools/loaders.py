@@ -41,7 +41,7 @@ class LoadedDocument:
 
 def is_supported(path: Path) -> bool:
     """Whether the path is worth reading: a known suffix, or a folder that `find_files` could not open."""
-    return path.suffix.lower() in _FORMATS or is_corpus(path) or path.is_dir()
+    return path.suffix.lower() in _FORMATS or is_corpus(path) or _is_folder(path)
 
 
 def find_files(paths: Iterable[Path]) -> Iterator[Path]:
@@ -52,9 +52,9 @@ def find_files(paths: Iterable[Path]) -> Iterator[Path]:
     """
     seen: set[str] = set()
     for path in paths:
-        if not path.exists():
+        if not os.path.exists(path):  # noqa: PTH110  (Path.exists raises where a folder above may not be entered)
             raise UsageError(f"There is no file or folder {str(path)!r}. Check the spelling and the working folder.")
-        for file in _walk(path, frozenset()) if path.is_dir() else (path,):
+        for file in _walk(path, frozenset()) if _is_folder(path) else (path,):
             if (place := os.path.abspath(file)) not in seen:  # noqa: PTH100
                 seen.add(place)
                 yield file
@@ -73,10 +73,18 @@ def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
     if len(here) == len(above):
         return
     for entry in entries:
-        if entry.is_dir():
+        if _is_folder(entry):
             yield from _walk(folder / entry.name, here)
         else:
             yield folder / entry.name
+
+
+def _is_folder(place: Path | os.DirEntry[str]) -> bool:
+    """A link to itself, or into a closed folder, is none."""
+    try:
+        return place.is_dir()
+    except OSError:
+        return False
 
 
 def load(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> LoadedDocument:
@@ -98,7 +106,7 @@ def load(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> LoadedDocument:
 
 def _format(path: Path) -> tuple[str, Reader]:
     known = _FORMATS.get(path.suffix.lower())
-    if known is None and not path.is_dir():
+    if known is None and not _is_folder(path):
         known_types = ", ".join(_FORMATS)
         raise DocumentError(f"files of this type are not read. Convert it to one of {known_types}.")
     return known or ("", read_plain)

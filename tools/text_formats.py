@@ -43,11 +43,17 @@ def read_html(data: bytes) -> tuple[str | None, str]:
     soup = BeautifulSoup(StringIO(markup), "lxml")  # a file is never taken for the name of one
     for caption in soup("caption"):  # inside a table, the article finder takes it for the header row
         _caption_to_paragraph(caption)
-    title = title_from(soup.title.get_text() if soup.title else None)
-    heading = title_from(soup.h1.get_text(" ") if soup.h1 else None)
+    title = _html_title(soup)
     article, page = _article(str(soup)), _whole_page(soup)
     text = article if _words(article) >= MIN_KEPT_SHARE * _words(page) and _tables_kept(article, page) else page
-    return heading or title, text
+    return title, text
+
+
+def _html_title(soup: BeautifulSoup) -> str | None:
+    """The page's title, without the name of the site that often follows; the first heading where there is none."""
+    title = title_from(soup.title.get_text() if soup.title else None)
+    heading = title_from(soup.h1.get_text(" ") if soup.h1 else None)
+    return heading if heading and (not title or title.startswith(heading)) else title
 
 
 def _caption_to_paragraph(caption: Tag) -> None:

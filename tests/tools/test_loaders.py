@@ -49,8 +49,10 @@ def test_hidden_files_are_read_only_when_named(tmp_path: Path) -> None:
 def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
     tree(tmp_path, "home/a.md", "elsewhere/b.md")
     (tmp_path / "home" / "loop").symlink_to(tmp_path / "home", target_is_directory=True)
+    (tmp_path / "home" / "self.md").symlink_to(tmp_path / "home" / "self.md")
     (tmp_path / "home" / "other").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
-    assert found(tmp_path / "home", below=tmp_path) == ["home/a.md", "home/other/b.md"]
+    assert found(tmp_path / "home", below=tmp_path) == ["home/a.md", "home/other/b.md", "home/self.md"]
+    assert "cannot be opened" in refusal(tmp_path / "home" / "self.md")
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -152,3 +154,5 @@ def test_what_may_not_be_read_is_reported(guarded: Path) -> None:
     assert is_supported(guarded / "closed")
     assert "Permission denied" in refusal(guarded / "a.txt")
     assert "may not be read" in refusal(guarded / "closed")
+    with pytest.raises(UsageError, match="no file or folder"):
+        list(find_files([guarded / "closed" / "b.txt"]))

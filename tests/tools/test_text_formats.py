@@ -4,7 +4,7 @@ from sleuth.tools.errors import DocumentError
 from sleuth.tools.text_formats import read_html, read_markdown, read_plain, read_table
 
 ARTICLE = "The weir house was built by Rosa Quill in 1843, and it has stood beside the river ever since. " * 4
-PAGE = f"""<!DOCTYPE html><html><head><meta charset="utf-8"><title>Weir house | Gazette</title></head><body>
+PAGE = f"""<!DOCTYPE html><html><head><meta charset="utf-8"><title>The weir house | Gazette</title></head><body>
 <nav><a href="/">Home</a> <a href="/more">More</a></nav><main><h1>The weir house</h1><p>{ARTICLE}</p>
 <table><caption>Keepers</caption><tr><th>Keeper</th><th>Years</th></tr>
 <tr><td>Rosa Quill</td><td>1843&ndash;50</td></tr><tr><td>Tom Ash</td><td>1850&ndash;61</td></tr></table>
@@ -63,12 +63,14 @@ def test_a_short_page_keeps_its_words_and_its_table() -> None:
     ("page", "title"),
     [
         (b"<title>Gazette</title><p>text</p>", "Gazette"),
-        (b"<title>Gazette</title><h1>The\n mill</h1><p>text</p>", "The mill"),
+        (b"<title>The mill | Gazette</title><h1>The\n mill</h1><p>text</p>", "The mill"),
+        (b"<title>The mill</title><h1>Gazette</h1><p>text</p>", "The mill"),
+        (b"<h1>The mill</h1><p>text</p>", "The mill"),
         (b"<p>text</p>", None),
         (b"<title></title><h1> </h1><p>text</p>", None),
     ],
 )
-def test_a_page_title_is_its_heading_or_its_title(page: bytes, title: str | None) -> None:
+def test_a_page_title_goes_without_the_name_of_the_site(page: bytes, title: str | None) -> None:
     assert read_html(page)[0] == title
 
 
