@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from sleuth.agents.citation import Quote
+from sleuth.agents.desk import Desk
 from sleuth.agents.sources import Source
 from sleuth.agents.trajectory import Step
 from sleuth.graphs.answer import Citation, Note, Status, Verdict
@@ -42,24 +43,21 @@ def sources(passages: Iterable[Passage]) -> tuple[Source, ...]:
     return tuple(Source(title=passage.title, text=passage.text) for passage in passages)
 
 
-def check(answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> tuple[list[Citation], list[str]]:
-    """The citations that hold, and a warning for each that does not."""
+def check(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
+    """The citations that hold; each that does not is reported among the desk's warnings."""
     citations: list[Citation] = []
-    warnings: list[str] = []
     for quote in quotes:
         passage = shown[quote.source - 1] if quote.source <= len(shown) else None
         span = passage and (locate(quote.quote, passage.text) or sentence_with(answer, passage.text))
         if not passage or not span:
-            warnings.append(f"dropped a citation of source {quote.source}: {_why(quote, passage)}")
+            desk.warnings.append(f"dropped a citation of source {quote.source}: {_why(passage)}")
         elif (citation := _cite(passage, span)) not in citations:
             citations.append(citation)
-    return citations, warnings
+    return citations
 
 
-def _why(quote: Quote, passage: Passage | None) -> str:
-    if passage is None:
-        return "no such source was shown"
-    return f"neither its quote nor the answer stands in {passage.id}"
+def _why(passage: Passage | None) -> str:
+    return f"neither its quote nor the answer stands in {passage.id}" if passage else "no such source was shown"
 
 
 def locate(quote: str, text: str) -> tuple[int, int] | None:

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from sleuth.agents import answerer, drafter, planner, refiner, reviewer
 from sleuth.agents.desk import Desk
+from sleuth.agents.trajectory import Step as PastStep
 from sleuth.graphs.answer import Note
 from sleuth.graphs.evidence import check, clean, conclude, find, known_steps, load, sentence_with, sources
 from sleuth.graphs.state import (
@@ -93,6 +94,8 @@ class Update(RunUpdate, total=False):
 
 async def plan(state: State, runtime: Run) -> Update:
     """The whole question at once becomes a list of steps (section 3.4); what is known already is not asked again."""
+    if not affordable(state, runtime):
+        return {"halted": True}
     settings, asking = settings_of(runtime, Settings), desk(state, runtime)
     single = planner.PlanStep(question=state.question)
     given = planner.PlanInput(question=state.question, known=known_steps(state.notes.values()))
@@ -121,6 +124,8 @@ async def retrieve_coarse(state: State, runtime: Run) -> Update:
 
 async def draft(state: State, runtime: Run) -> Update:
     """Each step is answered from its passages alone, with citations, or without search from the trajectory."""
+    if not affordable(state, runtime, len(state.wave)):
+        return {"halted": True}
     settings, asking = settings_of(runtime, Settings), desk(state, runtime)
     written = await asyncio.gather(*(_draft(state, key, asking, runtime) for key in state.wave))
     drafts = dict(zip(state.wave, written, strict=True))
@@ -142,10 +147,11 @@ async def retrieve_fine(state: State, runtime: Run) -> Update:
 
 async def review(state: State, runtime: Run) -> Update:
     """Each draft passes or is revised, or its step, or an earlier one, is asked anew (section 3.6)."""
+    if not affordable(state, runtime, len(_open(state))):
+        return {"halted": True}
     settings, asking, opened = settings_of(runtime, Settings), desk(state, runtime), _open(state)
-    said = dict(
-        zip(opened, await asyncio.gather(*(_review(state, key, asking, runtime) for key in opened)), strict=True)
-    )
+    reviewed = await asyncio.gather(*(_review(state, key, asking, runtime) for key in opened))
+    said = dict(zip(opened, reviewed, strict=True))
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
     blaming = next((key for key in opened if _blamed(state, said[key][0], settings)), None)
     for key in opened:
@@ -164,11 +170,11 @@ async def review(state: State, runtime: Run) -> Update:
 
 async def refine(state: State, runtime: Run) -> Update:
     """The next steps' questions, with what they leave open replaced by what was found (section 3.5)."""
-    asking, wave = (
-        desk(state, runtime),
-        ready(state.plan, state.notes, side_by_side=settings_of(runtime, Settings).parallel),
-    )
+    wave = ready(state.plan, state.notes, side_by_side=settings_of(runtime, Settings).parallel)
     built = [key for key in wave if state.plan[key]["needs"]]
+    if not affordable(state, runtime, len(built)):
+        return {"halted": True}
+    asking = desk(state, runtime)
     questions = await asyncio.gather(*(_refine(state, key, asking) for key in built))
     steps = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
     return {"plan": steps, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
@@ -177,7 +183,7 @@ async def refine(state: State, runtime: Run) -> Update:
 async def answer(state: State, runtime: Run) -> Update:
     """The question answered from the trajectory; that it is unknown is an answer too (section 3.5)."""
     notes, asking = list(trajectory(state.plan, state.notes).values()), desk(state, runtime)
-    if unfinished(state.plan, state.notes) or not affordable(state, runtime):
+    if state.halted or not affordable(state, runtime):
         return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
     given = answerer.AnswerInput(question=state.question, trajectory=known_steps(notes))
     final = await ask_or(asking, answerer.ANSWER, given, answerer.Final(known=False), "The question stays open.")
@@ -186,31 +192,26 @@ async def answer(state: State, runtime: Run) -> Update:
     return {"verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
 
 
-# Routers. Where the budget has no room for the calls of the next node, the run ends with what it has.
+# Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
 
 
-def after_plan(state: State, runtime: Run) -> Literal["retrieve_coarse", "answer"]:
+def after_plan(state: State) -> Literal["retrieve_coarse", "answer"]:
     """Also after `refine`: on to the steps in work."""
-    return "retrieve_coarse" if state.wave and affordable(state, runtime, len(state.wave)) else "answer"
+    return "retrieve_coarse" if state.wave and not state.halted else "answer"
 
 
-def after_draft(state: State, runtime: Run) -> Literal["retrieve_fine", "refine", "answer"]:
+def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
     """To the review of what needs one."""
-    opened = _open(state)
-    if not opened:
-        return _onward(state, runtime)
-    return "retrieve_fine" if affordable(state, runtime, len(opened)) else "answer"
+    return "retrieve_fine" if _open(state) and not state.halted else _onward(state)
 
 
-def after_review(state: State, runtime: Run) -> Literal["retrieve_coarse", "refine", "answer"]:
+def after_review(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
     """Back for what is asked anew, or on to the next steps."""
-    return after_plan(state, runtime) if state.wave else _onward(state, runtime)
+    return "retrieve_coarse" if state.wave and not state.halted else _onward(state)
 
 
-def _onward(state: State, runtime: Run) -> Literal["refine", "answer"]:
-    steps = _next(state, runtime)
-    calls = sum(1 for key in steps if state.plan[key]["needs"])
-    return "refine" if steps and affordable(state, runtime, calls) else "answer"
+def _onward(state: State) -> Literal["refine", "answer"]:
+    return "refine" if unfinished(state.plan, state.notes) and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -242,23 +243,20 @@ def _open(state: State) -> list[str]:
     return [key for key in state.wave if key not in state.notes]
 
 
-def _next(state: State, runtime: Run) -> list[str]:
-    """The steps to take up now."""
-    return ready(state.plan, state.notes, side_by_side=settings_of(runtime, Settings).parallel)
+def _past(state: State) -> tuple[PastStep, ...]:
+    return known_steps(trajectory(state.plan, state.notes).values())
 
 
 async def _draft(state: State, key: str, asking: Desk, runtime: Run) -> Draft:
     question, loss = state.plan[key]["question"], f"Step {key} has no draft."
     if state.plan[key]["action"] == "Answer":
-        past = known_steps(trajectory(state.plan, state.notes).values())
-        given = drafter.ConcludeInput(question=question, trajectory=past)
+        given = drafter.ConcludeInput(question=question, trajectory=_past(state))
         concluded = await ask_or(asking, drafter.CONCLUDE, given, drafter.Conclusion(answer=""), loss)
         return Draft(answer=clean(concluded.answer), citations=[])
     shown = await load(runtime.context.archive, state.coarse[key])
     reading = drafter.DraftInput(question=question, sources=sources(shown))
     said = await ask_or(asking, drafter.DRAFT, reading, drafter.Draft(answer=""), loss)
-    citations, dropped = check(said.answer, said.citations, shown)
-    asking.warnings.extend(dropped)
+    citations = check(asking, said.answer, said.citations, shown)
     return Draft(answer=clean(said.answer), citations=citations)
 
 
@@ -272,20 +270,19 @@ async def _review(state: State, key: str, asking: Desk, runtime: Run) -> tuple[r
     question, drafted = state.plan[key]["question"], state.drafts[key]
     shown = await load(runtime.context.archive, state.fine[key])
     loss = f"The draft of step {key} stands unreviewed."
-    said: reviewer.StepReview
+    alone = reviewer.ReviewStepInput(question=question, answer=drafted["answer"], sources=sources(shown))
+    said = reviewer.StepReview(status="PASS")
     if settings_of(runtime, Settings).max_returns:
-        past = known_steps(trajectory(state.plan, state.notes).values())
         given = reviewer.ReviewInput(
-            question=question, answer=drafted["answer"], sources=sources(shown), trajectory=past
+            question=question, answer=alone.answer, sources=alone.sources, trajectory=_past(state)
         )
-        said = await ask_or(asking, reviewer.REVIEW, given, reviewer.Review(status="PASS"), loss)
+        looking_back = await ask_or(asking, reviewer.REVIEW, given, reviewer.Review(status="PASS"), loss)
+        said = looking_back
     else:
-        alone = reviewer.ReviewStepInput(question=question, answer=drafted["answer"], sources=sources(shown))
-        said = await ask_or(asking, reviewer.REVIEW_STEP, alone, reviewer.StepReview(status="PASS"), loss)
+        said = await ask_or(asking, reviewer.REVIEW_STEP, alone, said, loss)
     if said.status != "REVISED":
         return said, drafted
-    citations, dropped = check(said.answer, said.citations, shown)
-    asking.warnings.extend(dropped)
+    citations = check(asking, said.answer, said.citations, shown)
     if not citations:
         asking.warnings.append(f"The revised answer of step {key} cites nothing that was shown: its draft stands.")
         return said, drafted

@@ -63,9 +63,7 @@ async def answer(state: State, runtime: Runtime[Context]) -> Update:
     text = clean(read.answer)
     if not (read.answerable and text):
         return {"verdict": conclude("unknown", "", []), "calls": asking.calls, "warnings": asking.warnings}
-    citations, dropped = check(text, read.citations, shown)
-    asking.warnings.extend(dropped)
-    found = note(state.question, text, citations)
+    found = note(state.question, text, check(asking, text, read.citations, shown))
     verdict = conclude("answered", text, [*state.notes.values(), found])
     return {"notes": {"answer": found}, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
 

@@ -61,6 +61,8 @@ class RunState(Question):
     """Every model call so far by its id: role, node, prompt hash, tokens, seconds."""
     warnings: Annotated[list[str], Lines] = field(default_factory=list)
     """What went less than well and how it was dealt with, a line each."""
+    halted: bool = False
+    """The budget had no room for the next model call."""
     verdict: Verdict | None = None
     """The end of the run: status, text and checked citations."""
 
@@ -71,6 +73,7 @@ class RunUpdate(TypedDict, total=False):
     notes: dict[str, Note | None]
     calls: dict[str, CallRecord]
     warnings: list[str]
+    halted: bool
     verdict: Verdict
 
 

@@ -1,0 +1,155 @@
+"""Looking back at runs and branching from them: history, fork, export."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from langgraph.graph import START
+from langgraph.types import StateSnapshot
+
+from sleuth.graphs.answer import Note
+from sleuth.graphs.registry import method
+from sleuth.graphs.runs import Runs, check_version, checkpoint_id, now, unknown_checkpoint
+from sleuth.graphs.threads import Thread
+from sleuth.tools.errors import RunError, UnknownName, UsageError
+
+COPY = "__copy__"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """One checkpoint: the nodes that led to it, those that come next, and the fields that changed."""
+
+    checkpoint: str
+    parent: str
+    step: int
+    node: list[str]
+    next: list[str]
+    at: str
+    changed: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form that `runs history` prints."""
+        return asdict(self)
+
+
+async def history(runs: Runs, id: str) -> list[Moment]:
+    """Every checkpoint of a thread, the newest first, all its branches together."""
+    thread = await runs.store.threads.get(id)
+    states = await _states(runs, thread)
+    by_id = {checkpoint_id(state): state for state in states}
+    return [_moment(state, by_id.get(_parent(state))) for state in states]
+
+
+async def _states(runs: Runs, thread: Thread) -> list[StateSnapshot]:
+    states = [state async for state in runs.graph(thread).aget_state_history(runs.config(thread))]
+    for state in states:
+        check_version(state)
+    return states
+
+
+def _parent(state: StateSnapshot) -> str:
+    return str((state.parent_config or {}).get("configurable", {}).get("checkpoint_id", ""))
+
+
+def _moment(state: StateSnapshot, parent: StateSnapshot | None) -> Moment:
+    before = parent.values if parent else {}
+    metadata: dict[str, Any] = dict(state.metadata or {})
+    return Moment(
+        checkpoint=checkpoint_id(state),
+        parent=_parent(state),
+        step=int(metadata.get("step", 0)),
+        node=_wrote(state, parent),
+        next=list(state.next),
+        at=str(state.created_at or ""),
+        changed={name: value for name, value in state.values.items() if before.get(name) != value},
+    )
+
+
+def _wrote(state: StateSnapshot, parent: StateSnapshot | None) -> list[str]:
+    """The nodes whose work a checkpoint holds; a fork stands where its origin stood."""
+    if parent is None or (state.metadata or {}).get("source") == "input":
+        return []
+    return [name for name in parent.next if name != START]
+
+
+async def fork(
+    runs: Runs, id: str, *, at: str, changes: dict[str, Any] | None = None, into: str | None = None
+) -> dict[str, str]:
+    """Branches a run from one of its checkpoints without running the branch; returns its thread and checkpoint.
+
+    Within a method the branch belongs to the same thread. Into another method it is a new thread, which starts with
+    what this one had found out.
+
+    Args:
+        at: the checkpoint.
+        changes: new values of state fields; keyed fields are merged by key, null removes a key.
+        into: another method.
+
+    Raises:
+        UnknownName: no such thread, checkpoint, field or method.
+    """
+    thread = await runs.store.threads.get(id)
+    states = {checkpoint_id(state): state for state in await _states(runs, thread)}
+    if at not in states:
+        raise unknown_checkpoint(at, list(states))
+    _check_fields(thread, changes or {})
+    if into and into != thread.method:
+        return await _hand_over(runs, thread, states[at], changes or {}, into)
+    return await _branch(runs, thread, states[at], states.get(_parent(states[at])), changes or {})
+
+
+def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
+    fields = list(method(thread.method).state.__dataclass_fields__)
+    for name in changes:
+        if name not in fields:
+            raise UnknownName(f"state field of {thread.method}", name, fields)
+
+
+async def _branch(
+    runs: Runs, thread: Thread, state: StateSnapshot, parent: StateSnapshot | None, changes: dict[str, Any]
+) -> dict[str, str]:
+    if not state.values:
+        raise UsageError("That checkpoint is from before the question was taken in: fork from a later one.")
+    wrote = _wrote(state, parent) or [START]
+    graph, config = runs.graph(thread), runs.config(thread, checkpoint_id(state))
+    made = await graph.aupdate_state(config, changes or None, as_node=wrote[-1] if changes else COPY)
+    await runs.store.threads.mark(thread.id, "interrupted", at=now())
+    return {"thread": thread.id, "checkpoint": str(made["configurable"]["checkpoint_id"])}
+
+
+async def _hand_over(
+    runs: Runs, thread: Thread, state: StateSnapshot, changes: dict[str, Any], into: str
+) -> dict[str, str]:
+    """A thread of another method that starts with this one's notes."""
+    values = {**state.values, **changes}
+    notes: dict[str, Note] = {f"handed over {at}": note for at, note in enumerate(values.get("notes", {}).values(), 1)}
+    profile, budget = thread.options["profile"], thread.options["budget"]
+    new = await runs.start(values.get("question", thread.question), into, profile=profile)
+    await runs.store.threads.link(new, parent=thread.id, checkpoint=checkpoint_id(state), budget=budget)
+    forked = await runs.store.threads.get(new)
+    given = {"question": forked.question, "notes": notes}
+    made = await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)
+    return {"thread": new, "checkpoint": str(made["configurable"]["checkpoint_id"])}
+
+
+async def export(runs: Runs, id: str) -> dict[str, Any]:
+    """A run as one JSON value: thread, history, and every text that its states name by hash."""
+    thread = await runs.store.threads.get(id)
+    states = await _states(runs, thread)
+    if not states:
+        raise RunError(f"Thread {id} has no checkpoints yet: `sleuth resume {id}` starts it.")
+    names = sorted({name for state in states for name in hashes_in(state.values)})
+    texts = dict(zip(names, await runs.store.archive.load(names), strict=True))
+    moments = [moment.to_json() for moment in await history(runs, id)]
+    return {"thread": thread.to_json(), "history": moments, "state": states[0].values, "texts": texts}
+
+
+def hashes_in(value: object) -> set[str]:
+    """Every archive reference (a SHA-256 in hexadecimal) anywhere in a state."""
+    if isinstance(value, str):
+        return {value} if len(value) == 64 and set(value) <= set("0123456789abcdef") else set()
+    if isinstance(value, dict):
+        return set().union(*map(hashes_in, value.values())) if value else set()
+    if isinstance(value, list | tuple):
+        return set().union(*map(hashes_in, value)) if value else set()
+    return set()

@@ -1,0 +1,82 @@
+"""The methods by name: what each is, where it was published, and how its graph is made."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.graph import StateGraph
+from pydantic import ValidationError
+
+from sleuth.graphs import par_rag, plain_rag
+from sleuth.graphs.state import Context, MethodSettings, Question, RunState
+from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.settings import Profile
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Method:
+    """One reasoning method: a graph from `question` to `verdict`."""
+
+    name: str
+    line: str
+    paper: str
+    when: str
+    graph: Callable[[], StateGraph[Any, Context, Question, Any]]
+    state: type[RunState]
+    settings: type[MethodSettings]
+
+    def nodes(self) -> list[str]:
+        """The graph's nodes in the order of the method."""
+        return list(self.graph().nodes)
+
+    def configure(self, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
+        """Settings from text or typed values; what is given explicitly holds in every profile.
+
+        Raises:
+            UsageError: an unknown key or a value out of range; the message names the nearest key or the range.
+        """
+        known = list(self.settings.model_fields)
+        for key in values:
+            if key not in known:
+                raise UnknownName(f"setting of {self.name}", key, known, f"It has: {', '.join(known)}.")
+        try:
+            given = self.settings.model_validate(dict(values))
+        except ValidationError as error:
+            faults = "; ".join(f"{fault['loc'][0]}: {fault['msg'].lower()}" for fault in error.errors())
+            raise UsageError(f"A setting of {self.name} cannot be used: {faults}.") from None
+        if profile == "default":
+            return given
+        explicit = {key: getattr(given, key) for key in given.model_fields_set}
+        return given.as_in_paper().model_copy(update=explicit)
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            name="plain-rag",
+            line="search once, read, answer",
+            paper="the baseline of every comparison (Lewis et al., NeurIPS 2020)",
+            when="one passage holds the answer, or as a baseline",
+            graph=plain_rag.graph,
+            state=plain_rag.State,
+            settings=plain_rag.Settings,
+        ),
+        Method(
+            name="par-rag",
+            line="plan all the steps, then act on and review each one against coarse and fine evidence",
+            paper="Credible plan-driven RAG method for multi-hop question answering (Zhang et al., 2025)",
+            when="the answer takes several look-ups that build on each other",
+            graph=par_rag.graph,
+            state=par_rag.State,
+            settings=par_rag.Settings,
+        ),
+    )
+}
+
+
+def method(name: str) -> Method:
+    """The method of this name; raises UnknownName with the nearest."""
+    if name not in METHODS:
+        raise UnknownName("method", name, list(METHODS), f"There are: {', '.join(METHODS)}.")
+    return METHODS[name]

@@ -1,0 +1,254 @@
+"""Durable runs: the one place where methods are started, resumed, forked and read back.
+
+A run is a thread of checkpoints. Whatever stops it, it goes on from its last checkpoint, and no model call that had
+completed is sent again.
+"""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateSnapshot
+
+from sleuth.agents.model import Model
+from sleuth.graphs.answer import Answer, Cost, NodeCost, Note
+from sleuth.graphs.registry import Method, method
+from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context
+from sleuth.graphs.store import Store
+from sleuth.graphs.threads import Thread, ThreadStatus, lease
+from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
+from sleuth.tools.retriever import Retriever
+from sleuth.tools.settings import Profile
+
+MAX_QUESTION = 20_000
+"""Characters; longer questions are documents."""
+
+NO_LIMIT = 100_000
+"""LangGraph's own step limit, far beyond what the methods' bounds allow."""
+
+Compiled = CompiledStateGraph[Any, Context, Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """Something happened in a run: a node started or finished; `update` is what it changed."""
+
+    thread: str
+    node: str
+    state: Literal["started", "finished"]
+    update: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """What runs are made with; read-only commands need none of it."""
+
+    model: Model
+    retriever: Retriever
+
+
+class Runs:
+    """The runs in one store."""
+
+    def __init__(self, store: Store, services: Services | None = None) -> None:
+        self.store = store
+        self.services = services
+
+    async def start(
+        self,
+        question: str,
+        method_name: str,
+        *,
+        values: dict[str, Any] | None = None,
+        profile: Profile = "default",
+        budget: Budget | None = None,
+        thread: str | None = None,
+    ) -> str:
+        """Writes down a new run without running it; returns its thread.
+
+        Raises:
+            UsageError: an empty or gigantic question, an unknown method or setting, or a thread that was used before.
+        """
+        checked = check_question(question)
+        method(method_name).configure(values or {}, profile)
+        id = thread or uuid.uuid4().hex[:12]
+        if await self.store.threads.exists(id):
+            raise UsageError(
+                f"Thread {id} was used already: `sleuth resume {id}` goes on with it, `runs fork` branches."
+            )
+        options = {"values": values or {}, "profile": profile, "budget": asdict(budget or Budget())}
+        created = now()
+        await self.store.threads.add(
+            Thread(
+                id=id,
+                owner=self.store.threads.owner,
+                method=method_name,
+                question=checked,
+                options=options,
+                created_at=created,
+                updated_at=created,
+            )
+        )
+        return id
+
+    async def run(self, id: str, *, budget: Budget | None = None) -> AsyncGenerator[Step | Answer]:
+        """Runs a thread from wherever it stands to its end: its steps as they happen, then its answer.
+
+        Args:
+            id: the thread.
+            budget: replaces the run's budget from here on.
+
+        Raises:
+            ThreadBusy: another process is running it.
+            SleuthError: whatever stopped the run; it can be resumed.
+        """
+        thread = await self.store.threads.get(id)
+        if budget is not None:
+            thread = replace(thread, options={**thread.options, "budget": asdict(budget)})
+            await self.store.threads.set_options(id, thread.options)
+        async with lease(self.store.engine, self.store.leases, id):
+            status: ThreadStatus = "interrupted"
+            problem = ""
+            await self.store.threads.mark(id, "running", at=now())
+            try:
+                async with aclosing(self._steps(thread)) as steps:
+                    async for step in steps:
+                        if isinstance(step, Answer):
+                            status = "done"
+                        yield step
+            except SleuthError as error:
+                status, problem = "failed", str(error)
+                raise
+            finally:
+                await asyncio.shield(self.store.threads.mark(id, status, at=now(), problem=problem))
+
+    async def _steps(self, thread: Thread) -> AsyncGenerator[Step | Answer]:
+        graph, config = self.graph(thread), self.config(thread)
+        before = await graph.aget_state(config)
+        check_version(before)
+        fresh = not before.values and not before.next
+        if before.next or fresh:
+            context = self._context(thread, method(thread.method))
+            given = {"question": thread.question} if fresh else None
+            events = graph.astream(given, config, context=context, stream_mode="tasks", durability="sync")
+            async with aclosing(events) as stream:  # type: ignore[type-var]  # astream is an async generator
+                async for event in stream:
+                    if event["name"] in graph.nodes:
+                        yield _step(thread.id, event)
+        yield await self.answer(thread.id)
+
+    def graph(self, thread: Thread) -> Compiled:
+        """The compiled graph of a thread's method over this store."""
+        return method(thread.method).graph().compile(checkpointer=self.store.saver, name=thread.method)
+
+    def config(self, thread: Thread, checkpoint: str | None = None) -> RunnableConfig:
+        """LangGraph's address of a thread, or of one of its checkpoints."""
+        place = {"thread_id": thread.id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint} if checkpoint else {})
+        return {"configurable": place, "recursion_limit": NO_LIMIT}
+
+    def _context(self, thread: Thread, kind: Method) -> Context:
+        if self.services is None:
+            raise RunError("This store was opened for reading: open it with services to run something.")
+        return Context(
+            model=self.services.model,
+            retriever=self.services.retriever,
+            archive=self.store.archive,
+            settings=kind.configure(thread.options["values"], thread.options["profile"]),
+            budget=Budget(**thread.options["budget"]),
+        )
+
+    async def answer(self, id: str) -> Answer:
+        """The answer of a finished thread; raises RunError while it has none."""
+        thread = await self.store.threads.get(id)
+        state = await self.graph(thread).aget_state(self.config(thread))
+        check_version(state)
+        verdict = state.values.get("verdict")
+        if not verdict:
+            raise RunError(f"Thread {id} has no answer yet: `sleuth resume {id}` goes on with it.")
+        return Answer(
+            thread=id,
+            checkpoint=checkpoint_id(state),
+            method=thread.method,
+            question=state.values["question"],
+            status=verdict["status"],
+            text=verdict["text"],
+            citations=verdict["citations"],
+            notes=public_notes(state.values["notes"]),
+            cost=cost_of(state.values["calls"]),
+            warnings=state.values["warnings"],
+        )
+
+
+def check_question(question: str) -> str:
+    """The question without white space around it; raises UsageError where there is nothing, or far too much, to ask."""
+    stripped = question.strip()
+    if not stripped:
+        raise UsageError("The question is empty.")
+    if len(stripped) > MAX_QUESTION:
+        raise UsageError(
+            f"The question has {len(stripped):,} characters, the most is {MAX_QUESTION:,}: "
+            "put long material into a file, `sleuth ingest` it, and ask about it."
+        )
+    return stripped.replace("\x00", "")
+
+
+def check_version(state: StateSnapshot) -> None:
+    """Raises StoreTooNew for a checkpoint that a newer release wrote."""
+    found = state.values.get("schema_version", SCHEMA_VERSION) if state.values else SCHEMA_VERSION
+    if found > SCHEMA_VERSION:
+        raise StoreTooNew(
+            f"This checkpoint was written by a newer release (state version {found}, this release knows "
+            f"{SCHEMA_VERSION}): upgrade sleuth to go on with it."
+        )
+
+
+def checkpoint_id(state: StateSnapshot) -> str:
+    """The id of the checkpoint behind a state, empty where there is none."""
+    return str(state.config["configurable"].get("checkpoint_id", ""))
+
+
+def public_notes(notes: dict[str, Note]) -> list[Note]:
+    """Notes as an answer shows them; their citations are among the answer's."""
+    shown = ("question", "finding", "passages", "remark")
+    return [Note(**{key: value for key, value in note.items() if key in shown}) for note in notes.values()]  # type: ignore[typeddict-item]
+
+
+def cost_of(calls: dict[str, Any]) -> Cost:
+    """Sums the calls of a run, in all and by node."""
+    cost = Cost(calls=0, prompt_tokens=0, cached_tokens=0, completion_tokens=0, seconds=0.0, nodes={})
+    for call in calls.values():
+        fresh = NodeCost(calls=0, prompt_tokens=0, completion_tokens=0, seconds=0.0)
+        node = cost["nodes"].setdefault(call["node"], fresh)
+        cost["cached_tokens"] += call["cached_tokens"]
+        for part in (cost, node):
+            part["calls"] += 1
+            part["prompt_tokens"] += call["prompt_tokens"]
+            part["completion_tokens"] += call["completion_tokens"]
+            part["seconds"] = round(part["seconds"] + call["seconds"], 3)
+    return cost
+
+
+def _step(thread: str, event: dict[str, Any]) -> Step:
+    finished = "result" in event
+    return Step(
+        thread=thread,
+        node=event["name"],
+        state="finished" if finished else "started",
+        update=dict(event["result"] or {}) if finished else {},
+    )
+
+
+def now() -> str:
+    """The time as ISO 8601 in UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:
+    """The error for a checkpoint that a thread does not have."""
+    return UnknownName("checkpoint", id, known, "`sleuth runs history` shows them.")

@@ -1,0 +1,106 @@
+"""Where runs live: checkpoints, the archive of texts and the list of threads, in one SQLite file or in Postgres."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from sleuth.graphs.threads import Threads
+from sleuth.tools.archive import SqlArchive
+from sleuth.tools.database import catalogue_url, open_engine
+from sleuth.tools.errors import StoreError, StoreTooNew
+from sleuth.tools.settings import Settings
+
+STORE_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """An open store of one owner's runs."""
+
+    saver: BaseCheckpointSaver[str]
+    archive: SqlArchive
+    threads: Threads
+    engine: Engine
+    leases: Path
+
+
+@asynccontextmanager
+async def open_store(settings: Settings) -> AsyncIterator[Store]:
+    """Opens the store, and makes it at the first time.
+
+    Raises:
+        StoreError: the folder or database cannot be used; StoreTooNew if a newer release wrote it.
+    """
+    try:
+        await asyncio.to_thread(settings.home.mkdir, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"SLEUTH_HOME ({settings.home}) cannot be made: {error}.") from error
+    engine = await asyncio.to_thread(open_engine, runs_url(settings))
+    try:
+        await asyncio.to_thread(_check_version, engine)
+        async with _saver(settings, engine) as saver:
+            yield Store(
+                saver=saver,
+                archive=await asyncio.to_thread(SqlArchive, engine),
+                threads=await asyncio.to_thread(Threads, engine, settings.owner),
+                engine=engine,
+                leases=settings.home / "leases",
+            )
+    finally:
+        await asyncio.to_thread(engine.dispose)
+
+
+def runs_url(settings: Settings) -> str:
+    """SQLAlchemy's URL of the database that holds the runs."""
+    if settings.database_url is None:
+        return f"sqlite:///{settings.home / 'runs.sqlite'}"
+    return catalogue_url(settings.home, settings.database_url)
+
+
+def _check_version(engine: Engine) -> None:
+    with engine.execution_options(sleuth_write=True).begin() as connection:
+        connection.execute(text("CREATE TABLE IF NOT EXISTS sleuth_runs_version (version INTEGER NOT NULL)"))
+        found = connection.scalar(text("SELECT max(version) FROM sleuth_runs_version"))
+        if found is None:
+            connection.execute(text("INSERT INTO sleuth_runs_version VALUES (:version)"), {"version": STORE_VERSION})
+        elif found > STORE_VERSION:
+            raise StoreTooNew(
+                f"The runs were written by a newer release (version {found}, this release knows {STORE_VERSION}): "
+                "upgrade sleuth, or set SLEUTH_HOME to another folder."
+            )
+
+
+@asynccontextmanager
+async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    serde = JsonPlusSerializer(pickle_fallback=False)
+    if engine.dialect.name == "postgresql":
+        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+        from psycopg.rows import dict_row
+        from psycopg_pool import AsyncConnectionPool
+
+        url = runs_url(settings).replace("+psycopg", "", 1)
+        arguments = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        pool: AsyncConnectionPool[Any] = AsyncConnectionPool(url, kwargs=arguments, min_size=1, max_size=8, open=False)
+        async with pool:
+            postgres = AsyncPostgresSaver(pool, serde=serde)
+            await postgres.setup()
+            yield postgres
+        return
+    try:
+        async with aiosqlite.connect(settings.home / "runs.sqlite", timeout=30) as connection:
+            sqlite = AsyncSqliteSaver(connection, serde=serde)
+            await sqlite.setup()
+            yield sqlite
+    except sqlite3.DatabaseError as error:
+        raise StoreError(f"{settings.home / 'runs.sqlite'} cannot be used: {error}.") from error

@@ -1,0 +1,173 @@
+"""The list of runs: one row per thread, beside its checkpoints, and a lease so that no two processes run one thread."""
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from filelock import FileLock, Timeout
+from sqlalchemy import Column, ColumnElement, MetaData, Select, String, Table, Text, delete, insert, select, update
+from sqlalchemy import text as sql
+from sqlalchemy.engine import Engine
+from sqlalchemy.sql.dml import UpdateBase
+
+from sleuth.tools.errors import ThreadBusy, UnknownName
+
+ThreadStatus = Literal["new", "running", "interrupted", "failed", "done"]
+
+metadata = MetaData()
+threads = Table(
+    "sleuth_threads",
+    metadata,
+    Column("id", String(100), primary_key=True),
+    Column("owner", String(100), nullable=False, index=True),
+    Column("method", String(40), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("problem", Text, nullable=False),
+    Column("parent", String(100), nullable=False),
+    Column("parent_checkpoint", String(100), nullable=False),
+    Column("created_at", String(40), nullable=False),
+    Column("updated_at", String(40), nullable=False, index=True),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thread:
+    """One run: its question and method, the options it was started with, and where it stands."""
+
+    id: str
+    owner: str
+    method: str
+    question: str
+    options: dict[str, Any] = field(default_factory=dict)
+    status: ThreadStatus = "new"
+    problem: str = ""
+    parent: str = ""
+    parent_checkpoint: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form that `runs list` prints."""
+        return asdict(self)
+
+
+class Threads:
+    """The threads of one owner."""
+
+    def __init__(self, engine: Engine, owner: str) -> None:
+        self.engine = engine
+        self.owner = owner
+        metadata.create_all(engine)
+
+    async def add(self, thread: Thread) -> None:
+        """Writes a new row."""
+        row = {**asdict(thread), "options": json.dumps(thread.options)}
+        await asyncio.to_thread(self._write, insert(threads).values(row))
+
+    async def get(self, id: str) -> Thread:
+        """One thread; raises UnknownName with the nearest id."""
+        rows = await asyncio.to_thread(self._read, select(threads).where(threads.c.id == id, self._mine()))
+        if not rows:
+            known = [thread.id for thread in await self.newest()]
+            raise UnknownName("thread", id, known, "`sleuth runs list` shows them.")
+        return rows[0]
+
+    async def exists(self, id: str) -> bool:
+        """Whether the id is taken, by whomever."""
+        return bool(await asyncio.to_thread(self._read, select(threads).where(threads.c.id == id)))
+
+    async def newest(self, *, limit: int | None = None, before: str | None = None) -> list[Thread]:
+        """Threads, the latest first; `before` keeps those last touched before that time (ISO 8601, UTC)."""
+        wanted = select(threads).where(self._mine()).order_by(threads.c.updated_at.desc()).limit(limit)
+        if before is not None:
+            wanted = wanted.where(threads.c.updated_at < before)
+        return await asyncio.to_thread(self._read, wanted)
+
+    async def mark(self, id: str, status: ThreadStatus, *, at: str, problem: str = "") -> None:
+        """Records where a run stands."""
+        values = {"status": status, "problem": problem, "updated_at": at}
+        await asyncio.to_thread(self._write, update(threads).where(threads.c.id == id).values(values))
+
+    async def link(self, id: str, *, parent: str, checkpoint: str, budget: dict[str, Any]) -> None:
+        """Records what a thread was forked from, and gives it the same budget."""
+        thread = await self.get(id)
+        await self.set_options(id, {**thread.options, "budget": budget})
+        origin = {"parent": parent, "parent_checkpoint": checkpoint}
+        await asyncio.to_thread(self._write, update(threads).where(threads.c.id == id).values(origin))
+
+    async def set_options(self, id: str, options: dict[str, Any]) -> None:
+        """Records what a resumed run is allowed now."""
+        await asyncio.to_thread(
+            self._write, update(threads).where(threads.c.id == id).values(options=json.dumps(options))
+        )
+
+    async def remove(self, id: str) -> None:
+        """Removes the row."""
+        await asyncio.to_thread(self._write, delete(threads).where(threads.c.id == id, self._mine()))
+
+    def _mine(self) -> ColumnElement[bool]:
+        return threads.c.owner == self.owner
+
+    def _read(self, query: Select[Any]) -> list[Thread]:
+        with self.engine.connect() as connection:
+            rows = [Thread(**row._mapping) for row in connection.execute(query)]
+        return [replace(row, options=json.loads(str(row.options))) for row in rows]
+
+    def _write(self, statement: UpdateBase) -> None:
+        with self.engine.execution_options(sleuth_write=True).begin() as connection:
+            connection.execute(statement)
+
+
+@asynccontextmanager
+async def lease(engine: Engine, folder: Path, id: str) -> AsyncIterator[None]:
+    """Holds a thread while it runs: by the operating system or the database, both of which let go when we are killed.
+
+    Raises:
+        ThreadBusy: another process holds it.
+    """
+    held = _advisory(engine, id) if engine.dialect.name == "postgresql" else _file(folder, id)
+    async with held:
+        yield
+
+
+@asynccontextmanager
+async def _file(folder: Path, id: str) -> AsyncIterator[None]:
+    name = sha256(id.encode()).hexdigest()[:32]
+    card = folder / f"{name}.holder"
+    lock = FileLock(folder / f"{name}.lock", timeout=0, thread_local=False)
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    try:
+        await asyncio.to_thread(lock.acquire)
+    except Timeout:
+        who = card.read_text() if card.exists() else "another process"
+        raise ThreadBusy(f"Thread {id} is being run by {who}. Wait until it ends, or stop it first.") from None
+    try:
+        card.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+        yield
+    finally:
+        card.unlink(missing_ok=True)
+        lock.release()
+
+
+@asynccontextmanager
+async def _advisory(engine: Engine, id: str) -> AsyncIterator[None]:
+    key = int.from_bytes(sha256(id.encode()).digest()[:8], signed=True)
+    connection = await asyncio.to_thread(engine.connect)
+    try:
+        got = await asyncio.to_thread(connection.scalar, sql("SELECT pg_try_advisory_lock(:key)"), {"key": key})
+        if not got:
+            raise ThreadBusy(f"Thread {id} is being run by another process. Wait until it ends, or stop it first.")
+        connection.commit()
+        yield
+    finally:
+        await asyncio.to_thread(connection.invalidate)
+        connection.close()
