@@ -1,0 +1,89 @@
+"""How fast documents go in, against sentence-transformers alone on the same texts in the same run.
+
+    python benchmarks/ingest_rate.py CORPUS [--limit N] [--rounds R]
+
+The two are timed in turns, each in a process of its own; the rate is that of all rounds together, loading included in
+neither. Peak memory is that of the process that ingests.
+"""
+
+import argparse
+import asyncio
+import gzip
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+
+from sleuth.graphs.ingest import ingest
+from sleuth.tools.embedder import make_embedder
+from sleuth.tools.settings import Settings
+
+
+def lines(path: Path, limit: int | None) -> list[str]:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        return list(islice(file, limit))
+
+
+def alone(corpus: Path) -> dict[str, float]:
+    """sentence-transformers on all texts in one call."""
+    rows = [json.loads(line) for line in lines(corpus, None)]
+    embedder = make_embedder(Settings())
+    embedder.embed_query("warm up")
+    began = time.perf_counter()
+    embedder.embed_passages([f"{row['title']}. {row['text']}" for row in rows])
+    return {"seconds": time.perf_counter() - began}
+
+
+def whole(corpus: Path) -> dict[str, float]:
+    """The ingest: reading, catalogue, keyword index, embedding, Chroma, checkpoints."""
+    embedder = make_embedder(Settings())
+    embedder.embed_query("warm up")
+    with tempfile.TemporaryDirectory() as home:
+        report = asyncio.run(ingest([corpus], settings=Settings(home=Path(home)), embedder=embedder))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": report.seconds, "passages": report.passages, "peak_mib": peak}
+
+
+def apart(what: str, corpus: Path) -> dict[str, float]:
+    command = [sys.executable, __file__, str(corpus), "--only", what]
+    result: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return result
+
+
+def compare(corpus: Path, rounds: int) -> None:
+    seconds = {"alone": 0.0, "whole": 0.0}
+    passages = peak = 0.0
+    for turn in range(rounds):
+        for what in ("alone", "whole") if turn % 2 == 0 else ("whole", "alone"):
+            result = apart(what, corpus)
+            seconds[what] += result["seconds"]
+            passages += result.get("passages", 0)
+            peak = max(peak, result.get("peak_mib", 0))
+    print(f"{'':24}{'seconds':>10}{'passages/s':>12}")
+    print(f"{'sentence-transformers':24}{seconds['alone']:10.1f}{passages / seconds['alone']:12.1f}")
+    print(f"{'sleuth ingest':24}{seconds['whole']:10.1f}{passages / seconds['whole']:12.1f}")
+    print(f"share of the rate: {100 * seconds['alone'] / seconds['whole']:.1f} %, peak memory {peak:.0f} MiB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--limit", type=int, help="only the first passages")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", choices=("alone", "whole"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.only:
+        print(json.dumps(alone(args.corpus) if args.only == "alone" else whole(args.corpus)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        part = Path(folder) / "corpus.jsonl"
+        part.write_text("".join(lines(args.corpus, args.limit)), encoding="utf-8")
+        compare(part, args.rounds)
+
+
+if __name__ == "__main__":
+    main()
