@@ -52,7 +52,7 @@ def _fresh_folder(parent: Path) -> Path:
     """An empty folder to write to, after removing what an interrupted conversion has left."""
     parent.mkdir(parents=True, exist_ok=True)
     for leftover in parent.glob(f"{PARTIAL}*"):
-        shutil.rmtree(leftover)
+        shutil.rmtree(leftover, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=PARTIAL, dir=parent))
 
 

@@ -125,8 +125,9 @@ async def _start(
     if not is_converted(files.home):
         report("Converting the model to vLLM's format, only this once")
     checkpoint = await ensure_checkpoint(files.home)
-    report(f"Starting vLLM (log: {files.log})")
-    process = await asyncio.to_thread(_spawn, options, checkpoint, None if foreground else files.log)
+    report("Starting vLLM" if foreground else f"Starting vLLM (log: {files.log})")
+    # No await until it is written down: nothing may come between, or nobody would know of the process.
+    process = _spawn(options, checkpoint, None if foreground else files.log)
     state = ServerState(process=process, options=options, started=time.time())
     files.write(state)
     try:
