@@ -92,6 +92,10 @@ class Threads:
             wanted = wanted.where(threads.c.updated_at < before)
         return await asyncio.to_thread(self._read, wanted)
 
+    async def everyones(self) -> list[Thread]:
+        """The threads of all owners: what is shared between them must not be pruned for one."""
+        return await asyncio.to_thread(self._read, select(threads))
+
     async def mark(self, id: str, status: ThreadStatus, *, at: str, problem: str = "") -> None:
         """Records where a run stands."""
         values = {"status": status, "problem": problem, "updated_at": at}

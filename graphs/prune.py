@@ -1,0 +1,106 @@
+"""Removing old runs, old checkpoints, and the texts that nothing names any more.
+
+A checkpoint's keyed fields are stored as changes on top of its ancestors'. Before ancestors go, the oldest kept
+checkpoint of each branch is rewritten with its whole state, so that every kept checkpoint can still be read and forked.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from langgraph.channels import DeltaChannel
+from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from sqlalchemy import bindparam, text
+
+from sleuth.graphs.history import hashes_in
+from sleuth.graphs.runs import Runs
+from sleuth.graphs.threads import Thread, lease
+
+WRITES = {"sqlite": "writes", "postgresql": "checkpoint_writes"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pruned:
+    """How many runs, checkpoints and archived texts went."""
+
+    threads: int = 0
+    checkpoints: int = 0
+    texts: int = 0
+
+
+async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) -> Pruned:
+    """Removes runs untouched for `older_than` seconds, and all but the `keep_last` latest checkpoints of the others.
+
+    The caller holds the exclusive lock on SLEUTH_HOME.
+
+    Raises:
+        ThreadBusy: one of the runs is running.
+    """
+    threads, checkpoints = 0, 0
+    if older_than is not None:
+        limit = (datetime.now(UTC) - timedelta(seconds=older_than)).isoformat(timespec="milliseconds")
+        for thread in await runs.store.threads.newest(before=limit):
+            async with lease(runs.store.engine, runs.store.leases, thread.id):
+                await runs.store.saver.adelete_thread(thread.id)
+                await runs.store.threads.remove(thread.id)
+            threads += 1
+    kept: set[str] = set()
+    for thread in await runs.store.threads.everyones():
+        async with lease(runs.store.engine, runs.store.leases, thread.id):
+            checkpoints += await _cut(runs, thread, keep_last) if keep_last else 0
+            kept |= await _needed(runs, thread)
+    return Pruned(threads=threads, checkpoints=checkpoints, texts=await runs.store.archive.drop_all_but(kept))
+
+
+async def _needed(runs: Runs, thread: Thread) -> set[str]:
+    """The texts that a thread's checkpoints name, those of finished calls not yet in a checkpoint among them."""
+    graph, config = runs.graph(thread), runs.config(thread)
+    named: set[str] = set()
+    async for state in graph.aget_state_history(config):
+        named |= hashes_in(state.values)
+    latest = await runs.store.saver.aget_tuple(config)
+    return named | hashes_in([write for *_, write in (latest.pending_writes or [])] if latest else [])
+
+
+async def _cut(runs: Runs, thread: Thread, keep_last: int) -> int:
+    """Removes all but the latest checkpoints of a thread; returns how many went."""
+    config = runs.config(thread)
+    every = [found async for found in runs.store.saver.alist({"configurable": config["configurable"]})]
+    kept, gone = every[:keep_last], every[keep_last:]
+    if not gone:
+        return 0
+    ids = {_id(found) for found in kept}
+    for found in kept:
+        if found.parent_config and found.parent_config["configurable"]["checkpoint_id"] not in ids:
+            await _make_whole(runs, thread, found)
+    await asyncio.to_thread(_delete, runs, thread, [_id(found) for found in gone])
+    return len(gone)
+
+
+def _id(found: CheckpointTuple) -> str:
+    return str(found.config["configurable"]["checkpoint_id"])
+
+
+async def _make_whole(runs: Runs, thread: Thread, found: CheckpointTuple) -> None:
+    """Rewrites a checkpoint so that it needs no ancestor."""
+    graph = runs.graph(thread)
+    state = await graph.aget_state(runs.config(thread, _id(found)))
+    whole = {
+        name: _DeltaSnapshot(state.values[name])
+        for name, channel in graph.channels.items()
+        if isinstance(channel, DeltaChannel) and name in state.values
+    }
+    versions = {name: version for name, version in found.checkpoint["channel_versions"].items() if name in whole}
+    checkpoint = {**found.checkpoint, "channel_values": {**found.checkpoint["channel_values"], **whole}}
+    assert found.parent_config
+    await runs.store.saver.aput(found.parent_config, checkpoint, found.metadata, versions)  # type: ignore[arg-type]
+
+
+def _delete(runs: Runs, thread: Thread, ids: list[str]) -> None:
+    with runs.store.engine.execution_options(sleuth_write=True).begin() as connection:
+        for table in ("checkpoints", WRITES[runs.store.engine.dialect.name]):
+            rows = text(f"DELETE FROM {table} WHERE thread_id = :thread AND checkpoint_id IN :ids")  # noqa: S608 - ours
+            given: dict[str, Any] = {"thread": thread.id, "ids": ids}
+            connection.execute(rows.bindparams(bindparam("ids", expanding=True)), given)

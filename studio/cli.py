@@ -1,0 +1,66 @@
+"""The `sleuth` command: results to standard output, everything live to standard error."""
+
+import sys
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+from rich.text import Text
+
+from sleuth.studio.commands import ask, doctor, documents, methods, model, runs
+from sleuth.studio.output import progress_console
+from sleuth.tools.errors import SleuthError, UsageError
+
+app = typer.Typer(
+    name="sleuth",
+    help="Multi-hop question answering over your own documents.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(documents.ingest)
+app.add_typer(documents.docs_app, name="docs")
+app.command()(documents.search)
+app.command()(ask.ask)
+app.command()(ask.resume)
+app.add_typer(runs.runs_app, name="runs")
+app.command()(methods.methods)
+app.add_typer(model.model_app, name="model")
+app.command()(doctor.doctor)
+
+INTERRUPTED = 130
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"{version('sleuth')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Multi-hop question answering over your own documents."""
+
+
+def main() -> None:
+    """Runs the command line; what a person can mend is a line or two, never a traceback."""
+    try:
+        app()
+    except SleuthError as error:
+        _complain(str(error), 2 if isinstance(error, UsageError) else 1)
+    except ValidationError as error:
+        faults = "; ".join(f"SLEUTH_{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors())
+        _complain(f"A setting cannot be used: {faults}.", 2)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _complain(message: str, status: int) -> None:
+    progress_console().print(Text(message, style="red"), soft_wrap=True)
+    sys.exit(status)

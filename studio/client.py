@@ -1,0 +1,119 @@
+"""The Python interface: one open `Sleuth` for many questions, or the functions in `sleuth` for one."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.graph import StateGraph
+
+from sleuth.agents.gateway import Gateway
+from sleuth.graphs.answer import Answer
+from sleuth.graphs.registry import method
+from sleuth.graphs.runs import Runs, Services, Step
+from sleuth.graphs.state import Budget, Context, Question
+from sleuth.graphs.store import open_store
+from sleuth.tools.errors import RunError
+from sleuth.tools.library import Library
+from sleuth.tools.locks import hold
+from sleuth.tools.settings import Settings
+
+DEFAULT_METHOD = "par-rag"
+
+Event = Step | Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sleuth:
+    """Asks and resumes over one collection, one store of runs and one model server; made by `open_sleuth`."""
+
+    runs: Runs
+    settings: Settings
+
+    async def stream(
+        self,
+        question: str,
+        *,
+        method: str = DEFAULT_METHOD,
+        values: dict[str, Any] | None = None,
+        budget: Budget | None = None,
+        thread: str | None = None,
+    ) -> AsyncGenerator[Event]:
+        """A question's steps as they happen, then its `Answer`.
+
+        Args:
+            question: what to find out.
+            method: a name from `sleuth.methods()`.
+            values: settings of the method, such as `{"coarse_k": 5}`.
+            budget: what the run may spend.
+            thread: a name for the run; one is made up where none is given.
+
+        Raises:
+            SleuthError: see `sleuth.errors`; a run that had begun can be resumed.
+        """
+        profile = self.settings.profile
+        id = await self.runs.start(question, method, values=values, profile=profile, budget=budget, thread=thread)
+        async with aclosing(self.runs.run(id)) as events:
+            async for event in events:
+                yield event
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        method: str = DEFAULT_METHOD,
+        values: dict[str, Any] | None = None,
+        budget: Budget | None = None,
+        thread: str | None = None,
+    ) -> Answer:
+        """Like `stream`, but only the answer."""
+        events = self.stream(question, method=method, values=values, budget=budget, thread=thread)
+        return await last(events)
+
+    async def resume(self, thread: str, *, budget: Budget | None = None) -> Answer:
+        """Goes on with a run from its last checkpoint; the answer at once where it is finished."""
+        return await last(self.runs.run(thread, budget=budget))
+
+
+async def last(events: AsyncGenerator[Event]) -> Answer:
+    """The answer at the end of a run."""
+    async with aclosing(events) as stream:
+        async for event in stream:
+            if isinstance(event, Answer):
+                return event
+    raise RunError("The run ended without an answer.")
+
+
+@asynccontextmanager
+async def open_sleuth(settings: Settings | None = None, *, command: str = "sleuth") -> AsyncIterator[Sleuth]:
+    """Everything that asking takes, open as long as the block lasts.
+
+    Raises:
+        ModelUnavailable: no model server answers.
+        StoreBusy: documents are being read in or deleted; says by whom.
+    """
+    settings = settings or Settings()
+    async with AsyncExitStack() as stack:
+        model = await stack.enter_async_context(Gateway.open(settings))
+        await stack.enter_async_context(hold(settings.home, "shared", command=command))
+        library = await stack.enter_async_context(await Library.open(settings))
+        store = await stack.enter_async_context(open_store(settings))
+        yield Sleuth(runs=Runs(store, Services(model=model, retriever=library)), settings=settings)
+
+
+async def ask(question: str, **options: Any) -> Answer:  # noqa: ANN401 - those of Sleuth.ask
+    """Answers one question with the settings of the environment; takes the arguments of `Sleuth.ask`."""
+    async with open_sleuth() as sleuth:
+        return await sleuth.ask(question, **options)
+
+
+async def stream(question: str, **options: Any) -> AsyncGenerator[Event]:  # noqa: ANN401 - those of Sleuth.stream
+    """Like `ask`, with the steps on the way."""
+    async with open_sleuth() as sleuth, aclosing(sleuth.stream(question, **options)) as events:
+        async for event in events:
+            yield event
+
+
+def graph(name: str) -> StateGraph[Any, Context, Question, Any]:
+    """A method's state machine, not compiled, for other people's applications; run it with a `sleuth.Context`."""
+    return method(name).graph()

@@ -1,0 +1,71 @@
+"""`sleuth ask` and `sleuth resume`."""
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+
+from sleuth.graphs.registry import METHODS
+from sleuth.graphs.state import Budget
+from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
+from sleuth.studio.output import JsonOption, emit, progress_console
+from sleuth.studio.view import answer_view, watch
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+
+CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Model calls the run may make.")]
+TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens the run may spend.")]
+SecondsOption = Annotated[float | None, typer.Option("--max-seconds", min=0.001, help="Seconds the run may take.")]
+
+
+def ask(
+    question: str,
+    *,
+    method: Annotated[str, typer.Option(help=f"One of: {', '.join(METHODS)}.")] = DEFAULT_METHOD,
+    thread: Annotated[str | None, typer.Option(help="A name for the run; one is made up otherwise.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
+    ] = None,
+    max_calls: CallsOption = None,
+    max_tokens: TokensOption = None,
+    max_seconds: SecondsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from the documents of the collection."""
+    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
+    options: dict[str, Any] = {"method": method, "values": pairs(set_ or []), "budget": budget, "thread": thread}
+    asyncio.run(_ask(question, options, as_json=as_json))
+
+
+async def _ask(question: str, options: dict[str, Any], *, as_json: bool) -> None:
+    async with open_sleuth(Settings(), command="sleuth ask") as sleuth:
+        answer = await watch(sleuth.stream(question, **options), progress_console())
+    emit(answer.to_json(), as_json, answer_view(answer))
+
+
+def resume(
+    thread: str,
+    *,
+    max_calls: CallsOption = None,
+    max_tokens: TokensOption = None,
+    max_seconds: SecondsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a run that was interrupted, killed or forked; show the answer of one that is finished."""
+    given = (max_calls, max_tokens, max_seconds) != (None, None, None)
+    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds) if given else None
+    asyncio.run(_resume(thread, budget, as_json=as_json))
+
+
+async def _resume(thread: str, budget: Budget | None, *, as_json: bool) -> None:
+    async with open_sleuth(Settings(), command="sleuth resume") as sleuth:
+        answer = await watch(sleuth.runs.run(thread, budget=budget), progress_console())
+    emit(answer.to_json(), as_json, answer_view(answer))
+
+
+def pairs(given: list[str]) -> dict[str, str]:
+    """KEY=VALUE texts as a dict; raises UsageError for one without an equals sign."""
+    for text in given:
+        if "=" not in text:
+            raise UsageError(f"--set takes KEY=VALUE, not {text!r}. `sleuth methods` lists the settings.")
+    return dict(text.split("=", 1) for text in given)

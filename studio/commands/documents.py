@@ -1,0 +1,164 @@
+"""`sleuth ingest`, `sleuth docs` and `sleuth search`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+from rich.console import Console, Group
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from sleuth.graphs.ingest import IngestProgress, IngestReport
+from sleuth.graphs.ingest import ingest as ingest_paths
+from sleuth.studio.output import JsonOption, emit, progress_console
+from sleuth.tools.catalogue import Listed
+from sleuth.tools.documents import Document, Hit
+from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.library import Library
+from sleuth.tools.locks import LockMode, hold
+from sleuth.tools.retriever import Mode, Query
+from sleuth.tools.settings import Settings
+
+docs_app = typer.Typer(no_args_is_help=True, help="Documents that were read in.")
+
+SNIPPET = 240
+"""Characters of a found passage that people are shown."""
+
+
+def ingest(
+    paths: Annotated[list[Path] | None, typer.Argument(help="Files, folders, .jsonl or .jsonl.gz corpora.")] = None,
+    *,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="First build the indexes anew with the embedder.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Read documents in; goes on where it was interrupted, and skips what has not changed."""
+    if not paths and not rebuild:
+        raise UsageError("Say what to read: sleuth ingest PATH...")
+    with _progress(progress_console()) as show:
+        report = asyncio.run(ingest_paths(paths or [], settings=Settings(), on_progress=show, rebuild=rebuild))
+    emit(asdict(report), as_json, _in_words(report))
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[IngestProgress], None]]:
+    """A bar of files and a count of passages; failures are lines of their own."""
+    columns = SpinnerColumn(), TextColumn("files"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(progress: IngestProgress) -> None:
+            if progress.failure:
+                bar.console.print(Text(f"! {progress.failure}", style="yellow"), soft_wrap=True)
+            passages = f"{progress.embedded:,} of {progress.stored:,} new passages indexed"
+            bar.update(task, completed=progress.files, total=progress.total or None, description=passages)
+
+        yield show
+
+
+def _in_words(report: IngestReport) -> Text:
+    counts = f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged, {report.failed} failed"
+    lines = [f"{counts}: {report.passages} new passages in {report.seconds:.1f} s", *report.warnings]
+    return Text("\n".join(lines))
+
+
+@asynccontextmanager
+async def _library(command: str, mode: LockMode = "shared") -> AsyncIterator[Library]:
+    settings = Settings()
+    async with hold(settings.home, mode, command=command), await Library.open(settings) as library:
+        yield library
+
+
+@docs_app.command("list")
+def list_(
+    *,
+    limit: Annotated[int, typer.Option(min=1, help="How many.")] = 100,
+    after: Annotated[str, typer.Option(help="Go on after this id.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """List documents by id."""
+
+    async def go() -> list[Listed]:
+        async with await Library.open(Settings(), check_embedder=False) as library:
+            return await library.documents(limit=limit, after=after)
+
+    listed = asyncio.run(go())
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in ("id", "title", "passages", "added (UTC)"):
+        table.add_column(heading, justify="right" if heading == "passages" else "left")
+    for document in listed:
+        table.add_row(document.id, Text(document.title), f"{document.passages}", document.added_at[:19])
+    more = Text(f"There may be more: sleuth docs list --after '{listed[-1].id}'") if len(listed) == limit else Text()
+    nothing = "There are no documents yet: sleuth ingest PATH"
+    emit([asdict(document) for document in listed], as_json, Group(table, more) if listed else nothing)
+
+
+@docs_app.command()
+def show(id_: Annotated[str, typer.Argument(metavar="ID")], *, as_json: JsonOption = False) -> None:
+    """Show one document with its text."""
+
+    async def go() -> Document:
+        async with await Library.open(Settings(), check_embedder=False) as library:
+            return await library.document(id_)
+
+    document = asyncio.run(go())
+    about = f"{document.source} · {document.media_type} · added {document.added_at[:19]} UTC"
+    emit(
+        asdict(document),
+        as_json,
+        Group(Text(document.title, style="bold"), Text(about, style="dim"), Text(document.text)),
+    )
+
+
+@docs_app.command()
+def delete(ids: Annotated[list[str], typer.Argument(metavar="ID...")], *, as_json: JsonOption = False) -> None:
+    """Delete documents from the catalogue and every index at once."""
+
+    async def go() -> int:
+        async with _library("sleuth docs delete", "exclusive") as library:
+            return await library.delete(ids)
+
+    deleted = asyncio.run(go())
+    emit({"deleted": deleted}, as_json, f"Deleted {deleted} document{'s' if deleted != 1 else ''}.")
+
+
+def search(
+    query: str,
+    *,
+    mode: Annotated[str, typer.Option(help=f"One of: {', '.join(get_args(Mode))}.")] = "hybrid",
+    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many passages.")] = 5,
+    as_json: JsonOption = False,
+) -> None:
+    """Search passages without asking a model."""
+
+    async def go() -> list[Hit]:
+        async with _library("sleuth search") as library:
+            return await library.search(Query(text=query, k=k, mode=_mode(mode)))
+
+    hits = asyncio.run(go())
+    lines = [line for hit in hits for line in _hit_lines(hit)]
+    emit([_hit_json(hit) for hit in hits], as_json, Group(*lines) if lines else "Nothing was found.")
+
+
+def _mode(name: str) -> Mode:
+    modes: tuple[Mode, ...] = get_args(Mode)
+    for mode in modes:
+        if mode == name:
+            return mode
+    raise UnknownName("search mode", name, list(modes), f"There are: {', '.join(modes)}.")
+
+
+def _hit_lines(hit: Hit) -> list[Text]:
+    text = " ".join(hit.passage.text.split())
+    head = Text.assemble(f"{hit.rank}. ", (hit.passage.title, "bold"), (f"  {hit.passage.id}  {hit.score:.4f}", "dim"))
+    return [head, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}")]
+
+
+def _hit_json(hit: Hit) -> dict[str, object]:
+    passage = hit.passage
+    shown = {"passage": passage.id, "document": passage.document_id, "title": passage.title, "text": passage.text}
+    return {**shown, "score": hit.score, "rank": hit.rank}

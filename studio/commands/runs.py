@@ -1,0 +1,169 @@
+"""`sleuth runs`: list, show, history, fork, export, prune."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from sleuth.graphs.answer import Answer
+from sleuth.graphs.history import Moment
+from sleuth.graphs.history import export as export_run
+from sleuth.graphs.history import fork as fork_run
+from sleuth.graphs.history import history as history_of
+from sleuth.graphs.prune import Pruned
+from sleuth.graphs.prune import prune as prune_runs
+from sleuth.graphs.runs import Runs
+from sleuth.graphs.store import open_store
+from sleuth.graphs.threads import Thread
+from sleuth.studio.output import JsonOption, emit
+from sleuth.studio.view import answer_view
+from sleuth.tools.errors import UsageError
+from sleuth.tools.locks import hold
+from sleuth.tools.settings import Settings
+
+runs_app = typer.Typer(no_args_is_help=True, help="Runs: what was asked, step by step, and branches of it.")
+
+SHOWN = 160
+"""Characters of a changed field in the history for people."""
+
+
+@asynccontextmanager
+async def _reading() -> AsyncIterator[Runs]:
+    async with open_store(Settings()) as store:
+        yield Runs(store)
+
+
+@runs_app.command("list")
+def list_(
+    *, limit: Annotated[int, typer.Option(min=1, help="How many, the latest first.")] = 50, as_json: JsonOption = False
+) -> None:
+    """List runs, the latest first."""
+
+    async def go() -> list[Thread]:
+        async with _reading() as runs:
+            return await runs.store.threads.newest(limit=limit)
+
+    threads = asyncio.run(go())
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in ("thread", "method", "status", "last touched (UTC)", "question"):
+        table.add_column(heading, no_wrap=heading != "question")
+    for thread in threads:
+        table.add_row(thread.id, thread.method, thread.status, thread.updated_at[:19], Text(thread.question[:200]))
+    nothing = "There are no runs yet: sleuth ask QUESTION"
+    emit([thread.to_json() for thread in threads], as_json, table if threads else nothing)
+
+
+@runs_app.command()
+def show(thread: str, *, as_json: JsonOption = False) -> None:
+    """Show a finished run's answer with its evidence and cost."""
+
+    async def go() -> Answer:
+        async with _reading() as runs:
+            return await runs.answer(thread)
+
+    answer = asyncio.run(go())
+    emit(answer.to_json(), as_json, answer_view(answer))
+
+
+@runs_app.command()
+def history(thread: str, *, as_json: JsonOption = False) -> None:
+    """Show every checkpoint of a run, the newest first: fork from any of them."""
+
+    async def go() -> list[Moment]:
+        async with _reading() as runs:
+            return await history_of(runs, thread)
+
+    moments = asyncio.run(go())
+    lines = Text()
+    for moment in moments:
+        lines.append(f"{moment.checkpoint}  ", "cyan").append(f"step {moment.step}: ")
+        lines.append(f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}\n", "bold")
+        for name, value in moment.changed.items():
+            text = json.dumps(value, ensure_ascii=False)
+            lines.append(f"    {name}: {text[:SHOWN]}{'…' if len(text) > SHOWN else ''}\n", "dim")
+    emit([moment.to_json() for moment in moments], as_json, lines)
+
+
+@runs_app.command()
+def fork(
+    thread: str,
+    *,
+    at: Annotated[str, typer.Option(help="The checkpoint to branch from, as in `runs history`.")],
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", metavar="FIELD=JSON", help="A changed state field; keyed fields are merged."),
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="Go on with another method and what is known so far.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Branch a run from a checkpoint, without running it: `sleuth resume` does."""
+    changes = _changes(state or [])
+
+    async def go() -> dict[str, str]:
+        async with _reading() as runs:
+            return await fork_run(runs, thread, at=at, changes=changes, into=method)
+
+    made = asyncio.run(go())
+    emit(made, as_json, f"Forked: checkpoint {made['checkpoint']}\nRun it with: sleuth resume {made['thread']}")
+
+
+def _changes(given: list[str]) -> dict[str, Any]:
+    changes = {}
+    for text in given:
+        name, divider, value = text.partition("=")
+        try:
+            changes[name] = json.loads(value)
+        except ValueError:
+            hint = "" if divider else " It has no equals sign."
+            example = """--state 'wave=["1"]'"""
+            raise UsageError(f"--state takes FIELD=JSON, not {text!r}.{hint} For example: {example}") from None
+    return changes
+
+
+@runs_app.command()
+def export(thread: str, *, as_json: JsonOption = False) -> None:
+    """Print a run as one JSON value: history, state, prompts and passages as they were."""
+
+    async def go() -> dict[str, Any]:
+        async with _reading() as runs:
+            return await export_run(runs, thread)
+
+    emit(asyncio.run(go()), True, "")
+
+
+@runs_app.command()
+def prune(
+    *,
+    older_than: Annotated[str | None, typer.Option(metavar="30d", help="Remove runs untouched for so long.")] = None,
+    keep_last: Annotated[
+        int | None, typer.Option(min=1, help="Keep only so many checkpoints of each run that stays.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove old runs, or old checkpoints; what a kept checkpoint needs stays."""
+    if older_than is None and keep_last is None:
+        raise UsageError("Say what to remove: --older-than 30d, --keep-last 10, or both.")
+    seconds = None if older_than is None else _seconds(older_than)
+
+    async def go() -> Pruned:
+        settings = Settings()
+        async with hold(settings.home, "exclusive", command="sleuth runs prune"), open_store(settings) as store:
+            return await prune_runs(Runs(store), older_than=seconds, keep_last=keep_last)
+
+    gone = asyncio.run(go())
+    human = f"Removed {gone.threads} runs, {gone.checkpoints} checkpoints and {gone.texts} texts."
+    emit(gone, as_json, human)
+
+
+def _seconds(text: str) -> float:
+    units = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text.strip())
+    if not found:
+        raise UsageError(f"--older-than takes a number and m, h, d or w, such as 30d, not {text!r}.")
+    return float(found[1]) * units[found[2]]

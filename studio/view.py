@@ -1,0 +1,101 @@
+"""How runs look in a terminal: steps while they happen, the answer with its evidence, what it cost."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from sleuth.graphs.answer import Answer, Cost
+from sleuth.graphs.runs import Step
+from sleuth.studio.client import Event
+from sleuth.tools.errors import RunError
+
+STYLES = {"answered": "green", "refused": "yellow", "unknown": "yellow", "invalid_question": "yellow"}
+
+
+async def watch(events: AsyncGenerator[Event], console: Console) -> Answer:
+    """Shows the steps of a run as they happen; returns its answer."""
+    thread = ""
+    try:
+        async with aclosing(events) as stream:
+            async for event in stream:
+                if isinstance(event, Answer):
+                    return event
+                if event.thread != thread:
+                    thread = event.thread
+                    console.print(Text(f"thread {thread}", style="dim"))
+                show_step(event, console)
+    except asyncio.CancelledError:
+        if thread:
+            console.print(Text(f"Interrupted. `sleuth resume {thread}` goes on from the last step.", style="yellow"))
+        raise
+    raise RunError("The run ended without an answer.")
+
+
+def show_step(step: Step, console: Console) -> None:
+    """A finished node in a line, and what it found out in further ones."""
+    if step.state == "started":
+        return
+    console.print(Text.assemble(("● ", "cyan"), (step.node, "bold")), Text(_summary(step.update), style="dim"))
+    for line in _details(step.update):
+        console.print(Text(f"    {line}"), soft_wrap=True)
+
+
+def _summary(update: dict[str, Any]) -> str:
+    calls = update.get("calls") or {}
+    tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls.values())
+    seconds = sum(call["seconds"] for call in calls.values())
+    return (
+        f"{len(calls)} model call{'s' if len(calls) > 1 else ''}, {tokens:,} tokens, {seconds:.1f} s" if calls else ""
+    )
+
+
+def _details(update: dict[str, Any]) -> list[str]:
+    plan = [f"{key}. {step['question']}" for key, step in (update.get("plan") or {}).items()]
+    found = [f"passages for step {key}: {len(refs)}" for key, refs in (update.get("coarse") or {}).items()]
+    fine = [f"passages for the review of step {key}: {len(refs)}" for key, refs in (update.get("fine") or {}).items()]
+    drafts = [f"draft of step {key}: {draft['answer'] or '–'}" for key, draft in (update.get("drafts") or {}).items()]
+    notes = [_noted(key, note) for key, note in (update.get("notes") or {}).items()]
+    evidence = [f"passages: {len(update['evidence'])}"] if "evidence" in update else []
+    halted = ["the budget is spent"] if update.get("halted") else []
+    return [*plan, *found, *fine, *drafts, *notes, *evidence, *halted]
+
+
+def _noted(key: str, note: dict[str, Any] | None) -> str:
+    if note is None:
+        return f"taken back: {key}"
+    where = f" [{', '.join(note['passages'])}]" if note["passages"] else ""
+    remark = f" ({note['remark']})" if note.get("remark") else ""
+    return f"found: {note['finding'] or '–'}{where}{remark}"
+
+
+def answer_view(answer: Answer) -> RenderableType:
+    """The answer with its citations, the warnings, and the cost by node."""
+    style = STYLES.get(answer.status, "red")
+    text = answer.text or "(no answer)"
+    title = Text(f" {answer.status.replace('_', ' ')} · {answer.method} · thread {answer.thread} ", style=style)
+    parts: list[RenderableType] = [Panel(Text(text), title=title, title_align="left", border_style=style)]
+    for at, citation in enumerate(answer.citations, 1):
+        source = f"{citation['title']} ({citation['document']}, characters {citation['start']}–{citation['end']})"
+        parts.append(Text(f"[{at}] “{citation['quote']}”"))
+        parts.append(Text(f"    {source}", style="dim"))
+    parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
+    return Group(*parts, cost_table(answer.cost))
+
+
+def cost_table(cost: Cost) -> Table:
+    """Calls, tokens and seconds by node, and in all."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in ("node", "calls", "prompt tokens", "completion tokens", "seconds"):
+        table.add_column(heading, justify="left" if heading == "node" else "right")
+    for node, part in cost["nodes"].items():
+        numbers = (part["calls"], part["prompt_tokens"], part["completion_tokens"])
+        table.add_row(node, *(f"{number:,}" for number in numbers), f"{part['seconds']:.1f}")
+    total = (cost["calls"], cost["prompt_tokens"], cost["completion_tokens"])
+    table.add_row("all", *(f"{number:,}" for number in total), f"{cost['seconds']:.1f}", style="bold")
+    return table
