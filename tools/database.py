@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError
 
 from sleuth.tools.errors import StoreError, UsageError
 
@@ -27,7 +27,7 @@ def open_engine(url: str) -> Engine:
     """An engine whose write transactions are serialised, so that journal numbers become visible in their order."""
     try:
         engine = create_engine(url, **({} if url.startswith("sqlite") else {"pool_pre_ping": True}))
-    except (ArgumentError, NoSuchModuleError) as error:
+    except (ArgumentError, ValueError) as error:
         raise UsageError(f"SLEUTH_DATABASE_URL is not a database URL: {error}") from error
     except ModuleNotFoundError as error:
         raise StoreError("Postgres needs psycopg: pip install 'sleuth[postgres]'.") from error

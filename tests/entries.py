@@ -1,0 +1,33 @@
+"""Short ways to make what the catalogue stores."""
+
+from sleuth.tools.catalogue import Entry
+from sleuth.tools.documents import Document, Passage, content_hash
+
+
+def entry(document_id: str, *texts: str, title: str = "", source: str = "") -> Entry:
+    """A document whose passages are these texts, one line each."""
+    whole = "\n".join(texts)
+    passages, start = [], 0
+    for text in texts:
+        mark = content_hash(text)[:8]
+        passages.append(
+            Passage(
+                id=f"{document_id}#{mark}",
+                document_id=document_id,
+                title=title or document_id,
+                text=text,
+                start=start,
+                end=start + len(text),
+            )
+        )
+        start += len(text) + 1
+    document = Document(
+        id=document_id,
+        title=title or document_id,
+        source=source or f"/files/{document_id}",
+        text=whole,
+        media_type="text/plain",
+        content_hash=content_hash(whole),
+        added_at="2026-01-01T00:00:00+00:00",
+    )
+    return Entry(document=document, passages=tuple(passages))

@@ -1,0 +1,92 @@
+from pathlib import Path
+
+import pytest
+from entries import entry
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sleuth.tools.documents import Passage
+from sleuth.tools.keywords import KeywordIndex
+
+PASSAGES = [
+    entry("bridge", "The old bridge was built by masons in 1712.", title="Stone bridge").passages[0],
+    entry("river", "A river flows under it towards the sea.", title="River").passages[0],
+    entry("mill", "Millers were grinding corn beside the river.", title="Mill").passages[0],
+]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> KeywordIndex:
+    index = KeywordIndex(tmp_path / "index")
+    index.apply(upsert=PASSAGES, delete=[])
+    return index
+
+
+def found(index: KeywordIndex, text: str) -> list[str]:
+    return [id_.partition("#")[0] for id_, _ in index.search(text, 10)]
+
+
+def test_words_match_by_their_stem(index: KeywordIndex) -> None:
+    assert found(index, "who grinds?") == ["mill"]
+
+
+def test_a_title_word_weighs_more(index: KeywordIndex) -> None:
+    assert found(index, "rivers") == ["river", "mill"]
+
+
+def test_stop_words_find_nothing(index: KeywordIndex) -> None:
+    assert found(index, "was it the a by") == []
+
+
+@pytest.mark.parametrize("text", ["", "   ", '"', "bridge AND (", "title:bridge^9 -mill", "a:b:c", "\x00", "橋", "[a TO"])
+def test_query_syntax_is_only_text(index: KeywordIndex, text: str) -> None:
+    assert ("bridge" in found(index, text)) == ("bridge" in text)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text())
+def test_any_text_is_a_query(index: KeywordIndex, text: str) -> None:
+    index.search(text, 3)
+
+
+def test_a_whole_book_is_a_query(index: KeywordIndex) -> None:
+    assert found(index, "bridge " + " ".join(f"word{number}" for number in range(20_000)))[0] == "bridge"
+
+
+def test_applying_twice_changes_nothing(index: KeywordIndex) -> None:
+    before = index.search("river", 10)
+    index.apply(upsert=PASSAGES, delete=["never there"])
+    assert index.count() == 3
+    assert [id_ for id_, _ in index.search("river", 10)] == [id_ for id_, _ in before]
+
+
+def test_what_is_deleted_is_not_found(index: KeywordIndex) -> None:
+    index.apply(upsert=[], delete=[PASSAGES[0].id])
+    assert found(index, "bridge") == []
+    assert index.ids() == {PASSAGES[1].id, PASSAGES[2].id}
+
+
+def test_another_opening_sees_the_same(index: KeywordIndex, tmp_path: Path) -> None:
+    index.set_applied(7)
+    other = KeywordIndex(tmp_path / "index")
+    assert (other.applied(), other.ids()) == (7, index.ids())
+    index.apply(upsert=[], delete=[PASSAGES[0].id])
+    assert other.count() == 3
+    other.refresh()
+    assert other.count() == 2
+
+
+def test_cleared_is_empty_and_knows_nothing(index: KeywordIndex) -> None:
+    index.set_applied(7)
+    index.clear()
+    assert (index.count(), index.applied(), index.ids()) == (0, 0, set())
+
+
+def test_ids_may_hold_anything(tmp_path: Path) -> None:
+    odd = "a b/ü.md#1 AND \"x\""
+    index = KeywordIndex(tmp_path / "index")
+    passage = Passage(id=odd, document_id="d", title="T", text="needle", start=0, end=6)
+    index.apply(upsert=[passage], delete=[])
+    assert index.ids() == {odd}
+    index.apply(upsert=[], delete=[odd])
+    assert index.count() == 0
