@@ -6,6 +6,8 @@ import docx
 import pytest
 from pypdf import PdfReader, PdfWriter
 from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Table
 
@@ -76,9 +78,17 @@ def test_pdf_table_rows_become_lines() -> None:
         ["Wagtail", "1851", "Ash"],
     ]
     _, text = read_pdf(pdf(prose(SENTENCE), Table(cells, colWidths=100), prose(SENTENCE)))
-    assert "Ferry | Built | Captain\n" in text
-    assert "Heron | 1843 | Rosa Quill, then her sister\n" in text
-    assert "Wagtail | 1851 | Ash\n" in text
+    assert "\nFerry | Built | Captain\nHeron | 1843 | Rosa Quill, then her sister\nWagtail | 1851 | Ash\n" in text
+
+
+def test_pdf_ligatures_become_letters() -> None:
+    pdfmetrics.registerFont(TTFont("Vera", "Vera.ttf"))
+
+    def draw(page: Canvas) -> None:
+        page.setFont("Vera", 12)
+        page.drawString(50, 700, "The \ufb01rst \ufb02ood")
+
+    assert read_pdf(canvas(draw))[1] == "The first flood"
 
 
 def test_pdf_columns_are_not_taken_for_table_cells() -> None:

@@ -62,7 +62,7 @@ def test_a_long_paragraph_is_cut_after_sentences(media_type: str) -> None:
 @pytest.mark.parametrize("media_type", ["text/plain", "text/markdown", "application/pdf"])
 def test_hard_wrapped_prose_is_cut_after_sentences_too(media_type: str) -> None:
     words = (SENTENCE * 60).split()
-    lines = [" ".join(words[i : i + 15]) for i in range(0, len(words), 15)]
+    lines = [" ".join(words[i : i + 13]) for i in range(0, len(words), 13)]
     found = passages("\n".join(lines), media_type)
     assert len(found) > 3
     assert all(passage.endswith("1843.") for passage in found)
@@ -79,6 +79,13 @@ def test_a_heading_goes_with_what_it_heads() -> None:
 def test_a_heading_without_a_mark_goes_with_what_it_heads() -> None:
     text = f"{SENTENCE * 14}\n\nThe keepers\n\n{SENTENCE * 10}"
     assert [passage[:11] for passage in passages(text, "application/pdf")] == ["The mill at", "The keepers"]
+
+
+def test_headings_that_would_make_a_passage_too_long_stay_where_they_are() -> None:
+    headings = "\n\n".join(f"## {'Keepers of the mill and the weir ' * 2}{i}" for i in range(8))
+    found = passages(f"Short.\n\n{headings}\n\n{SENTENCE * 15}", "text/plain")
+    assert found[0].startswith("Short.\n\n## Keepers")
+    assert found[1].startswith("The mill")
 
 
 def test_the_next_section_starts_a_passage() -> None:

@@ -65,7 +65,7 @@ def test_ten_thousand_files_are_found_quickly(tmp_path: Path) -> None:
         os.close(os.open(tmp_path / f"{number}.txt", os.O_CREAT))
     started = time.perf_counter()
     assert sum(map(is_supported, find_files([tmp_path]))) == 10_000
-    assert time.perf_counter() - started < 2
+    assert time.perf_counter() - started < 5
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sleuth.tools.errors import DocumentError
@@ -67,6 +67,7 @@ def test_normalise(raw: str, clean: str) -> None:
     assert normalise(raw) == clean
 
 
+@settings(deadline=None)
 @given(st.text(st.characters()))
 def test_normalised_text_stays_as_it_is_and_can_be_stored(text: str) -> None:
     clean = normalise(text)
@@ -85,6 +86,7 @@ def test_unwrap_joins_prose_only_and_moves_nothing(text: str, flows: bool) -> No
     assert unwrap(text) == (text.replace("\n", " ") if flows else text)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([*PROSE.splitlines(), *ROWS.splitlines(), "# Arden", ""])).map("\n".join))
 def test_unwrap_keeps_every_character_in_its_place(text: str) -> None:
     assert len(unwrap(text)) == len(text)
