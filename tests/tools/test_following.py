@@ -85,17 +85,17 @@ def test_what_came_and_went_again_is_never_put_in(catalogue: Catalogue) -> None:
     assert (shelf.upserts, shelf.applied()) == ([], catalogue.head())
 
 
-@pytest.mark.parametrize("breaks_at", range(1, 6))
-def test_broken_off_anywhere_it_ends_the_same(catalogue: Catalogue, breaks_at: int) -> None:
-    catalogue.put_documents([entry(f"d{number}", f"text {number}") for number in range(1200)])
-    shelf = Shelf()
-    shelf.breaks_at = breaks_at
-    with pytest.raises(ConnectionError):
-        catch_up(catalogue, shelf, on_indexed=ignore)
-    told: list[int] = []
-    catch_up(catalogue, shelf, on_indexed=told.append)
-    assert shelf.ids() == catalogue.passage_ids()
-    assert 0 < sum(told) <= 1200
+def test_broken_off_anywhere_it_ends_the_same(catalogue: Catalogue) -> None:
+    catalogue.put_documents([entry(f"d{number}", f"text {number}") for number in range(700)])
+    for breaks_at in (1, 2, 3):
+        shelf = Shelf()
+        shelf.breaks_at = breaks_at
+        with pytest.raises(ConnectionError):
+            catch_up(catalogue, shelf, on_indexed=ignore)
+        told: list[int] = []
+        catch_up(catalogue, shelf, on_indexed=told.append)
+        assert shelf.ids() == catalogue.passage_ids()
+        assert sum(told) == (700 if breaks_at < 3 else 700 - 512)  # only finished pages of the journal are not redone
 
 
 def test_an_older_catalogue_put_back_starts_the_index_anew(catalogue: Catalogue) -> None:

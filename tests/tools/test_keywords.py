@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 from entries import entry
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sleuth.tools.documents import Passage
@@ -22,35 +22,45 @@ def index(tmp_path: Path) -> KeywordIndex:
     return index
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> KeywordIndex:
+    """For tests that only search."""
+    index = KeywordIndex(tmp_path_factory.mktemp("shared"))
+    index.apply(upsert=PASSAGES, delete=[])
+    return index
+
+
 def found(index: KeywordIndex, text: str) -> list[str]:
     return [id_.partition("#")[0] for id_, _ in index.search(text, 10)]
 
 
-def test_words_match_by_their_stem(index: KeywordIndex) -> None:
-    assert found(index, "who grinds?") == ["mill"]
+def test_words_match_by_their_stem(shared: KeywordIndex) -> None:
+    assert found(shared, "who grinds?") == ["mill"]
 
 
-def test_a_title_word_weighs_more(index: KeywordIndex) -> None:
-    assert found(index, "rivers") == ["river", "mill"]
+def test_a_title_word_weighs_more(shared: KeywordIndex) -> None:
+    assert found(shared, "rivers") == ["river", "mill"]
 
 
-def test_stop_words_find_nothing(index: KeywordIndex) -> None:
-    assert found(index, "was it the a by") == []
+def test_stop_words_find_nothing(shared: KeywordIndex) -> None:
+    assert found(shared, "was it the a by") == []
 
 
-@pytest.mark.parametrize("text", ["", "   ", '"', "bridge AND (", "title:bridge^9 -mill", "a:b:c", "\x00", "橋", "[a TO"])
-def test_query_syntax_is_only_text(index: KeywordIndex, text: str) -> None:
-    assert ("bridge" in found(index, text)) == ("bridge" in text)
+@pytest.mark.parametrize(
+    "text", ["", "   ", '"', "bridge AND (", "title:bridge^9 -mill", "a:b:c", "\x00", "橋", "[a TO"]
+)
+def test_query_syntax_is_only_text(shared: KeywordIndex, text: str) -> None:
+    assert ("bridge" in found(shared, text)) == ("bridge" in text)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None)
 @given(text=st.text())
-def test_any_text_is_a_query(index: KeywordIndex, text: str) -> None:
-    index.search(text, 3)
+def test_any_text_is_a_query(shared: KeywordIndex, text: str) -> None:
+    shared.search(text, 3)
 
 
-def test_a_whole_book_is_a_query(index: KeywordIndex) -> None:
-    assert found(index, "bridge " + " ".join(f"word{number}" for number in range(20_000)))[0] == "bridge"
+def test_a_whole_book_is_a_query(shared: KeywordIndex) -> None:
+    assert found(shared, "bridge " + " ".join(f"word{number}" for number in range(20_000)))[0] == "bridge"
 
 
 def test_applying_twice_changes_nothing(index: KeywordIndex) -> None:
@@ -83,7 +93,7 @@ def test_cleared_is_empty_and_knows_nothing(index: KeywordIndex) -> None:
 
 
 def test_ids_may_hold_anything(tmp_path: Path) -> None:
-    odd = "a b/ü.md#1 AND \"x\""
+    odd = 'a b/ü.md#1 AND "x"'
     index = KeywordIndex(tmp_path / "index")
     passage = Passage(id=odd, document_id="d", title="T", text="needle", start=0, end=6)
     index.apply(upsert=[passage], delete=[])
