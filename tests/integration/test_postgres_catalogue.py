@@ -1,0 +1,64 @@
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import pytest
+from entries import entry
+
+from sleuth.tools.catalogue import Catalogue, EmbedderRecord, Stored
+from sleuth.tools.database import catalogue_url
+from sleuth.tools.errors import StoreError
+from sleuth.tools.settings import Settings
+
+pytestmark = [pytest.mark.integration, pytest.mark.postgres]
+
+
+@pytest.fixture
+def catalogue(postgres_url: str, settings: Settings) -> Iterator[Catalogue]:
+    url = catalogue_url(settings.home, postgres_url)
+    opened = Catalogue(url, owner="local", collection=uuid4().hex)
+    yield opened
+    opened.close()
+
+
+def test_documents_come_and_go_as_in_sqlite(catalogue: Catalogue) -> None:
+    assert catalogue.put_documents([entry("a", "stays", "old"), entry("b", "x")]) == Stored(added=2, passages=3)
+    head = catalogue.head()
+    assert catalogue.put_documents([entry("a", "stays", "new"), entry("b", "x")]) == Stored(
+        updated=1, unchanged=1, passages=1
+    )
+    assert [(change.kind, len(change.passage_ids)) for change in catalogue.changes(head)] == [("delete", 1), ("add", 1)]
+    assert [listed.id for listed in catalogue.list_documents(limit=1, after="a")] == ["b"]
+    assert catalogue.delete_documents(["a"]) == 1
+    assert catalogue.passage_ids() == {entry("b", "x").passages[0].id}
+
+
+def test_the_embedder_is_remembered(catalogue: Catalogue) -> None:
+    assert catalogue.embedder() is None
+    catalogue.set_embedder(EmbedderRecord(name="one", dimension=None))
+    catalogue.set_embedder(EmbedderRecord(name="one", dimension=3))
+    assert catalogue.embedder() == EmbedderRecord(name="one", dimension=3)
+
+
+def test_a_reader_beside_many_writers_misses_no_change(catalogue: Catalogue) -> None:
+    """Numbers are drawn before a transaction ends: without turns a later one could show before an earlier one."""
+
+    def write(writer: int) -> None:
+        for turn in range(10):
+            catalogue.put_documents([entry(f"{writer}-{turn}", f"text {writer} {turn}")])
+
+    seen: set[str] = set()
+    seq = 0
+    with ThreadPoolExecutor(4) as pool:
+        writers = [pool.submit(write, number) for number in range(4)]
+        while not all(writer.done() for writer in writers) or seq < catalogue.head():
+            for change in catalogue.changes(seq):
+                seen |= set(change.passage_ids)
+                seq = change.seq
+    assert seen == catalogue.passage_ids()
+    assert len(seen) == 40
+
+
+def test_a_server_that_is_down_is_explained() -> None:
+    with pytest.raises(StoreError, match="cannot be written"):
+        Catalogue("postgresql+psycopg://nobody@127.0.0.1:1/none", owner="local", collection="default")

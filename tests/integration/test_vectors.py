@@ -1,0 +1,86 @@
+from pathlib import Path
+
+import pytest
+from entries import entry
+from hashing_embedder import HashingEmbedder
+
+from sleuth.tools.embedder import LocalEmbedder
+from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
+from sleuth.tools.vectors import VectorIndex
+
+pytestmark = pytest.mark.integration
+
+PASSAGES = [entry(name, text).passages[0] for name, text in (("a", "a stone bridge"), ("b", "a water mill"))]
+
+
+def opened(place: Path | str, embedder: HashingEmbedder | LocalEmbedder, collection: str = "default") -> VectorIndex:
+    return VectorIndex(place, owner="local", collection=collection, embedder=embedder)
+
+
+def test_the_nearest_comes_first_with_its_cosine(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder())
+    index.apply(upsert=PASSAGES, delete=[])
+    index.apply(upsert=PASSAGES, delete=["never there"])
+    (first, score), (second, less) = index.search("a. a stone bridge", 5)
+    assert (first, second) == (PASSAGES[0].id, PASSAGES[1].id)
+    assert score == pytest.approx(1.0, abs=1e-4) and less < score
+    index.close()
+
+
+def test_it_remembers_its_place_its_embedder_and_its_dimension(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder("one", dimension=16))
+    index.apply(upsert=PASSAGES, delete=[])
+    index.set_applied(12)
+    index.close()
+    again = opened(tmp_path, HashingEmbedder("two", dimension=16))
+    assert (again.applied(), again.dimension(), again.ids()) == (12, 16, {passage.id for passage in PASSAGES})
+    with pytest.raises(EmbedderChanged, match=r"one.*two"):
+        again.check_embedder()
+    again.clear()
+    again.check_embedder()
+    assert (again.applied(), again.dimension(), again.count()) == (0, None, 0)
+    again.close()
+
+
+def test_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder(dimension=16))
+    index.apply(upsert=PASSAGES[:1], delete=[])
+    index.close()
+    longer = opened(tmp_path, HashingEmbedder(dimension=32))
+    with pytest.raises(EmbedderChanged, match=r"16.*32"):
+        longer.apply(upsert=PASSAGES[1:], delete=[])
+    longer.close()
+
+
+def test_collections_are_apart(tmp_path: Path) -> None:
+    one, two = (opened(tmp_path, HashingEmbedder(), name) for name in ("one", "two"))
+    one.apply(upsert=PASSAGES, delete=[])
+    assert (one.count(), two.count()) == (2, 0)
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://host"])
+def test_a_url_that_is_none_is_wrong_usage(url: str) -> None:
+    with pytest.raises(UsageError, match="SLEUTH_CHROMA_URL"):
+        opened(url, HashingEmbedder())
+
+
+def test_a_server_that_is_down_is_explained() -> None:
+    with pytest.raises(StoreError, match=r"Chroma server at http://127\.0\.0\.1:1"):
+        opened("http://127.0.0.1:1", HashingEmbedder())
+
+
+def test_the_default_model_knows_what_belongs_together() -> None:
+    embedder = LocalEmbedder("all-MiniLM-L6-v2")
+    question = embedder.embed_query("Who rules the kingdom?")
+    near, far = embedder.embed_passages(["The queen reigned for forty years.", "Flour is ground in a mill."]) @ question
+    assert near > far
+    assert question.shape == (384,)
+    assert float(question @ question) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_model_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StoreError, match="SLEUTH_EMBEDDER"):
+        LocalEmbedder(str(tmp_path / "empty")).embed_query("x")
