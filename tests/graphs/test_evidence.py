@@ -1,0 +1,157 @@
+"""Where a citation stands, and what becomes of one that stands nowhere."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scenes import passage, resolves
+
+from sleuth.agents.citation import Quote
+from sleuth.agents.desk import Desk
+from sleuth.agents.scripted import ScriptedModel
+from sleuth.graphs.answer import Citation, Status
+from sleuth.graphs.evidence import check, clean, conclude, find, known_steps, load, locate, note, sentence_with, sources
+from sleuth.graphs.plain_rag import Settings
+from sleuth.graphs.state import Context
+from sleuth.tools.archive import MemoryArchive
+from sleuth.tools.documents import Hit
+from sleuth.tools.retriever import Query
+
+TEXT = "Varn lies on the Oss.\nIts mayor is Dr. Lena Holt! She was  born\nin 1861 (so they say)."
+TOWN = passage("town", TEXT)
+
+
+def desk() -> Desk:
+    return Desk(ScriptedModel(), MemoryArchive(), seed="")
+
+
+@pytest.mark.parametrize(
+    ("quote", "found"),
+    [
+        ("Its mayor", "Its mayor"),
+        ("  'its MAYOR is' ", "Its mayor is"),
+        ("“She was born in 1861”", "She was  born\nin 1861"),
+        ("(so they say).", "(so they say)."),
+        ("Varn  Oss", None),
+        ("", None),
+        ('" "', None),
+    ],
+)
+def test_a_quote_is_found_whatever_its_case_and_white_space(quote: str, found: str | None) -> None:
+    span = locate(quote, TEXT)
+    assert (TEXT[slice(*span)] if span else None) == found
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ("varn", "Varn lies on the Oss."),
+        ("the Oss. [1, 2]", "Varn lies on the Oss."),
+        ("1861", "in 1861 (so they say)."),
+        ("Lena Holt", "Lena Holt!"),
+        ("186", None),
+        ("arn", None),
+        ("[1]", None),
+    ],
+)
+def test_the_sentence_or_line_around_an_answer_is_found(answer: str, found: str | None) -> None:
+    span = sentence_with(answer, TEXT)
+    assert (TEXT[slice(*span)] if span else None) == found
+
+
+def test_a_quote_that_stands_there_is_cited_with_its_place_in_the_document() -> None:
+    asking = desk()
+    (citation,) = check(asking, "?", [Quote(source=1, quote="lies on")], [TOWN])
+    assert citation == {
+        "passage": "town",
+        "document": "doc-town",
+        "title": "Town",
+        "quote": "lies on",
+        "start": 105,
+        "end": 112,
+    }
+    assert asking.warnings == []
+
+
+def test_a_misquoted_source_is_cited_where_it_has_the_answer() -> None:
+    (citation,) = check(desk(), "1861", [Quote(source=1, quote="born in the year 1861")], [TOWN])
+    assert citation["quote"] == "in 1861 (so they say)."
+
+
+def test_what_resolves_in_neither_way_is_dropped_and_reported() -> None:
+    asking = desk()
+    assert check(asking, "?!", [Quote(source=1, quote="nothing"), Quote(source=2, quote="Varn")], [TOWN]) == []
+    assert asking.warnings == [
+        "dropped a citation of source 1: neither its quote nor the answer stands in town",
+        "dropped a citation of source 2: no such source was shown",
+    ]
+
+
+def test_the_same_place_is_cited_once() -> None:
+    twice = [Quote(source=1, quote="Varn"), Quote(source=1, quote="VARN")]
+    assert len(check(desk(), "?", twice, [TOWN])) == 1
+
+
+@given(st.text(), st.text(), st.integers(1, 4), st.lists(st.text(min_size=1), max_size=3))
+def test_no_citation_is_invented(answer: str, quote: str, source: int, texts: list[str]) -> None:
+    shown = [passage(str(at), text) for at, text in enumerate(texts)]
+    citations = check(desk(), answer, [Quote(source=source, quote=quote[:240])], shown)
+    assert all(resolves(citation, shown) for citation in citations)
+
+
+@given(st.text(min_size=1), st.data())
+def test_every_literal_quote_resolves(text: str, data: Any) -> None:
+    start = data.draw(st.integers(0, len(text) - 1))
+    quote = text[start : data.draw(st.integers(start + 1, len(text)))]
+    if quote.strip().strip("\"'“”‘’").split():
+        assert locate(quote, text)
+
+
+def test_marks_are_cleaned_off() -> None:
+    assert clean(" Varn [1], on the Oss [2, 3] ") == "Varn, on the Oss"
+
+
+def test_a_note_names_each_passage_once_and_a_remark_only_if_there_is_one() -> None:
+    citations = check(desk(), "?", [Quote(source=1, quote="Varn"), Quote(source=1, quote="Oss")], [TOWN])
+    assert note("q", "f", citations)["passages"] == ["town"]
+    assert "remark" not in note("q", "f", citations)
+    assert note("q", "f", [], "second attempt")["remark"] == "second attempt"
+
+
+def test_a_finding_that_is_empty_is_shown_as_not_found() -> None:
+    assert [step.answer for step in known_steps([note("q", "", []), note("q", "f", [])])] == ["not found", "f"]
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "cited"),
+    [
+        ("answered", "x", 1),
+        ("out_of_budget", "x", 1),
+        ("out_of_budget", "", 0),
+        ("unknown", "", 0),
+        ("refused", "I will not say", 0),
+    ],
+)
+def test_only_an_answer_cites_and_nothing_twice(status: Status, text: str, cited: int) -> None:
+    (citation,) = check(desk(), "?", [Quote(source=1, quote="Varn")], [TOWN])
+    verdict = conclude(status, text, [note("a", "b", [citation]), note("c", "d", [Citation(**citation)])])
+    assert len(verdict["citations"]) == cited
+
+
+class Two:
+    """Finds by the query's text."""
+
+    async def search(self, query: Query) -> list[Hit]:
+        return [Hit(passage=passage(query.text, f"About {query.text}: “ä”."), score=1.0, rank=1)] * query.k
+
+
+async def test_what_was_found_is_kept_as_it_was() -> None:
+    archive = MemoryArchive()
+    context = Context(model=ScriptedModel(), retriever=Two(), archive=archive, settings=Settings())
+    found = await find(context, {"a": Query(text="tower", k=1), "b": Query(text="bridge", k=2)})
+    assert [len(references) for references in found.values()] == [1, 2]
+    shown = await load(archive, found["a"] + found["b"])
+    assert [each.id for each in shown] == ["tower", "bridge", "bridge"]
+    assert shown[0] == passage("tower", "About tower: “ä”.")
+    assert [source.title for source in sources(shown)] == ["Tower", "Bridge", "Bridge"]
