@@ -41,7 +41,7 @@ def vllm_url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield present
         return
     request.getfixturevalue("vllm_installed")
-    options = ServeOptions(port=free_port(), dtype="float32")
+    options = ServeOptions(port=free_port(), dtype="float32", threads=1)  # the tests need a core too
     found = asyncio.run(server.serve(TEST_HOME, options, print))
     try:
         yield str(found.url)
