@@ -13,7 +13,8 @@ from langgraph.graph import StateGraph
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.scripted import ScriptedModel, reply
 from sleuth.graphs import par_rag, plain_rag
-from sleuth.graphs.answer import Note
+from sleuth.graphs.answer import Answer, Note
+from sleuth.graphs.runs import Runs
 from sleuth.graphs.state import Budget, Context
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.documents import Hit, Passage
@@ -215,3 +216,15 @@ def resolves(citation: Mapping[str, Any], shown: Iterable[Passage]) -> bool:
         and each.text[citation["start"] - each.start : citation["end"] - each.start] == citation["quote"]
         for each in shown
     )
+
+
+async def finish(runs: Runs, thread: str, **more: Any) -> Answer:
+    """Runs a thread to its end."""
+    events = [event async for event in runs.run(thread, **more)]
+    assert isinstance(events[-1], Answer)
+    return events[-1]
+
+
+def sent(requests: Iterable[Request]) -> list[tuple[Any, ...]]:
+    """What of requests must be the same when a run is had again: everything but their ids."""
+    return [(each.prompt, each.messages, each.sampling, each.schema, each.choices) for each in requests]

@@ -1,0 +1,45 @@
+"""A store of runs on disk, and runs in it."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from scenes import AnyModel, Chain, Replying, Shelf, example
+
+from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.store import Store, open_store
+from sleuth.tools.settings import Settings
+
+RunsFor = Callable[..., Runs]
+
+
+@pytest.fixture
+async def store(settings: Settings) -> AsyncIterator[Store]:
+    async with open_store(settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+def chain() -> Chain:
+    """Two hops, the second of which builds on the first."""
+    return example("q08")
+
+
+@pytest.fixture
+def runs_with(store: Store, chain: Chain) -> RunsFor:
+    """Runs with a model, over the passages of the chain or of another one."""
+
+    def made(model: AnyModel, over: Chain = chain) -> Runs:
+        return Runs(store, Services(model=model, retriever=Shelf(over.passages)))
+
+    return made
+
+
+@pytest.fixture
+def model(chain: Chain) -> Replying:
+    """A model that knows the chain."""
+    return Replying(chain.reply_to)
+
+
+@pytest.fixture
+def runs(runs_with: RunsFor, model: Replying) -> Runs:
+    return runs_with(model)

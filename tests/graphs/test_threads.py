@@ -1,0 +1,94 @@
+"""The list of runs, whose each is, and who is running it."""
+
+import asyncio
+import sys
+from dataclasses import replace
+
+import pytest
+
+from sleuth.graphs.store import Store
+from sleuth.graphs.threads import Thread, Threads, lease
+from sleuth.tools.errors import ThreadBusy, UnknownName
+
+HOLD = """
+import asyncio, sys
+from pathlib import Path
+from sqlalchemy import create_engine
+from sleuth.graphs.threads import lease
+
+async def main():
+    async with lease(create_engine("sqlite://"), Path(sys.argv[1]), "monday"):
+        print("held", flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def thread(id: str, at: str = "2026-01-01", owner: str = "local") -> Thread:
+    return Thread(id=id, owner=owner, method="plain-rag", question="?", options={"budget": {}}, updated_at=at)
+
+
+async def test_a_thread_is_kept_as_it_was_added(store: Store) -> None:
+    await store.threads.add(thread("monday"))
+    assert await store.threads.get("monday") == thread("monday")
+
+
+async def test_threads_are_listed_the_latest_first(store: Store) -> None:
+    for id, at in (("a", "2026-01-02"), ("b", "2026-01-03"), ("c", "2026-01-01")):
+        await store.threads.add(thread(id, at))
+    assert [each.id for each in await store.threads.newest()] == ["b", "a", "c"]
+    assert [each.id for each in await store.threads.newest(limit=1)] == ["b"]
+    assert [each.id for each in await store.threads.newest(before="2026-01-02")] == ["c"]
+
+
+async def test_another_owner_s_threads_are_not_seen_but_their_names_are_taken(store: Store) -> None:
+    theirs = Threads(store.engine, "somebody")
+    await theirs.add(thread("monday", owner="somebody"))
+    assert await store.threads.newest() == []
+    assert await store.threads.exists("monday")
+    with pytest.raises(UnknownName, match=r"There is no thread 'monday'\. `sleuth runs list` shows them"):
+        await store.threads.get("monday")
+    await store.threads.remove("monday")
+    assert await theirs.get("monday") == thread("monday", owner="somebody")
+
+
+async def test_where_a_thread_stands_is_recorded(store: Store) -> None:
+    await store.threads.add(thread("monday"))
+    await store.threads.mark("monday", "failed", at="2026-02-02", problem="The server is down.")
+    await store.threads.link("monday", parent="sunday", checkpoint="1f", budget={"max_calls": 3})
+    assert await store.threads.get("monday") == replace(
+        thread("monday", "2026-02-02"),
+        status="failed",
+        problem="The server is down.",
+        parent="sunday",
+        parent_checkpoint="1f",
+        options={"budget": {"max_calls": 3}},
+    )
+    await store.threads.remove("monday")
+    assert not await store.threads.exists("monday")
+
+
+async def test_a_lease_is_held_by_one(store: Store) -> None:
+    async with lease(store.engine, store.leases, "monday"):
+        with pytest.raises(ThreadBusy, match=r"Thread monday is being run by process \d+ on .+\. Wait"):
+            async with lease(store.engine, store.leases, "monday"):
+                pytest.fail("two hold it")
+        async with lease(store.engine, store.leases, "tuesday/../x"):
+            pass
+    async with lease(store.engine, store.leases, "monday"):
+        pass
+
+
+async def test_a_lease_holds_against_other_processes_and_ends_with_its_holder(store: Store) -> None:
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HOLD, store.leases, stdout=asyncio.subprocess.PIPE
+    )
+    assert other.stdout and await other.stdout.readline() == b"held\n"
+    with pytest.raises(ThreadBusy, match=f"is being run by process {other.pid} on "):
+        async with lease(store.engine, store.leases, "monday"):
+            pytest.fail("two hold it")
+    other.kill()
+    await other.wait()
+    async with lease(store.engine, store.leases, "monday"):
+        pass
