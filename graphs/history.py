@@ -108,7 +108,7 @@ def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
 async def _branch(
     runs: Runs, thread: Thread, state: StateSnapshot, parent: StateSnapshot | None, changes: dict[str, Any]
 ) -> dict[str, str]:
-    if not state.values:
+    if "question" not in state.values:
         raise UsageError("That checkpoint is from before the question was taken in: fork from a later one.")
     wrote = _wrote(state, parent) or [START]
     graph, config = runs.graph(thread), runs.config(thread, checkpoint_id(state))
