@@ -1,0 +1,118 @@
+"""What `make demo` shows: documents read in, two methods asked, a run killed and resumed, a run forked.
+
+Every line that begins with $ is a command that you can type yourself.
+"""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = Path(__file__).resolve().parent
+SLEUTH = Path(sys.executable).with_name("sleuth")
+HOME = Path(os.environ.get("SLEUTH_HOME", EXAMPLES.parent / ".cache" / "demo"))
+PORT = 8017
+
+SIMPLE = "For how many weeks is Quarve Blue aged?"
+HARD = "In which year did the architect of the Keld Infirmary die?"
+
+
+def main() -> int:
+    """Runs the whole demonstration; returns the exit status."""
+    began = time.monotonic()
+    os.environ["SLEUTH_HOME"] = str(HOME)
+    serving = "SLEUTH_MODEL_URL" not in os.environ
+    if serving:
+        os.environ["SLEUTH_MODEL_URL"] = f"http://127.0.0.1:{PORT}/v1"
+        title("A model: SmolLM2-135M-Instruct on vLLM's CPU build (or any server that SLEUTH_MODEL_URL names)")
+        sleuth("model", "install")
+        sleuth("model", "serve", "--port", str(PORT))
+    title("Documents: the islands of Ullavar, in Markdown, HTML, PDF, DOCX, CSV and text")
+    sleuth("ingest", str(EXAMPLES / "corpus"))
+    title("A question that one passage answers, with plain RAG")
+    sleuth("ask", SIMPLE, "--method", "plain-rag")
+    title("A question that takes two look-ups, with PAR-RAG")
+    sleuth("ask", HARD, "--method", "par-rag", "--thread", thread("whole"))
+    title("The same again, killed (kill -9) after its first draft, then resumed: no finished model call is sent again")
+    kill_after("draft", "ask", HARD, "--method", "par-rag", "--thread", thread("killed"))
+    sleuth("resume", thread("killed"))
+    title("Every step is a checkpoint; a fork goes on from an earlier one with something changed")
+    sleuth("runs", "history", thread("whole"))
+    fork()
+    sleuth("runs", "list")
+    title(f"Done in {time.monotonic() - began:.0f} s. The model is very small: its answers are what it can do.")
+    print(next_steps(serving))
+    return 0
+
+
+def thread(name: str) -> str:
+    """A thread name of this demonstration's own."""
+    return f"demo-{os.getpid()}-{name}"
+
+
+def fork() -> None:
+    """Forks the whole run from before its review, with another draft, and runs the branch."""
+    moments: list[dict[str, Any]] = json.loads(sleuth("runs", "history", thread("whole"), "--json", quiet=True))
+    before = next((moment for moment in reversed(moments) if "retrieve_fine" in moment["next"]), moments[-2])
+    changed = 'drafts={"1": {"answer": "Fenn Abbershaw", "citations": []}}'
+    sleuth("runs", "fork", thread("whole"), "--at", before["checkpoint"], "--state", changed)
+    sleuth("resume", thread("whole"))
+
+
+def title(text: str) -> None:
+    """A heading between two parts."""
+    print(f"\n\033[1m── {text}\033[0m", flush=True)
+
+
+def shown(arguments: tuple[str, ...]) -> str:
+    """The command as one would type it."""
+    return f"\033[36m$ sleuth {shlex.join(arguments)}\033[0m"
+
+
+def sleuth(*arguments: str, quiet: bool = False) -> str:
+    """Runs one command; ends the demonstration where it fails."""
+    if not quiet:
+        print(shown(arguments), flush=True)
+    done = subprocess.run([SLEUTH, *arguments], stdout=subprocess.PIPE if quiet else None, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+    return done.stdout or ""
+
+
+def kill_after(node: str, *arguments: str) -> None:
+    """Starts a command and ends it the hard way as soon as it reports that a node has finished."""
+    print(shown(arguments), flush=True)
+    with subprocess.Popen([SLEUTH, *arguments], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        for line in process.stderr:
+            print(line, end="", flush=True)
+            if line.startswith(f"● {node}"):
+                break
+        process.send_signal(signal.SIGKILL)
+    print(f"\033[31mkill -9 {process.pid}\033[0m", flush=True)
+
+
+def next_steps(serving: bool) -> str:
+    """What to try now."""
+    url = f"\n    export SLEUTH_MODEL_URL={os.environ['SLEUTH_MODEL_URL']}" if serving else ""
+    stop = (
+        "\n    sleuth model stop                                   # the model server runs on until you do"
+        if serving
+        else ""
+    )
+    return f"""
+Try next:
+    export PATH="{SLEUTH.parent}:$PATH" SLEUTH_HOME={HOME}{url}
+    sleuth ask "Who founded the firm that employed the author of The Salt Ledger as a clerk?"
+    sleuth search "Hollin Bridge" --mode keyword
+    sleuth runs list; sleuth methods; sleuth doctor
+    sleuth ingest PATH_TO_YOUR_DOCUMENTS{stop}"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
