@@ -13,8 +13,8 @@ _TOO_LONG = re.compile(
 )
 
 
-class Malformed(Exception):  # noqa: N818 - a reply's state; turned into BadReply before it leaves
-    """The server said 200, but what it sent is no chat completion."""
+class Malformed(httpx.RequestError):
+    """The server said 200, but what it sent is no completion; for the client a broken connection: it tries again."""
 
 
 def unreachable(url: str) -> ModelUnavailable:
@@ -53,7 +53,9 @@ def from_client(error: openai.APIError, *, url: str, seconds: float) -> ModelErr
     if isinstance(error, openai.APITimeoutError):
         return too_slow(url, seconds)
     if isinstance(error, openai.APIStatusError):
-        return refused(url, error.status_code, _short(error.message))
+        detail = error.message.removeprefix(f"Error code: {error.status_code} - ")
+        code = f" ({error.code})" if isinstance(error.code, str) else ""
+        return refused(url, error.status_code, _short(detail) + code)
     if (malformed := _cause(error, Malformed)) is not None:
         return BadReply(f"The model server at {url} sends no usable reply, also after retries: {malformed}.")
     if isinstance(error, openai.APIConnectionError):

@@ -34,7 +34,7 @@ def perplexity(reply: Reply) -> float | None:
 
 
 def answer_tokens(reply: Reply) -> list[TokenLogprob]:
-    """The tokens after the thoughts, from the first that is more than white space; without the one that marks the end."""
+    """The tokens after thoughts and leading white space, without the one that marks the reply's end."""
     tokens = reply["logprobs"] or []
     if reply["finish"] == "stop" and tokens and not reply["text"].endswith(tokens[-1]["token"]):
         tokens = tokens[:-1]

@@ -46,6 +46,22 @@ class Role(Generic[I, O]):
 
     def schema(self) -> dict[str, Any] | None:
         """The JSON schema that guides the reply: every field is written, also those that have a default."""
-        if issubclass(self.output, BaseModel):
-            return self.output.model_json_schema(mode="serialization")
-        return None
+        if not issubclass(self.output, BaseModel):
+            return None
+        schema: dict[str, Any] = _unannotated(self.output.model_json_schema(mode="serialization"))
+        return schema
+
+
+def _unannotated(schema: Any) -> Any:  # noqa: ANN401 - JSON
+    """The schema without words for human readers: a server that lacks guidance gets it in the prompt."""
+    if isinstance(schema, list):
+        return [_unannotated(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _unannotated(item) for name, item in value.items()}
+        if key in ("properties", "$defs")
+        else _unannotated(value)
+        for key, value in schema.items()
+        if key not in ("title", "description", "default")
+    }

@@ -1,0 +1,149 @@
+"""A model server on loopback that does what it is told, faults included."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+SOON = {"Retry-After": "0.01"}
+EVERYTHING = frozenset({"schema", "choice", "logprobs", "tokenize"})
+
+
+def completion(content: str | None = "fine", *, finish: str = "stop", **message: Any) -> dict[str, Any]:
+    return {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "tiny",
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
+        ],
+        "usage": {
+            "prompt_tokens": 7,
+            "completion_tokens": 3,
+            "total_tokens": 10,
+            "prompt_tokens_details": {"cached_tokens": 4},
+        },
+    }
+
+
+def status(
+    code: int, message: str = "no", headers: dict[str, str] | None = None, error: dict[str, Any] | None = None
+) -> Response:
+    return JSONResponse({"error": {"message": message, "code": code} | (error or {})}, code, headers=headers or SOON)
+
+
+Scripted = Callable[[], Any] | Response | dict[str, Any]
+
+
+@dataclass
+class ModelServer:
+    """`script` is what its next replies are, "fine" when it has ended; probes are answered by what it `supports`."""
+
+    supports: frozenset[str] = EVERYTHING
+    models: list[dict[str, Any]] = field(default_factory=lambda: [{"id": "tiny", "max_model_len": 4096}])
+    thinks: bool = False
+    script: deque[Scripted] = field(default_factory=deque)
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    probes: int = 0
+    running: int = 0
+    most_running: int = 0
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    url: str = ""
+
+    async def list_models(self, request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": self.models})
+
+    async def version(self, request: Request) -> Response:
+        return JSONResponse({"version": "1.0"})
+
+    async def tokenize(self, request: Request) -> Response:
+        if "tokenize" not in self.supports:
+            return status(404)
+        body = await request.json()
+        return JSONResponse({"count": sum(len(message["content"].split()) for message in body["messages"])})
+
+    async def chat(self, request: Request) -> Response:
+        body = await request.json()
+        if "x-sleuth-call" not in request.headers:
+            self.probes += 1
+            return self.probed(body)
+        self.calls.append(body)
+        self.headers.append(dict(request.headers))
+        self.running += 1
+        self.begun.set()
+        self.most_running = max(self.most_running, self.running)
+        try:
+            return await self.scripted(request)
+        finally:
+            self.running -= 1
+
+    async def scripted(self, request: Request) -> Response:
+        next_reply = self.script.popleft() if self.script else completion()
+        if next_reply is hang:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            self.gone.set()
+            return status(499)
+        if next_reply is dawdle:
+            await asyncio.sleep(0.05)
+            next_reply = completion()
+        return next_reply if isinstance(next_reply, Response) else JSONResponse(next_reply)
+
+    def probed(self, body: dict[str, Any]) -> Response:
+        if "response_format" in body and "schema" in self.supports:
+            return JSONResponse(completion('{"ready": true}'))
+        if "structured_outputs" in body and "choice" in self.supports:
+            return JSONResponse(completion(body["structured_outputs"]["choice"][0]))
+        reply = completion("<think>well" if self.thinks else "Hello.")
+        if "logprobs" in body and "logprobs" in self.supports:
+            reply["choices"][0]["logprobs"] = {"content": [{"token": "Hello", "logprob": -0.5, "top_logprobs": []}]}
+        return JSONResponse(reply)
+
+
+def hang() -> None:
+    """Scripted: no reply until the client goes away."""
+
+
+def dawdle() -> None:
+    """Scripted: a reply after a while."""
+
+
+def garbage(text: str, media_type: str = "application/json") -> Response:
+    return Response(text, media_type=media_type)
+
+
+def truncated() -> Response:
+    return garbage(json.dumps(completion())[:-40])
+
+
+@asynccontextmanager
+async def serving(server: ModelServer) -> AsyncIterator[ModelServer]:
+    routes = [
+        Route("/v1/models", server.list_models),
+        Route("/version", server.version),
+        Route("/tokenize", server.tokenize, methods=["POST"]),
+        Route("/v1/chat/completions", server.chat, methods=["POST"]),
+    ]
+    config = uvicorn.Config(Starlette(routes=routes), port=0, log_level="critical", ws="none", lifespan="off")
+    web = uvicorn.Server(config)
+    task = asyncio.create_task(web.serve())
+    while not web.started:  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(0.01)
+    server.url = f"http://127.0.0.1:{web.servers[0].sockets[0].getsockname()[1]}/v1"
+    try:
+        yield server
+    finally:
+        web.should_exit = True
+        await task
