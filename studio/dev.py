@@ -1,0 +1,105 @@
+"""What `langgraph dev` serves (studio/langgraph.json): every method's graph, run from what Studio sends as JSON.
+
+The server keeps threads and checkpoints itself, so the graphs have no checkpointer. What a run needs is opened for that
+run alone: SLEUTH_HOME is locked only while something runs, and each run sees the documents of the moment.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.state import CompiledStateGraph
+from pydantic import Field, ValidationError, create_model
+
+from sleuth.graphs.registry import method
+from sleuth.graphs.runs import NO_LIMIT, check_question
+from sleuth.graphs.state import Budget, Context, MethodSettings
+from sleuth.studio.client import Sleuth, open_sleuth
+from sleuth.tools.errors import RunError, SleuthError, UsageError
+from sleuth.tools.settings import Settings
+
+
+class ShownError(RuntimeError):
+    """A SleuthError for people at a browser: the server hides the messages of exceptions that are not Python's own."""
+
+
+class Limits(MethodSettings):
+    """The budget of a run, shown in Studio beside the settings of its method."""
+
+    max_calls: int | None = Field(default=None, ge=1, description="model calls that the run may make")
+    max_tokens: int | None = Field(default=None, ge=1, description="tokens that the run may spend")
+    max_seconds: float | None = Field(default=None, gt=0, description="seconds that the run may take")
+
+
+class Served(CompiledStateGraph[Any, Any, Any, Any]):
+    """A method's graph that makes its own context: over HTTP come settings and a budget, or nothing."""
+
+    async def astream(
+        self,
+        input: Any,  # noqa: ANN401 - as the base has it
+        config: RunnableConfig | None = None,
+        *,
+        context: dict[str, Any] | None = None,
+        **options: Any,  # noqa: ANN401 - those of the base
+    ) -> AsyncIterator[Any]:
+        """Runs like the graph itself; `context` holds settings of the method and a budget.
+
+        Raises:
+            ShownError: no question, a second one for the same thread, a setting out of its range, or what stops any run.
+        """
+        config = RunnableConfig(**{**(config or {}), "recursion_limit": NO_LIMIT})
+        try:
+            given = await self._checked(input, config)
+            async with open_sleuth(await asyncio.to_thread(Settings), command="langgraph dev") as sleuth:
+                run = super().astream(given, config, context=self._context(context or {}, sleuth), **options)
+                async with aclosing(run) as events:  # type: ignore[type-var]  # astream is an async generator
+                    async for event in events:
+                        yield event
+        except SleuthError as error:
+            raise ShownError(str(error)) from error
+
+    async def _checked(self, input: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as the base has it
+        """An input with a usable question, and that on a thread that has none yet: two would be mixed up."""
+        if not isinstance(input, dict):
+            return input
+        question = check_question(str(input.get("question") or ""))
+        before = await self.aget_state(config) if self.checkpointer else None
+        if before and before.values and not _same_run(before.metadata or {}, config.get("metadata", {})):
+            raise RunError("This thread has a question already: start a new thread, or fork this one.")
+        return {**input, "question": question}
+
+    def _context(self, given: dict[str, Any], sleuth: Sleuth) -> Context:
+        kind, services = method(self.name), sleuth.runs.services
+        assert self.context_schema
+        assert services
+        try:
+            chosen = self.context_schema(**{key: value for key, value in given.items() if value is not None})
+        except ValidationError as error:
+            faults = "; ".join(f"{fault['loc'][0]}: {fault['msg'].lower()}" for fault in error.errors())
+            raise UsageError(f"A setting of {self.name} cannot be used: {faults}.") from None
+        values = chosen.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
+        return Context(
+            model=services.model,
+            retriever=services.retriever,
+            archive=sleuth.runs.store.archive,
+            settings=kind.configure(values, sleuth.settings.profile),
+            budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
+        )
+
+
+def _same_run(before: Mapping[str, object], now: Mapping[str, object]) -> bool:
+    """Whether the server goes on with a run that it had begun, which it does with the same input."""
+    return "run_id" in now and before.get("run_id") == now["run_id"]
+
+
+def _served(name: str) -> Served:
+    kind = method(name)
+    builder: Any = kind.graph()
+    builder.context_schema = create_model("Settings", __base__=(Limits, kind.settings))
+    return Served(**vars(builder.compile(name=name)))
+
+
+plain_rag = _served("plain-rag")
+par_rag = _served("par-rag")
