@@ -1,0 +1,60 @@
+"""A run that an older release left half-way is shown and resumed by this one."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from make import AFTER, QUESTION, TEXTS, THREAD, Shelf
+
+from sleuth.agents.scripted import ScriptedModel
+from sleuth.graphs.answer import Answer
+from sleuth.graphs.history import export, history
+from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.store import open_store
+from sleuth.tools.settings import Settings
+
+FOLDER = Path(__file__).parent
+RELEASES = sorted(path.name for path in FOLDER.glob("v*.db"))
+
+
+def test_there_is_a_golden_run_of_the_first_release() -> None:
+    assert "v1.db" in RELEASES
+
+
+@pytest.fixture(params=RELEASES)
+def home(request: pytest.FixtureRequest, settings: Settings) -> Settings:
+    settings.home.mkdir()
+    shutil.copyfile(FOLDER / request.param, settings.home / "runs.sqlite")
+    return settings
+
+
+async def test_an_old_run_is_resumed_where_it_stopped(home: Settings) -> None:
+    model = ScriptedModel(AFTER)
+    async with open_store(home) as store:
+        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        thread = await store.threads.get(THREAD)
+        assert (thread.question, thread.status, thread.problem) == (QUESTION, "failed", "The model server is down.")
+        *_, answer = [event async for event in runs.run(THREAD)]
+    model.done()
+    assert isinstance(answer, Answer)
+    assert (answer.status, answer.text) == ("answered", "1868")
+    assert [citation["quote"] for citation in answer.citations] == ["built by Trevandle & Ruske", "founded in 1868"]
+    assert answer.cost["calls"] == 7
+
+
+async def test_an_old_run_can_be_looked_at_and_taken_along(home: Settings) -> None:
+    async with open_store(home) as store:
+        moments = await history(Runs(store), THREAD)
+        exported = await export(Runs(store), THREAD)
+    assert (moments[0].node, moments[0].next) == (["review"], ["refine"])
+    assert all(any(text in kept for kept in exported["texts"].values()) for text in TEXTS.values())
+
+
+def test_nothing_in_it_needs_this_program_to_be_read(home: Settings) -> None:
+    connection = sqlite3.connect(home.home / "runs.sqlite")
+    types = {kind for (kind,) in connection.execute("SELECT type FROM checkpoints UNION SELECT type FROM writes")}
+    bodies = b"".join(body for (body,) in connection.execute("SELECT checkpoint FROM checkpoints"))
+    connection.close()
+    assert types <= {"msgpack", "null", "empty"}
+    assert b"sleuth." not in bodies
