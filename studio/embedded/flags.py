@@ -63,6 +63,8 @@ def serve_environment(options: ServeOptions) -> dict[str, str]:
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "OMP_NUM_THREADS": str(options.threads or physical_cores()),
+        # Threads that wait for each other sleep: spinning ones stop each other when anything else wants the cores.
+        "OMP_WAIT_POLICY": "PASSIVE",
         # On CPUs the ahead-of-time cache fails to load and everything is compiled again.
         "VLLM_USE_AOT_COMPILE": "0",
     }

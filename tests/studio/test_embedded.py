@@ -52,6 +52,7 @@ def test_command_carries_every_option() -> None:
 def test_threads_are_the_physical_cores_unless_told() -> None:
     assert serve_environment(ServeOptions())["OMP_NUM_THREADS"] == str(physical_cores())
     assert serve_environment(ServeOptions(threads=3))["OMP_NUM_THREADS"] == "3"
+    assert serve_environment(ServeOptions(threads=3))["OMP_WAIT_POLICY"] == "PASSIVE"
     assert 1 <= physical_cores() <= (os.cpu_count() or 1)
 
 
