@@ -5,30 +5,35 @@ found unchanged, and the indexes follow the catalogue's journal.
 """
 
 import asyncio
+import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from operator import add
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
+import aiosqlite
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import StreamWriter
 from typing_extensions import TypedDict
 
+from sleuth.graphs.ingest_progress import Board, IngestProgress, IngestReport, OnProgress, tell
 from sleuth.tools.embedder import Embedder
-from sleuth.tools.indexes import IndexName
+from sleuth.tools.errors import StoreError
 from sleuth.tools.intake import Place
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
 from sleuth.tools.worklist import write_worklist
+
+__all__ = ["IngestContext", "IngestInput", "IngestProgress", "IngestReport", "IngestState", "graph", "ingest"]
 
 SCHEMA_VERSION = 1
 # Shown in the report; every failure is shown as it happens.
@@ -105,34 +110,6 @@ class IngestContext:
     library: Library
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IngestProgress:
-    """How far it is, since this call began; `failure` is the reason of a file that has just failed."""
-
-    files: int = 0
-    total: int = 0
-    stored: int = 0
-    embedded: int = 0
-    failure: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IngestReport:
-    """What an ingest came to; counts include what was done before an interruption."""
-
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    failed: int = 0
-    passages: int = 0
-    seconds: float = 0.0
-    resumed: bool = False
-    warnings: list[str] = field(default_factory=list)
-
-
-OnProgress = Callable[[IngestProgress], None]
-
-
 async def discover(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
     """Writes down which files there are to read."""
     found = await asyncio.to_thread(write_worklist, Path(state.worklist), [Path(root) for root in state.roots])
@@ -165,7 +142,7 @@ async def read(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpd
 
 async def embed(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
     """Brings the indexes to where the catalogue is: the slow part, done beside the next batch's reading."""
-    await runtime.context.library.catch_up(on_indexed=_tell(runtime.stream_writer))
+    await runtime.context.library.catch_up(on_indexed=tell(runtime.stream_writer))
     return {}
 
 
@@ -218,48 +195,29 @@ async def ingest(
         EmbedderChanged: the collection was built with another embedder.
     """
     began = time.monotonic()
-    board = _Board(on_progress)
+    board = Board(on_progress)
     async with (
         hold(settings.home, "exclusive", command="sleuth ingest"),
         await Library.open(settings, embedder=embedder, check_embedder=not rebuild) as library,
     ):
         if rebuild:
-            await library.rebuild(on_indexed=_tell(board.show))
+            await library.rebuild(on_indexed=tell(board.show))
         done = await _run(paths, settings, library, board) if paths else IngestReport(warnings=library.notes)
     return replace(done, seconds=time.monotonic() - began)
 
 
-class _Board:
-    """Adds up what the nodes tell, and shows it to whoever watches."""
-
-    def __init__(self, on_progress: OnProgress | None) -> None:
-        self._now = IngestProgress()
-        self._on_progress = on_progress
-
-    def show(self, told: dict[str, Any]) -> None:
-        """Passages add up; everything else is replaced."""
-        sums = {name: getattr(self._now, name) + told[name] for name in ("stored", "embedded") if name in told}
-        self._now = replace(self._now, **({"failure": None} | told | sums))
-        if self._on_progress is not None:
-            self._on_progress(self._now)
-
-
-def _tell(writer: Callable[[dict[str, Any]], None] | StreamWriter) -> Callable[[IndexName, int], None]:
-    def told(index: IndexName, passages: int) -> None:
-        if index == "dense":  # the words are indexed within a moment, only embedding takes time
-            writer({"embedded": passages})
-
-    return told
-
-
-async def _run(paths: Sequence[Path], settings: Settings, library: Library, board: _Board) -> IngestReport:
+async def _run(paths: Sequence[Path], settings: Settings, library: Library, board: Board) -> IngestReport:
     roots = [str(await asyncio.to_thread(path.absolute)) for path in paths]
-    thread = sha256("\0".join([settings.owner, settings.collection, *sorted(roots)]).encode()).hexdigest()[:16]
+    # The version: what another release left half-way is read anew, and costs little, since what is stored is skipped.
+    key = [str(SCHEMA_VERSION), settings.owner, settings.collection, *sorted(roots)]
+    thread = sha256("\0".join(key).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     worklist = settings.home / "ingest" / f"{thread}.jsonl"
     config: RunnableConfig = {"configurable": {"thread_id": thread}, "recursion_limit": _NO_LIMIT}
     async with _checkpoints(settings.home / "ingest") as saver:
         compiled = graph().compile(checkpointer=saver, name="ingest")
-        resumed = bool((await compiled.aget_state(config)).next) and await asyncio.to_thread(worklist.exists)
+        # The last node takes the list away. The state's `next` is no sign: it is also empty between the end of a node
+        # and the end of its step.
+        resumed = await asyncio.to_thread(worklist.exists) and await saver.aget_tuple(config) is not None
         if not resumed:
             await saver.adelete_thread(thread)
         async for told in compiled.astream(
@@ -291,6 +249,12 @@ def _report(state: IngestState, resumed: bool) -> IngestReport:
 @asynccontextmanager
 async def _checkpoints(folder: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Checkpoints of ingests stay on this machine, as the files that they read do."""
-    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    async with AsyncSqliteSaver.from_conn_string(str(folder / "checkpoints.db")) as saver:
-        yield saver
+    serde = JsonPlusSerializer(allowed_msgpack_modules=[IngestInput])
+    try:
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+        async with aiosqlite.connect(folder / "checkpoints.db") as connection:
+            saver = AsyncSqliteSaver(connection, serde=serde)
+            await saver.setup()
+            yield saver
+    except sqlite3.DatabaseError as error:
+        raise StoreError(f"The ingest's checkpoints in {folder} cannot be used: {error}.") from error

@@ -10,7 +10,7 @@ from sleuth.tools.embedder import Vectors
 class HashingEmbedder:
     """Texts that share words are near each other; `embedded` counts the passages it was given."""
 
-    def __init__(self, name: str = "hashing", dimension: int = 64) -> None:
+    def __init__(self, name: str = "hashing", dimension: int = 512) -> None:
         self.name = name
         self.embedded: list[str] = []
         self._dimension = dimension
