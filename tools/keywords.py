@@ -3,7 +3,8 @@
 All methods block: call them in a thread.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import tantivy
@@ -62,31 +63,23 @@ class KeywordIndex:
     def set_applied(self, seq: int) -> None:
         """Remembers how far in the journal this index is."""
         draft = self._mark.with_suffix(".new")
-        draft.write_text(str(seq), encoding="ascii")
-        draft.replace(self._mark)
+        with self._storing():
+            draft.write_text(str(seq), encoding="ascii")
+            draft.replace(self._mark)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Puts passages in and takes ids out; doing it again changes nothing."""
-        writer = self._writer()
-        try:
+        with self._writing() as writer:
             for id_ in [*delete, *(passage.id for passage in upsert)]:
                 writer.delete_documents_by_term("id", id_)
             for passage in upsert:
                 writer.add_document(_as_document(passage))
-            writer.commit()
-            writer.wait_merging_threads()
-        except ValueError as error:
-            raise StoreError(f"The keyword index in {self._folder} cannot be written: {error}") from error
-        self._index.reload()
 
     def clear(self) -> None:
         """Empties the index."""
         self.set_applied(0)
-        writer = self._writer()
-        writer.delete_all_documents()
-        writer.commit()
-        writer.wait_merging_threads()
-        self._index.reload()
+        with self._writing() as writer:
+            writer.delete_all_documents()
 
     def count(self) -> int:
         """How many passages are in."""
@@ -128,8 +121,22 @@ class KeywordIndex:
         index.config_reader("manual")
         return index
 
-    def _writer(self) -> tantivy.IndexWriter:
-        return self._index.writer(_WRITER_BYTES, num_threads=1)
+    @contextmanager
+    def _writing(self) -> Iterator[tantivy.IndexWriter]:
+        """All changes together, committed at the end."""
+        with self._storing():
+            writer = self._index.writer(_WRITER_BYTES, num_threads=1)
+            yield writer
+            writer.commit()
+            writer.wait_merging_threads()
+            self._index.reload()
+
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as error:  # tantivy raises ValueError for everything
+            raise StoreError(f"The keyword index in {self._folder} cannot be written: {error}") from error
 
 
 def _as_document(passage: Passage) -> tantivy.Document:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PAGE = 5_000
 # Wider than Chroma's defaults: at some ten thousand passages the approximate search then finds what an exact one does.
-_EFFORT = 200
+_NEIGHBOURS, _EFFORT = 32, 200
 
 
 class VectorIndex:
@@ -131,7 +131,9 @@ class VectorIndex:
     def _open(self) -> "Collection":
         from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
 
-        graph = CreateHNSWConfiguration(space="cosine", ef_construction=_EFFORT, ef_search=_EFFORT)
+        graph = CreateHNSWConfiguration(
+            space="cosine", max_neighbors=_NEIGHBOURS, ef_construction=_EFFORT, ef_search=_EFFORT
+        )
         with _speaking(self._place):
             return self._client.get_or_create_collection(
                 self._key,
