@@ -8,7 +8,7 @@
 | tokenize         | prompts are measured at two bytes per token                         |
 | context length   | 8,192 tokens                                                        |
 
-The first three are named in the warnings of every reply that they concern.
+The first three are named in the warnings of every reply that they concern. Without the file, servers are tried again.
 """
 
 import asyncio

@@ -118,6 +118,7 @@ class _Ask(Generic[I, O]):
 
     async def run(self) -> _Asked:
         """Asks, and once more with the fault named if the reply cannot be used."""
+        await prompts.read(self._role.prompt, REPAIR)
         reply = await self._attempt()
         fault = _fault(self._role, reply)
         if fault and self._desk.affords():

@@ -42,7 +42,7 @@ def refused(url: str, status: int, detail: str) -> ModelError:
     if status == 429:
         return ModelUnavailable(f"The model server at {url} is overloaded (status 429): lower SLEUTH_CONCURRENCY.")
     if status >= 500:
-        return ModelUnavailable(f"The model server at {url} fails with status {status}, also after retries: {detail}")
+        return ModelUnavailable(f"The model server at {url} fails with status {status}: {detail}")
     if status in (400, 413, 422) and _TOO_LONG.search(detail):
         return ContextTooLong(f"The model server at {url} finds the prompt too long: {detail}")
     return ModelError(f"The model server at {url} refuses the call with status {status}: {detail}")

@@ -18,7 +18,8 @@ from sleuth.agents import faults
 from sleuth.agents.capabilities import Capabilities, capabilities, json_schema
 from sleuth.agents.endpoint import Endpoint, Listed
 from sleuth.agents.model import Message, Reply, Request, TokenLogprob, Usage
-from sleuth.tools.errors import UsageError
+from sleuth.agents.role import NAMES
+from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Settings
 
 CALL_HEADER = "X-Sleuth-Call"
@@ -53,7 +54,10 @@ class Gateway:
             UnknownName: a chosen model is not served.
             ModelError: the server cannot be reached or used.
         """
-        async with Endpoint(settings) as endpoint, _http_client() as http:
+        # Made in threads: HTTP clients read certificates and import more of themselves.
+        endpoint, http = await asyncio.gather(asyncio.to_thread(Endpoint, settings), asyncio.to_thread(_http_client))
+        await prompts.read("shared/schema", "shared/choices")
+        async with endpoint, http:
             listed = {entry.name: entry for entry in await endpoint.models()}
             chosen = _choose(settings, listed)
             version = await endpoint.version()
@@ -61,7 +65,7 @@ class Gateway:
                 name: _Served(
                     listed=listed[name],
                     can=await capabilities(endpoint, name, version, settings.home / "capabilities.json"),
-                    chat=_chat(settings, name, http),
+                    chat=await asyncio.to_thread(_chat, settings, name, http),
                 )
                 for name in sorted(set(chosen.values()))
             }
@@ -134,6 +138,9 @@ def _choose(settings: Settings, listed: dict[str, Listed]) -> dict[str, str]:
             raise UsageError(f"The model server lists several models or none ({names}): choose one with SLEUTH_MODEL.")
         name = next(iter(listed))
     chosen = settings.models | {"default": name}
+    for role in chosen:
+        if role not in (known := ["default", *NAMES]):
+            raise UnknownName("role", role, known, f"SLEUTH_MODELS may name: {', '.join(known)}.")
     for model in chosen.values():
         if model not in listed:
             raise faults.unknown_model(model, sorted(listed))

@@ -38,6 +38,11 @@ class ReviewInput(ReviewStepInput):
     trajectory: tuple[Step, ...]
 
 
+def looking_back(given: ReviewStepInput, trajectory: tuple[Step, ...]) -> ReviewInput:
+    """The same review, with the steps before it."""
+    return ReviewInput(question=given.question, answer=given.answer, sources=given.sources, trajectory=trajectory)
+
+
 def _by_status(schema: dict[str, Any]) -> None:
     """Lets a guided reply write after the status only what belongs to it: a PASS costs a few tokens."""
     fields = schema.pop("properties")

@@ -17,6 +17,10 @@ I = TypeVar("I", bound=DataclassInstance)  # noqa: E741 - input and output, as e
 O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
 
 
+NAMES = ("reader", "planner", "drafter", "refiner", "reviewer", "answerer")
+"""The roles: keys of `settings.models`, beside "default"."""
+
+
 class Output(BaseModel):
     """Base of all structured outputs: strict where a reply is guided, lenient where it is read."""
 

@@ -4,6 +4,7 @@ A file holds an optional system part and a user part, divided by a line with thr
 the names in a file and the values given must be the same, or `Prompt.check` fails: a typo never reaches a model.
 """
 
+import asyncio
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -44,3 +45,9 @@ def load(name: str) -> Prompt:
     before, divider, after = text.partition("\n---\n")
     system, user = (before, after) if divider else ("", before)
     return Prompt(name=name, system=system, user=user, version=sha256(text.encode()).hexdigest()[:12])
+
+
+async def read(*names: str) -> None:
+    """Reads these prompts off the event loop; from then on `load` has them at hand."""
+    for name in names:
+        await asyncio.to_thread(load, name)

@@ -7,7 +7,7 @@ import pytest
 
 import sleuth.agents
 from sleuth import prompts
-from sleuth.agents.role import Role
+from sleuth.agents.role import NAMES, Role
 
 SHARED = {"shared/repair", "shared/schema", "shared/choices"}
 """Asked for by the desk and the gateway, whatever the role."""
@@ -35,6 +35,10 @@ def test_every_file_is_used_by_exactly_one_role_and_every_role_has_its_file() ->
 @pytest.mark.parametrize("role", roles().values(), ids=lambda role: role.prompt)
 def test_a_prompt_lies_in_the_folder_of_its_role(role: Role) -> None:
     assert role.prompt.startswith(f"{role.name}/")
+
+
+def test_every_role_can_be_named_in_the_settings() -> None:
+    assert {role.name for role in roles().values()} == set(NAMES)
 
 
 def test_a_missing_or_unused_value_fails() -> None:
