@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from blockbuster import blockbuster_ctx
 from model_server import (
     EVERYTHING,
     ModelServer,
@@ -18,6 +19,7 @@ from model_server import (
     truncated,
 )
 
+from sleuth import prompts
 from sleuth.agents.gateway import RETRIES, Gateway
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.parsing import parse
@@ -102,7 +104,7 @@ async def test_waits_as_long_as_retry_after_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "message"),
     [
-        (status(500, "out of memory"), ModelUnavailable, "status 500, also after retries: .*out of memory"),
+        (status(500, "out of memory"), ModelUnavailable, "fails with status 500: out of memory"),
         (status(429), ModelUnavailable, "overloaded .*SLEUTH_CONCURRENCY"),
         ({**completion(), "choices": []}, BadReply, "no usable reply, also after retries: it has no choices"),
         (garbage("{"), BadReply, "its body is not JSON"),
@@ -228,6 +230,12 @@ async def test_a_model_that_is_not_served(options: dict[str, Any], tmp_path: Pat
             pass
 
 
+async def test_a_role_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match=r"no role 'plannr'\. Did you mean planner"):
+        async with gateway(ModelServer(), tmp_path, models={"plannr": "tiny"}):
+            pass
+
+
 async def test_each_role_has_its_model_and_the_smallest_context_counts(tmp_path: Path) -> None:
     server = ModelServer(models=TWO)
     async with gateway(server, tmp_path, model="large", models={"planner": "small"}) as model:
@@ -292,6 +300,19 @@ async def test_without_a_tokenizer_the_count_is_careful(tmp_path: Path) -> None:
         assert await model.count_tokens(asked().messages, role="drafter") == 5
     async with gateway(ModelServer(supports=EVERYTHING - {"tokenize"}), tmp_path / "b") as model:
         assert await model.count_tokens(asked().messages, role="drafter") > 20
+
+
+async def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
+    prompts.load.cache_clear()
+    server = ModelServer(supports=frozenset())
+    async with serving(server):
+        settings = Settings(model_url=server.url, home=tmp_path)
+        with blockbuster_ctx("sleuth"):
+            async with Gateway.open(settings) as model:
+                await model.call(asked(schema=SCHEMA))
+                await model.call(asked(choices=("yes", "no")))
+                await model.count_tokens(asked().messages, role="drafter")
+    assert len(server.calls) == 2
 
 
 async def test_a_model_that_thinks_gets_room_for_it(tmp_path: Path) -> None:
