@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
+from sleuth.agents.answerer import ANSWER, AnswerInput, Final
 from sleuth.agents.citation import Quote
 from sleuth.agents.desk import Desk
 from sleuth.agents.sources import Source
 from sleuth.agents.trajectory import Step
 from sleuth.graphs.answer import Citation, Note, Status, Verdict
-from sleuth.graphs.state import Context
+from sleuth.graphs.state import Context, ask_or
 from sleuth.tools.archive import Archive
 from sleuth.tools.documents import Passage
 from sleuth.tools.retriever import Query
@@ -54,6 +55,12 @@ def check(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Pass
         elif (citation := _cite(passage, span)) not in citations:
             citations.append(citation)
     return citations
+
+
+def support(answer: str, shown: Sequence[Passage]) -> list[Citation]:
+    """The first sentence shown that contains an answer, as its citation."""
+    spans = ((passage, sentence_with(answer, passage.text)) for passage in shown)
+    return next(([_cite(passage, span)] for passage, span in spans if span), [])
 
 
 def _why(passage: Passage | None) -> str:
@@ -118,3 +125,11 @@ def conclude(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     every = [citation for note in notes for citation in note.get("citations", [])] if cites else []
     unique = [citation for at, citation in enumerate(every) if citation not in every[:at]]
     return Verdict(status=status, text=text, citations=unique)
+
+
+async def final_answer(desk: Desk, question: str, notes: Sequence[Note]) -> Verdict:
+    """The question answered from what was found out; "unknown" where that does not tell."""
+    given = AnswerInput(question=question, trajectory=known_steps(notes))
+    final = await ask_or(desk, ANSWER, given, Final(known=False), "The question stays open.")
+    text = clean(final.answer)
+    return conclude("answered", text, notes) if final.known and text else conclude("unknown", "", [])

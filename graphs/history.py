@@ -9,6 +9,7 @@ from langgraph.types import StateSnapshot
 from sleuth.graphs.answer import Note
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, check_version, checkpoint_id, now, unknown_checkpoint
+from sleuth.graphs.state import Question
 from sleuth.graphs.threads import Thread
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
@@ -111,6 +112,8 @@ async def _branch(
     if "question" not in state.values:
         raise UsageError("That checkpoint is from before the question was taken in: fork from a later one.")
     wrote = _wrote(state, parent) or [START]
+    if wrote == [START] and (other := sorted(set(changes) - set(Question.__dataclass_fields__))):
+        raise UsageError(f"Before the first node only question and notes can be changed, not {', '.join(other)}.")
     graph, config = runs.graph(thread), runs.config(thread, checkpoint_id(state))
     made = await graph.aupdate_state(config, changes or None, as_node=wrote[-1] if changes else COPY)
     await runs.store.threads.mark(thread.id, "interrupted", at=now())

@@ -15,11 +15,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from sleuth.agents import answerer, drafter, planner, refiner, reviewer
-from sleuth.agents.desk import Desk
-from sleuth.agents.trajectory import Step as PastStep
+from sleuth.agents import planner, reviewer
 from sleuth.graphs.answer import Note
-from sleuth.graphs.evidence import check, clean, conclude, find, known_steps, load, sentence_with, sources
+from sleuth.graphs.evidence import conclude, final_answer, find, known_steps, load, sentence_with
 from sleuth.graphs.state import (
     Context,
     Keyed,
@@ -32,7 +30,22 @@ from sleuth.graphs.state import (
     desk,
     settings_of,
 )
-from sleuth.graphs.steps import Draft, Step, already_known, built_on, numbered, ready, step_note, trajectory, unfinished
+from sleuth.graphs.steps import (
+    Draft,
+    Step,
+    already_known,
+    built_on,
+    draft_step,
+    numbered,
+    past_steps,
+    ready,
+    refine_step,
+    review_step,
+    step_note,
+    trajectory,
+    unfinished,
+)
+from sleuth.tools.documents import Passage
 from sleuth.tools.retriever import Mode, Query
 
 
@@ -107,7 +120,7 @@ async def plan(state: State, runtime: Run) -> Update:
         steps = (await ask_or(asking, planner.PLAN_IN_ORDER, given, planner.OrderedPlan(steps=[single]), loss)).steps
     planned = numbered(steps)
     done = already_known(planned, state.notes)
-    wave = ready(planned, done, side_by_side=settings.parallel)
+    wave = [key for key in ready(planned, (), side_by_side=settings.parallel) if key not in done]
     return {"plan": planned, "notes": {**done}, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
 
 
@@ -127,7 +140,9 @@ async def draft(state: State, runtime: Run) -> Update:
     if not affordable(state, runtime, len(state.wave)):
         return {"halted": True}
     settings, asking = settings_of(runtime, Settings), desk(state, runtime)
-    written = await asyncio.gather(*(_draft(state, key, asking, runtime) for key in state.wave))
+    shown = await _shown(state.coarse, state.wave, runtime)
+    asks = (draft_step(state.plan, state.notes, key, shown.get(key, []), asking) for key in state.wave)
+    written = await asyncio.gather(*asks)
     drafts = dict(zip(state.wave, written, strict=True))
     final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], settings)]
     notes: dict[str, Note | None] = {key: step_note(state.plan[key], drafts[key]) for key in final}
@@ -150,11 +165,16 @@ async def review(state: State, runtime: Run) -> Update:
     if not affordable(state, runtime, len(_open(state))):
         return {"halted": True}
     settings, asking, opened = settings_of(runtime, Settings), desk(state, runtime), _open(state)
-    reviewed = await asyncio.gather(*(_review(state, key, asking, runtime) for key in opened))
+    shown = await _shown(state.fine, opened, runtime)
+    past = past_steps(state.plan, state.notes) if settings.max_returns else None
+    asks = (review_step(state.plan, key, state.drafts[key], shown[key], past=past, asking=asking) for key in opened)
+    reviewed = await asyncio.gather(*asks)
     said = dict(zip(opened, reviewed, strict=True))
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
     blaming = next((key for key in opened if _blamed(state, said[key][0], settings)), None)
     for key in opened:
+        if key == blaming:
+            continue
         verdict, draft = said[key]
         unsure, asked = verdict.status == "UNCONFIDENT", state.requeries.get(key, 0)
         if unsure and asked < settings.max_requeries:
@@ -175,7 +195,8 @@ async def refine(state: State, runtime: Run) -> Update:
     if not affordable(state, runtime, len(built)):
         return {"halted": True}
     asking = desk(state, runtime)
-    questions = await asyncio.gather(*(_refine(state, key, asking) for key in built))
+    asks = (refine_step(state.question, state.plan, state.notes, key, asking) for key in built)
+    questions = await asyncio.gather(*asks)
     steps = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
     return {"plan": steps, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
 
@@ -185,32 +206,27 @@ async def answer(state: State, runtime: Run) -> Update:
     notes, asking = list(trajectory(state.plan, state.notes).values()), desk(state, runtime)
     if state.halted or not affordable(state, runtime):
         return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
-    given = answerer.AnswerInput(question=state.question, trajectory=known_steps(notes))
-    final = await ask_or(asking, answerer.ANSWER, given, answerer.Final(known=False), "The question stays open.")
-    text = clean(final.answer)
-    verdict = conclude("answered", text, notes) if final.known and text else conclude("unknown", "", [])
-    return {"verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+    return {
+        "verdict": await final_answer(asking, state.question, notes),
+        "calls": asking.calls,
+        "warnings": asking.warnings,
+    }
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
 
 
-def after_plan(state: State) -> Literal["retrieve_coarse", "answer"]:
-    """Also after `refine`: on to the steps in work."""
-    return "retrieve_coarse" if state.wave and not state.halted else "answer"
+def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
+    """To the steps in work, else to the next ones, else to the end."""
+    if state.halted or not (state.wave or unfinished(state.plan, state.notes)):
+        return "answer"
+    return "retrieve_coarse" if _open(state) else "refine"
 
 
 def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
     """To the review of what needs one."""
-    return "retrieve_fine" if _open(state) and not state.halted else _onward(state)
-
-
-def after_review(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
-    """Back for what is asked anew, or on to the next steps."""
-    return "retrieve_coarse" if state.wave and not state.halted else _onward(state)
-
-
-def _onward(state: State) -> Literal["refine", "answer"]:
+    if _open(state) and not state.halted:
+        return "retrieve_fine"
     return "refine" if unfinished(state.plan, state.notes) and not state.halted else "answer"
 
 
@@ -225,12 +241,12 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_node(refine)
     graph.add_node(answer)
     graph.add_edge(START, "plan")
-    graph.add_conditional_edges("plan", after_plan)
+    graph.add_conditional_edges("plan", onward)
     graph.add_edge("retrieve_coarse", "draft")
     graph.add_conditional_edges("draft", after_draft)
     graph.add_edge("retrieve_fine", "review")
-    graph.add_conditional_edges("review", after_review)
-    graph.add_conditional_edges("refine", after_plan)
+    graph.add_conditional_edges("review", onward)
+    graph.add_conditional_edges("refine", onward)
     graph.add_edge("answer", END)
     return graph
 
@@ -243,50 +259,14 @@ def _open(state: State) -> list[str]:
     return [key for key in state.wave if key not in state.notes]
 
 
-def _past(state: State) -> tuple[PastStep, ...]:
-    return known_steps(trajectory(state.plan, state.notes).values())
-
-
-async def _draft(state: State, key: str, asking: Desk, runtime: Run) -> Draft:
-    question, loss = state.plan[key]["question"], f"Step {key} has no draft."
-    if state.plan[key]["action"] == "Answer":
-        given = drafter.ConcludeInput(question=question, trajectory=_past(state))
-        concluded = await ask_or(asking, drafter.CONCLUDE, given, drafter.Conclusion(answer=""), loss)
-        return Draft(answer=clean(concluded.answer), citations=[])
-    shown = await load(runtime.context.archive, state.coarse[key])
-    reading = drafter.DraftInput(question=question, sources=sources(shown))
-    said = await ask_or(asking, drafter.DRAFT, reading, drafter.Draft(answer=""), loss)
-    citations = check(asking, said.answer, said.citations, shown)
-    return Draft(answer=clean(said.answer), citations=citations)
+async def _shown(shown: dict[str, list[str]], keys: list[str], runtime: Run) -> dict[str, list[Passage]]:
+    """The steps' passages, all loaded before the first ask: after a crash, asks are matched by their order."""
+    return {key: await load(runtime.context.archive, shown[key]) for key in keys if key in shown}
 
 
 def _to_review(step: Step, draft: Draft, settings: Settings) -> bool:
     quoted = any(sentence_with(draft["answer"], citation["quote"]) for citation in draft["citations"])
     return settings.review and step["action"] == "Retrieve" and not (settings.skip_supported and quoted)
-
-
-async def _review(state: State, key: str, asking: Desk, runtime: Run) -> tuple[reviewer.StepReview, Draft]:
-    """What the review says, and the answer that stands if it is final; if it may go back, it sees the steps before."""
-    question, drafted = state.plan[key]["question"], state.drafts[key]
-    shown = await load(runtime.context.archive, state.fine[key])
-    loss = f"The draft of step {key} stands unreviewed."
-    alone = reviewer.ReviewStepInput(question=question, answer=drafted["answer"], sources=sources(shown))
-    said = reviewer.StepReview(status="PASS")
-    if settings_of(runtime, Settings).max_returns:
-        given = reviewer.ReviewInput(
-            question=question, answer=alone.answer, sources=alone.sources, trajectory=_past(state)
-        )
-        looking_back = await ask_or(asking, reviewer.REVIEW, given, reviewer.Review(status="PASS"), loss)
-        said = looking_back
-    else:
-        said = await ask_or(asking, reviewer.REVIEW_STEP, alone, said, loss)
-    if said.status != "REVISED":
-        return said, drafted
-    citations = check(asking, said.answer, said.citations, shown)
-    if not citations:
-        asking.warnings.append(f"The revised answer of step {key} cites nothing that was shown: its draft stands.")
-        return said, drafted
-    return said, Draft(answer=clean(said.answer), citations=citations)
 
 
 def _blamed(state: State, said: reviewer.StepReview, settings: Settings) -> str | None:
@@ -305,11 +285,3 @@ def _reopen(state: State, update: Update, by: str, said: reviewer.StepReview, se
     update["notes"] |= dict.fromkeys(built_on(state.plan, blamed) | {by})
     update["wave"] = [blamed]
     update["returns"] = state.returns + 1
-
-
-async def _refine(state: State, key: str, asking: Desk) -> str:
-    step = state.plan[key]
-    answers = known_steps(state.notes[need] for need in step["needs"])
-    given = refiner.RefineInput(question=step["planned"], answers=answers, original=state.question)
-    as_planned = refiner.Refined(question=step["planned"])
-    return (await ask_or(asking, refiner.REFINE, given, as_planned, f"Step {key} is asked as planned.")).question

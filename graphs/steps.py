@@ -1,4 +1,4 @@
-"""A plan of steps and how far it has come: what a method that plans ahead keeps in its state.
+"""A plan of steps and how far it has come: what a method that plans ahead keeps in its state, and does with each step.
 
 Steps are keyed by their number as text. A step is done when there is a note under its key; notes under other keys were
 handed over from another run.
@@ -9,9 +9,14 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from sleuth.agents import drafter, refiner, reviewer
+from sleuth.agents.desk import Desk
 from sleuth.agents.planner import OrderedStep, PlanStep
+from sleuth.agents.trajectory import Step as PastStep
 from sleuth.graphs.answer import Citation, Note
-from sleuth.graphs.evidence import note
+from sleuth.graphs.evidence import check, clean, known_steps, note, sources, support
+from sleuth.graphs.state import ask_or
+from sleuth.tools.documents import Passage
 
 
 class Step(TypedDict):
@@ -92,3 +97,53 @@ def built_on(plan: Plan, key: str) -> set[str]:
         if found & set(step["needs"]):
             found.add(later)
     return found
+
+
+def past_steps(plan: Plan, notes: Notes) -> tuple[PastStep, ...]:
+    """The trajectory as the roles see it."""
+    return known_steps(trajectory(plan, notes).values())
+
+
+async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], asking: Desk) -> Draft:
+    """A step answered from the passages shown, or without any from the trajectory (PAR-RAG, section 3.5)."""
+    question, loss = plan[key]["question"], f"Step {key} has no draft."
+    if plan[key]["action"] == "Answer":
+        past = drafter.ConcludeInput(question=question, trajectory=past_steps(plan, notes))
+        concluded = await ask_or(asking, drafter.CONCLUDE, past, drafter.Conclusion(answer=""), loss)
+        return Draft(answer=clean(concluded.answer), citations=[])
+    given = drafter.DraftInput(question=question, sources=sources(shown))
+    said = await ask_or(asking, drafter.DRAFT, given, drafter.Draft(answer=""), loss)
+    return Draft(answer=clean(said.answer), citations=check(asking, said.answer, said.citations, shown))
+
+
+async def review_step(
+    plan: Plan, key: str, draft: Draft, shown: Sequence[Passage], *, past: tuple[PastStep, ...] | None, asking: Desk
+) -> tuple[reviewer.StepReview, Draft]:
+    """What a review says, and the answer that stands if it is final (PAR-RAG, section 3.6).
+
+    With `past` the reviewer sees the steps before, any of which it may blame. A revised answer stands only if one of
+    its citations does.
+    """
+    loss = f"The draft of step {key} stands unreviewed."
+    given = reviewer.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=sources(shown))
+    if past is None:
+        said = await ask_or(asking, reviewer.REVIEW_STEP, given, reviewer.StepReview(status="PASS"), loss)
+    else:
+        looking_back = reviewer.looking_back(given, past)
+        looked_back = await ask_or(asking, reviewer.REVIEW, looking_back, reviewer.Review(status="PASS"), loss)
+        said = looked_back
+    if said.status != "REVISED":
+        return said, Draft(answer=draft["answer"], citations=draft["citations"] or support(draft["answer"], shown))
+    citations = check(asking, said.answer, said.citations, shown)
+    if not citations:
+        asking.warnings.append(f"The revised answer of step {key} cites nothing that was shown: its draft stands.")
+        return said, draft
+    return said, Draft(answer=clean(said.answer), citations=citations)
+
+
+async def refine_step(original: str, plan: Plan, notes: Notes, key: str, asking: Desk) -> str:
+    """A step's question with what it leaves open replaced by what was found (PAR-RAG, section 3.5)."""
+    planned, answers = plan[key]["planned"], known_steps(notes[need] for need in plan[key]["needs"])
+    given = refiner.RefineInput(question=planned, answers=answers, original=original)
+    as_planned, loss = refiner.Refined(question=planned), f"Step {key} is asked as planned."
+    return (await ask_or(asking, refiner.REFINE, given, as_planned, loss)).question

@@ -14,6 +14,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from sleuth.graphs.threads import Threads
 from sleuth.tools.archive import SqlArchive
@@ -48,7 +49,10 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
         raise StoreError(f"SLEUTH_HOME ({settings.home}) cannot be made: {error}.") from error
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
     try:
-        await asyncio.to_thread(_check_version, engine)
+        try:
+            await asyncio.to_thread(_check_version, engine)
+        except SQLAlchemyError as error:
+            raise StoreError(f"{engine.url.render_as_string()} cannot be used: {_cause(error)}.") from error
         async with _saver(settings, engine) as saver:
             yield Store(
                 saver=saver,
@@ -59,6 +63,11 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
             )
     finally:
         await asyncio.to_thread(engine.dispose)
+
+
+def _cause(error: SQLAlchemyError) -> str:
+    """What the database said, without SQLAlchemy's wrapping."""
+    return str(getattr(error, "orig", None) or error).strip().rstrip(".")
 
 
 def runs_url(settings: Settings) -> str:

@@ -4,11 +4,13 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
 
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.scripted import ScriptedModel, reply
@@ -147,6 +149,15 @@ def example(id: str) -> Chain:
     return Chain(record["question"], record["answer"], hops)
 
 
+Graph = Callable[[], StateGraph[Any, Context, Any, Any]]
+
+
+@cache
+def without_checkpoints(graph: Graph) -> CompiledStateGraph[Any, Context, Any, Any]:
+    """A method compiled once: that takes longer than a run of it."""
+    return graph().compile()
+
+
 Settings = par_rag.Settings | plain_rag.Settings
 AnyModel = ScriptedModel | Replying
 
@@ -155,7 +166,7 @@ AnyModel = ScriptedModel | Replying
 class Case:
     """One method with what it needs, in a thread that can be resumed."""
 
-    graph: StateGraph[Any, Context, Any, Any]
+    graph: Graph
     model: AnyModel
     retriever: Shelf
     settings: Settings
@@ -169,7 +180,7 @@ class Case:
         """Runs from the beginning, or from where the thread stands; returns the verdict."""
         given = {"question": question, "notes": dict(notes or {})}
         made = self._context(**context)
-        compiled = self.graph.compile(checkpointer=self.saver)
+        compiled = without_checkpoints(self.graph).copy({"checkpointer": self.saver})
         config: Any = {"configurable": {"thread_id": "1"}}
         begun = await self.saver.aget_tuple(config)
         async for event in compiled.astream(None if begun else given, config, context=made, stream_mode="tasks"):
@@ -199,12 +210,12 @@ def par(
 ) -> Case:
     """PAR-RAG with a model, or with the replies that it gives in order."""
     model = replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
-    return Case(par_rag.graph(), model, Shelf(passages), settings or par_rag.Settings(), **more)
+    return Case(par_rag.graph, model, Shelf(passages), settings or par_rag.Settings(), **more)
 
 
 def plain(replies: Iterable[Any], passages: list[Passage], settings: Settings | None = None, **more: Any) -> Case:
     """Plain RAG with the replies that its model gives in order."""
-    return Case(plain_rag.graph(), ScriptedModel(replies), Shelf(passages), settings or plain_rag.Settings(), **more)
+    return Case(plain_rag.graph, ScriptedModel(replies), Shelf(passages), settings or plain_rag.Settings(), **more)
 
 
 def resolves(citation: Mapping[str, Any], shown: Iterable[Passage]) -> bool:

@@ -93,14 +93,14 @@ async def check_run(case: Case, question: str) -> None:
     assert case.budget.max_calls is None or len(case.model.requests) <= case.budget.max_calls
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(by_role, par_settings, most_calls)
 async def test_par_rag(said: dict[str, list[Any]], chosen: par_rag.Settings, most: int | None) -> None:
-    case = Case(par_rag.graph(), model(said), Shelf(SHELF), chosen, budget=Budget(max_calls=most))
+    case = Case(par_rag.graph, model(said), Shelf(SHELF), chosen, budget=Budget(max_calls=most))
     await check_run(case, "Is it high?")
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(by_role)
 async def test_plain_rag(said: dict[str, list[Any]]) -> None:
-    await check_run(Case(plain_rag.graph(), model(said), Shelf(SHELF), plain_rag.Settings()), "Is it high?")
+    await check_run(Case(plain_rag.graph, model(said), Shelf(SHELF), plain_rag.Settings()), "Is it high?")

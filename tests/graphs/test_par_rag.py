@@ -238,7 +238,6 @@ async def test_where_no_step_may_be_reopened_the_step_itself_is_asked_anew(
     assert "returns" not in case.state
 
 
-@pytest.mark.xfail(strict=True, reason="the blaming step too gets the question that the review meant for the other")
 async def test_an_independent_step_that_blames_another_keeps_its_own_question() -> None:
     case = par(
         [
@@ -360,7 +359,6 @@ async def test_every_other_reply_that_cannot_be_read_costs_its_step_only() -> No
     assert [any(warning.endswith(end) for warning in case.state["warnings"]) for end in ends] == [True] * 6
 
 
-@pytest.mark.xfail(strict=True, reason="a step whose needs were handed over is searched as planned, not refined")
 async def test_what_was_handed_over_is_neither_searched_nor_asked_again() -> None:
     chain = example("q08")
     first, second = chain.hops
@@ -428,7 +426,6 @@ class SlowArchive(MemoryArchive):
         return found
 
 
-@pytest.mark.xfail(strict=True, reason="a step's repair takes the call of a step that is still loading its passages")
 async def test_a_repair_never_takes_the_call_of_another_step() -> None:
     archive = SlowArchive(BRIDGE)
     case = par(Replying(muddled), BOTH, budget=Budget(max_calls=3), archive=archive)
@@ -437,7 +434,6 @@ async def test_a_repair_never_takes_the_call_of_another_step() -> None:
     assert len(case.model.requests) <= 3
 
 
-@pytest.mark.xfail(strict=True, reason="asks are restored by the order in which their passages happened to be loaded")
 async def test_a_resumed_run_gives_every_step_its_own_reply() -> None:
     down = True
 

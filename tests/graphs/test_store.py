@@ -20,9 +20,6 @@ async def test_a_store_of_a_newer_release_is_left_alone(settings: Settings) -> N
             pytest.fail("it was opened")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the version check meets SQLAlchemy's error, which is not turned into one of ours"
-)
 async def test_a_file_that_is_no_database_is_named(settings: Settings) -> None:
     settings.home.mkdir()
     (settings.home / "runs.sqlite").write_bytes(b"my diary" * 1000)

@@ -2,9 +2,11 @@ import asyncio
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -33,8 +35,14 @@ def write(path: Path, text: str) -> Path:
 
 
 def corpus(path: Path, lines: int, *, word: str = "text") -> Path:
-    rows = ({"id": f"p{n}", "title": f"Title {n}", "text": f"The {word} number {n} of many."} for n in range(lines))
-    return write(path, "\n".join(json.dumps(row) for row in rows))
+    """Lines that share some words and have a few of their own."""
+    rows = []
+    for n in range(lines):
+        own = " ".join(re.findall("....", sha256(f"{word} {n}".encode()).hexdigest()))
+        rows.append(
+            json.dumps({"id": f"p{n}", "title": f"Title {n}", "text": f"The {word} number {n} of many: {own}."})
+        )
+    return write(path, "\n".join(rows))
 
 
 def held(settings: Settings) -> list[tuple[int, set[str]]]:

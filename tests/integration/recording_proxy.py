@@ -1,0 +1,126 @@
+"""A proxy in front of a model server that writes down which logical calls reached it, and which replies went out whole.
+
+`Upstream` asks the real server once for each different request and gives the same reply to an equal one: at
+temperature 0, in float32 and with its seed, a request has one reply. Only this makes hundreds of kills affordable; the
+first run of every question talks to the real server.
+"""
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Protocol
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+CHAT = "/v1/chat/completions"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a server answers."""
+
+    status: int
+    body: bytes
+
+
+class Backend(Protocol):
+    async def say(self, method: str, path: str, body: bytes) -> Said: ...
+
+
+@dataclass
+class Upstream:
+    """The real server behind a memory; `pause` is how long a remembered chat reply takes, in seconds."""
+
+    url: str
+    pause: float = 0.05
+    asked: int = 0
+    known: dict[bytes, Said] = field(default_factory=dict)
+    locks: defaultdict[bytes, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+    async def say(self, method: str, path: str, body: bytes) -> Said:
+        key = sha256(method.encode() + path.encode() + body).digest()
+        async with self.locks[key]:
+            if key not in self.known:
+                self.known[key] = await self._ask(method, path, body)
+            elif path == CHAT:
+                await asyncio.sleep(self.pause)
+        return self.known[key]
+
+    async def _ask(self, method: str, path: str, body: bytes) -> Said:
+        self.asked += path == CHAT
+        async with httpx.AsyncClient(base_url=self.url.removesuffix("/v1"), timeout=300) as client:
+            reply = await client.request(method, path, content=body, headers={"Content-Type": "application/json"})
+        return Said(reply.status_code, reply.content)
+
+
+@dataclass
+class Sent:
+    """One request as it arrived: its logical call, its body, and whether its reply went out to a client still there."""
+
+    call: str
+    body: bytes
+    delivered: bool = False
+
+
+@dataclass
+class Proxy:
+    """Where clients connect; `calls` are the chat requests that carry a call id, in order of arrival."""
+
+    backend: Backend
+    url: str = ""
+    calls: list[Sent] = field(default_factory=list)
+
+    async def handle(self, request: Request) -> Response:
+        body = await request.body()
+        call = request.headers.get("x-sleuth-call", "")
+        sent = Sent(call, body)
+        if call and request.url.path == CHAT:
+            self.calls.append(sent)
+        said = await self.backend.say(request.method, request.url.path, body)
+        sent.delivered = not await request.is_disconnected()
+        return Response(said.body, said.status, media_type="application/json")
+
+    def ids(self, start: int = 0) -> list[str]:
+        """The call ids that arrived, from the `start`-th request on."""
+        return [sent.call for sent in self.calls[start:]]
+
+
+@asynccontextmanager
+async def proxying(backend: Backend) -> AsyncIterator[Proxy]:
+    """A proxy on a free port, in this event loop; its URL is as in SLEUTH_MODEL_URL."""
+    proxy = Proxy(backend)
+    app = Starlette(routes=[Route("/{path:path}", proxy.handle, methods=["GET", "POST"])])
+    web = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", ws="none", lifespan="off"))
+    task = asyncio.create_task(web.serve())
+    while not web.started:  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(0.01)
+    proxy.url = f"http://127.0.0.1:{web.servers[0].sockets[0].getsockname()[1]}/v1"
+    try:
+        yield proxy
+    finally:
+        web.should_exit = True
+        web.force_exit = True  # a killed client may have left its request behind
+        await task
+
+
+def completion(text: str) -> Said:
+    """A chat reply of these words, for backends without a model."""
+    message = {"role": "assistant", "content": text}
+    body = {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "scripted",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+    }
+    return Said(200, json.dumps(body).encode())

@@ -1,0 +1,99 @@
+"""A question asked in a process of its own, which may stop itself at any of its commits as `kill -9` would."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+# Imported here so that a fork server that has imported this module starts a child in milliseconds.
+import chromadb  # noqa: F401
+import langchain_openai  # noqa: F401
+from hashing_embedder import HashingEmbedder
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from sleuth.agents.gateway import Gateway
+from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.store import Store, open_store
+from sleuth.studio.client import last
+from sleuth.tools.library import Library
+from sleuth.tools.locks import hold
+from sleuth.tools.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What to run, and after how many commits to die; none: run to the end."""
+
+    settings: Settings
+    question: str
+    thread: str
+    values: dict[str, Any] = field(default_factory=dict)
+    die_after: int | None = None
+
+
+class _Counting:
+    """Counts what the saver in front of it has committed, checkpoints and task writes."""
+
+    commits = 0
+    checkpoints: tuple[int, ...] = ()
+    die_after: int | None = None
+
+    def committed(self) -> None:
+        self.commits += 1
+        if self.commits == self.die_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def aput(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: dict[str, Any]
+    ) -> RunnableConfig:
+        made: RunnableConfig = await super().aput(config, checkpoint, metadata, new_versions)  # type: ignore[misc]
+        self.checkpoints += (self.commits + 1,)
+        self.committed()
+        return made
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await super().aput_writes(config, writes, task_id, task_path)  # type: ignore[misc]
+        self.committed()
+
+
+class CountingSqlite(_Counting, AsyncSqliteSaver): ...
+
+
+class CountingPostgres(_Counting, AsyncPostgresSaver): ...
+
+
+def _counting(store: Store, die_after: int | None) -> CountingSqlite | CountingPostgres:
+    saver: Any = store.saver
+    kind = CountingSqlite if isinstance(saver, AsyncSqliteSaver) else CountingPostgres
+    counting = kind(saver.conn, serde=saver.serde)
+    counting.die_after = die_after
+    return counting
+
+
+def run(job: Job, pipe: Connection) -> None:
+    """Says "running" when the run is written down, and at the end its answer and commits; resumes a thread there is."""
+    asyncio.run(_run(job, pipe))
+
+
+async def _run(job: Job, pipe: Connection) -> None:
+    async with AsyncExitStack() as stack:
+        model = await stack.enter_async_context(Gateway.open(job.settings))
+        await stack.enter_async_context(hold(job.settings.home, "shared", command="a test"))
+        library = await stack.enter_async_context(await Library.open(job.settings, embedder=HashingEmbedder()))
+        store = await stack.enter_async_context(open_store(job.settings))
+        saver = _counting(store, job.die_after)
+        runs = Runs(replace(store, saver=saver), Services(model=model, retriever=library))
+        if not await store.threads.exists(job.thread):
+            await runs.start(job.question, "par-rag", values=job.values, thread=job.thread)
+        pipe.send("running")
+        answer = await last(runs.run(job.thread))
+        pipe.send({"answer": answer.to_json(), "commits": saver.commits, "checkpoints": saver.checkpoints})
