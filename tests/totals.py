@@ -15,11 +15,13 @@ def main(folder: Path) -> int:
             counts["failed"] += 1
             sys.stdout.write(f"{file} is missing: that run did not end\n")
             continue
-        suite = ElementTree.parse(file).getroot()[0].attrib
-        failed = int(suite["failures"]) + int(suite["errors"])
-        skipped = int(suite["skipped"])
-        counts.update(failed=failed, skipped=skipped, passed=int(suite["tests"]) - failed - skipped)
-    sys.stdout.write(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped\n")
+        suite = ElementTree.parse(file).getroot()[0]
+        failed = int(suite.attrib["failures"]) + int(suite.attrib["errors"])
+        xfailed = len(suite.findall(".//skipped[@type='pytest.xfail']"))
+        skipped = int(suite.attrib["skipped"]) - xfailed  # JUnit calls both skipped
+        passed = int(suite.attrib["tests"]) - failed - skipped - xfailed
+        counts.update(passed=passed, failed=failed, skipped=skipped, xfailed=xfailed)
+    sys.stdout.write(", ".join(f"{counts[name]} {name}" for name in ("passed", "failed", "skipped", "xfailed")) + "\n")
     return 1 if counts["failed"] or not counts["passed"] else 0
 
 

@@ -22,7 +22,7 @@ from sleuth.studio.embedded.state import ServerFiles, ServerState
 from sleuth.studio.output import Report
 from sleuth.tools.errors import ModelError, ModelTimeout
 
-PATIENCE = 300.0
+PATIENCE = 600.0  # seconds; compiling on a busy machine takes some minutes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
