@@ -29,5 +29,5 @@ def unfenced(text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """The text without the marks by which chat templates tell one speaker from another."""
-    return _CHAT_MARKER.sub(lambda mark: f"{mark.group()} ", text)
+    """The text without the marks by which chat templates tell speakers apart; half characters become "?"."""
+    return _CHAT_MARKER.sub(lambda mark: f"{mark.group()} ", text).encode("utf-8", "replace").decode("utf-8")

@@ -32,6 +32,10 @@ def test_marks_of_chat_templates_lose_their_form(mark: str) -> None:
     assert mark not in unmarked(f"a {mark} b")
 
 
+def test_half_characters_from_a_command_line_can_be_sent() -> None:
+    assert unmarked("caf\udce9 中") == "caf? 中"
+
+
 def test_ordinary_text_stays() -> None:
     text = "x < y, [1], <b>bold</b>, <source> of light"
     assert unmarked(text) == text
