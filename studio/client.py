@@ -1,5 +1,6 @@
 """The Python interface: one open `Sleuth` for many questions, or the functions in `sleuth` for one."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -92,7 +93,8 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         ModelUnavailable: no model server answers.
         StoreBusy: documents are being read in or deleted; says by whom.
     """
-    settings = settings or Settings()
+    if settings is None:
+        settings = await asyncio.to_thread(Settings)
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(Gateway.open(settings))
         await stack.enter_async_context(hold(settings.home, "shared", command=command))

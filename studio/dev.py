@@ -4,7 +4,6 @@ The server keeps threads and checkpoints itself, so the graphs have no checkpoin
 run alone: SLEUTH_HOME is locked only while something runs, and each run sees the documents of the moment.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -18,7 +17,6 @@ from sleuth.graphs.runs import NO_LIMIT, check_question
 from sleuth.graphs.state import Budget, Context, MethodSettings
 from sleuth.studio.client import Sleuth, open_sleuth
 from sleuth.tools.errors import RunError, SleuthError, UsageError
-from sleuth.tools.settings import Settings
 
 
 class ShownError(RuntimeError):
@@ -47,12 +45,12 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
         """Runs like the graph itself; `context` holds settings of the method and a budget.
 
         Raises:
-            ShownError: no question, a second one for the same thread, a setting out of its range, or what stops any run.
+            ShownError: no question, a second one for the thread, a setting out of range, or whatever stops a run.
         """
         config = RunnableConfig(**{**(config or {}), "recursion_limit": NO_LIMIT})
         try:
             given = await self._checked(input, config)
-            async with open_sleuth(await asyncio.to_thread(Settings), command="langgraph dev") as sleuth:
+            async with open_sleuth(command="langgraph dev") as sleuth:
                 run = super().astream(given, config, context=self._context(context or {}, sleuth), **options)
                 async with aclosing(run) as events:  # type: ignore[type-var]  # astream is an async generator
                     async for event in events:

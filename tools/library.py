@@ -52,10 +52,11 @@ class Library:
                 only a rebuild may ask for).
             StoreTooNew: a newer release wrote it.
         """
-        return await asyncio.to_thread(cls._open, settings, embedder or make_embedder(settings), check_embedder)
+        return await asyncio.to_thread(cls._open, settings, embedder, check_embedder)
 
     @classmethod
-    def _open(cls, settings: Settings, embedder: Embedder, check_embedder: bool) -> Self:
+    def _open(cls, settings: Settings, given: Embedder | None, check_embedder: bool) -> Self:
+        embedder = given or make_embedder(settings)
         try:
             settings.home.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -68,7 +68,7 @@ async def hold(home: Path, mode: LockMode, *, command: str) -> AsyncIterator[Non
 async def _acquire(folder: Path, mode: LockMode) -> AsyncReadWriteLock:
     try:
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-        lock = AsyncReadWriteLock(folder / "store.db", blocking=False, is_singleton=False)
+        lock = await asyncio.to_thread(AsyncReadWriteLock, folder / "store.db", blocking=False, is_singleton=False)
         try:
             await (lock.acquire_read() if mode == "shared" else lock.acquire_write())
         except BaseException:
