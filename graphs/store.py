@@ -49,10 +49,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
         raise StoreError(f"SLEUTH_HOME ({settings.home}) cannot be made: {error}.") from error
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
     try:
-        try:
-            await asyncio.to_thread(_check_version, engine)
-        except SQLAlchemyError as error:
-            raise StoreError(f"{engine.url.render_as_string()} cannot be used: {_cause(error)}.") from error
+        await asyncio.to_thread(_check_version, engine)
         async with _saver(settings, engine) as saver:
             yield Store(
                 saver=saver,
@@ -61,11 +58,16 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
                 engine=engine,
                 leases=settings.home / "leases",
             )
+    except (SQLAlchemyError, sqlite3.Error) as error:  # also what a full disk does to a run in the middle
+        where = engine.url.render_as_string()
+        raise StoreError(
+            f"The runs in {where} cannot be read or written: {_cause(error)}. What was saved before is not lost."
+        ) from error
     finally:
         await asyncio.to_thread(engine.dispose)
 
 
-def _cause(error: SQLAlchemyError) -> str:
+def _cause(error: Exception) -> str:
     """What the database said, without SQLAlchemy's wrapping."""
     return str(getattr(error, "orig", None) or error).strip().rstrip(".")
 
@@ -106,10 +108,7 @@ async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckp
             await postgres.setup()
             yield postgres
         return
-    try:
-        async with aiosqlite.connect(settings.home / "runs.sqlite", timeout=30) as connection:
-            sqlite = AsyncSqliteSaver(connection, serde=serde)
-            await sqlite.setup()
-            yield sqlite
-    except sqlite3.DatabaseError as error:
-        raise StoreError(f"{settings.home / 'runs.sqlite'} cannot be used: {error}.") from error
+    async with aiosqlite.connect(settings.home / "runs.sqlite", timeout=30) as connection:
+        sqlite = AsyncSqliteSaver(connection, serde=serde)
+        await sqlite.setup()
+        yield sqlite
