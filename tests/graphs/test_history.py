@@ -51,11 +51,11 @@ async def test_history_tells_what_led_where_and_what_it_changed(runs: Runs, done
 
 @pytest.fixture
 async def short(runs_with: RunsFor) -> tuple[Runs, str, Replying]:
-    """A finished thread of a question that takes one step, its runs and its model."""
+    """A finished thread of a question that takes one step without review, its runs and its model."""
     hop = example("q01")
     model = Replying(hop.reply_to)
     runs = runs_with(model, hop)
-    id = await runs.start(hop.question, "par-rag")
+    id = await runs.start(hop.question, "par-rag", values={"review": False})
     await finish(runs, id)
     return runs, id, model
 
