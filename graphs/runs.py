@@ -132,8 +132,9 @@ class Runs:
         graph, config = self.graph(thread), self.config(thread)
         before = await graph.aget_state(config)
         check_version(before)
-        fresh = not before.values and not before.next
-        if before.next or fresh:
+        # Not `next`: it leaves out a node whose result is committed while the checkpoint after it is not.
+        fresh = not before.values and not before.tasks
+        if before.tasks or fresh:
             context = self._context(thread, method(thread.method))
             given = {"question": thread.question} if fresh else None
             events = graph.astream(given, config, context=context, stream_mode="tasks", durability="sync")

@@ -21,7 +21,10 @@ from sleuth.tools.database import open_engine
 from sleuth.tools.settings import Settings
 
 _server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload(["run_child"])
+# What is imported here, a child need not import. (The modules beside this one are not on the fork server's path.)
+_server.set_forkserver_preload(
+    ["sleuth.studio.client", "chromadb", "tantivy", "langchain_openai", "langgraph.checkpoint.postgres.aio"]
+)
 
 SECONDS = 240.0
 """Longest wait for a child; a real model answers in that time also on a busy machine."""
@@ -123,7 +126,8 @@ async def kill_and_resume(
     done = committed(job.settings, job.thread) & before
     middle = len(proxy.calls)
     resumed = await run(replace(job, die_after=None))
-    assert essence(resumed.answer) == expected
+    found = essence(resumed.answer)
+    assert found == expected, f"another answer after a resume: {found} instead of {expected}"
     after = proxy.ids(middle)
     assert not done & set(after), "a call that had completed was sent again"
     assert len(after) == len(set(after)), "a call was sent twice by one process"

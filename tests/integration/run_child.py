@@ -9,9 +9,6 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-# Imported here so that a fork server that has imported this module starts a child in milliseconds.
-import chromadb  # noqa: F401
-import langchain_openai  # noqa: F401
 from hashing_embedder import HashingEmbedder
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
