@@ -13,9 +13,9 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from sleuth.tools.database import open_engine
+from sleuth.tools.database import open_engine, unusable
 from sleuth.tools.documents import Document, Passage, content_hash
-from sleuth.tools.errors import StoreError, UnknownName
+from sleuth.tools.errors import UnknownName
 from sleuth.tools.schema import collections, documents, journal, passages, prepare
 
 ChangeKind = Literal["add", "delete"]
@@ -230,7 +230,7 @@ class Catalogue:
             with self._engine.connect().execution_options(sleuth_write=write) as connection, connection.begin():
                 yield connection
         except DBAPIError as error:
-            raise StoreError(f"The catalogue cannot be {'written' if write else 'read'}: {error.orig}") from error
+            raise unusable(self._engine, error, "written" if write else "read") from error
 
     def _own_row(self) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
         return collections.c.owner == self.owner, collections.c.name == self.collection

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from sleuth.tools.errors import StoreError, UsageError
 
@@ -37,6 +37,13 @@ def open_engine(url: str) -> Engine:
     else:
         event.listen(engine, "begin", _begin_postgres)
     return engine
+
+
+def unusable(engine: Engine, error: DBAPIError, what: str) -> StoreError:
+    """The database's complaint in a line, with where to look."""
+    reason = " ".join(str(error.orig).split())
+    look = "the disk's free space and SLEUTH_HOME" if engine.dialect.name == "sqlite" else "SLEUTH_DATABASE_URL"
+    return StoreError(f"The catalogue cannot be {what}: {reason}. Check {look}.")
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:

@@ -185,4 +185,5 @@ def _speaking(place: Path | str) -> Iterator[None]:
         yield
     except (ChromaError, httpx.HTTPError, OSError, ValueError) as error:
         where = place if isinstance(place, Path) else f"the Chroma server at {place}"
-        raise StoreError(f"The vectors in {where} cannot be used: {error}") from error
+        look = "the disk's free space" if isinstance(place, Path) else "SLEUTH_CHROMA_URL"
+        raise StoreError(f"The vectors in {where} cannot be used: {error}. Check {look}.") from error

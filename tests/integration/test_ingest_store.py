@@ -34,15 +34,15 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+def line(n: int, word: str = "text") -> str:
+    """Shares some words with the other lines and has a few of its own."""
+    own = " ".join(re.findall("....", sha256(f"{word} {n}".encode()).hexdigest()))
+    return f"The {word} number {n} of many: {own}."
+
+
 def corpus(path: Path, lines: int, *, word: str = "text") -> Path:
-    """Lines that share some words and have a few of their own."""
-    rows = []
-    for n in range(lines):
-        own = " ".join(re.findall("....", sha256(f"{word} {n}".encode()).hexdigest()))
-        rows.append(
-            json.dumps({"id": f"p{n}", "title": f"Title {n}", "text": f"The {word} number {n} of many: {own}."})
-        )
-    return write(path, "\n".join(rows))
+    rows = ({"id": f"p{n}", "title": f"Title {n}", "text": line(n, word)} for n in range(lines))
+    return write(path, "\n".join(json.dumps(row) for row in rows))
 
 
 def held(settings: Settings) -> list[tuple[int, set[str]]]:
@@ -103,7 +103,7 @@ async def test_step_by_step_ends_where_all_at_once_does(settings: Settings, tmp_
     found = []
     for each in (settings, at_once):
         async with await Library.open(each, embedder=HashingEmbedder()) as library:
-            hits = [await library.search(Query(text=f"new number {n}", k=1, mode="keyword")) for n in (3, 77)]
+            hits = [await library.search(Query(text=line(n, "new"), k=1)) for n in (3, 77)]
             found.append([hit.passage for (hit,) in hits])
     assert found[0] == found[1]
     assert [passage.id for passage in found[0]] == ["p3", "p77"]
@@ -146,7 +146,7 @@ async def test_another_embedder_is_refused_until_everything_is_built_anew(settin
     await ingest([], settings=settings, rebuild=True, embedder=wider)
     assert len(wider.embedded) == 30
     async with await Library.open(settings, embedder=wider) as library:
-        assert (await library.search(Query(text="number 7", k=1, mode="dense")))[0].passage.id == "p7"
+        assert (await library.search(Query(text=line(7), k=1, mode="dense")))[0].passage.id == "p7"
 
 
 @pytest.mark.parametrize("lost", ["keywords", "chroma"])
@@ -155,7 +155,7 @@ async def test_an_index_that_was_lost_is_built_again(settings: Settings, tmp_pat
     (settings.home / lost).rename(tmp_path / "away")
     async with await Library.open(settings, embedder=HashingEmbedder()) as library:
         for mode in MODES:
-            assert await library.search(Query(text="number 7", k=1, mode=mode))
+            assert await library.search(Query(text=line(7), k=1, mode=mode))
     assert {count for count, _ in held(settings)} == {30}
 
 
@@ -183,7 +183,7 @@ async def test_an_open_library_sees_what_another_one_wrote(settings: Settings, t
         child = await asyncio.create_subprocess_exec(*command(settings.home, file), env=environment())
         assert await child.wait() == 0
         for mode in MODES:
-            assert (await library.search(Query(text="Title 37", k=1, mode=mode)))[0].passage.id == "p37"
+            assert (await library.search(Query(text=line(37), k=1, mode=mode)))[0].passage.id == "p37"
 
 
 async def test_ingest_is_refused_while_somebody_searches(settings: Settings, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ async def test_a_killed_ingest_can_be_searched(settings: Settings, tmp_path: Pat
     kill_at(settings, corpus(tmp_path / "c.jsonl", 2_000), 1024, 0.0)
     async with await Library.open(settings, embedder=HashingEmbedder()) as library:
         for mode in MODES:
-            assert (await library.search(Query(text="Title 7", k=1, mode=mode)))[0].passage.id == "p7"
+            assert (await library.search(Query(text=line(7), k=1, mode=mode)))[0].passage.id == "p7"
 
 
 async def test_interrupting_leaves_an_ingest_that_goes_on(settings: Settings, tmp_path: Path) -> None:
