@@ -64,7 +64,7 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
             return input
         question = check_question(str(input.get("question") or ""))
         before = await self.aget_state(config) if self.checkpointer else None
-        if before and before.values and not _same_run(before.metadata or {}, config.get("metadata", {})):
+        if before and before.values.get("question") and not _same_run(before.metadata or {}, config.get("metadata", {})):
             raise RunError("This thread has a question already: start a new thread, or fork this one.")
         return {**input, "question": question}
 

@@ -1,0 +1,48 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from sleuth.graphs.registry import METHODS
+from sleuth.graphs.state import Budget
+from sleuth.studio import dev
+
+CONFIG = Path(dev.__file__).parents[1] / "studio" / "langgraph.json"
+SERVED: dict[str, dev.Served] = {
+    name: getattr(dev, where.removeprefix("sleuth.studio.dev:"))
+    for name, where in json.loads(CONFIG.read_text())["graphs"].items()
+}
+
+
+def test_every_method_is_served_under_its_name() -> None:
+    assert {name: graph.name for name, graph in SERVED.items()} == {name: name for name in METHODS}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_studio_is_shown_the_methods_nodes_its_settings_and_a_budget(name: str) -> None:
+    graph, kind = SERVED[name], METHODS[name]
+    assert graph.checkpointer is None  # the server has its own
+    assert list(graph.get_graph().nodes) == ["__start__", *kind.nodes(), "__end__"]
+    shown = graph.get_context_jsonschema()
+    assert shown
+    assert set(shown["properties"]) == {*kind.settings.model_fields, *Budget.__dataclass_fields__}
+    assert all("description" in field for field in shown["properties"].values())
+
+
+def served(name: str = "par-rag") -> dev.Served:
+    return SERVED[name].copy({"checkpointer": InMemorySaver()})
+
+
+@pytest.mark.parametrize("given", [{}, {"question": None}, {"question": "  "}])
+async def test_a_missing_question_is_said_before_anything_is_opened(given: dict[str, Any]) -> None:
+    with pytest.raises(dev.ShownError, match="question is empty"):
+        await served().ainvoke(given, {"configurable": {"thread_id": "1"}})
+
+
+async def test_a_thread_takes_one_question() -> None:
+    graph = served("plain-rag")
+    config = await graph.aupdate_state({"configurable": {"thread_id": "1"}}, {"question": "Who?"}, as_node="__start__")
+    with pytest.raises(dev.ShownError, match="start a new thread, or fork"):
+        await graph.ainvoke({"question": "And when?"}, config)
