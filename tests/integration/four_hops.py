@@ -11,6 +11,11 @@ from typing import Any
 
 from recording_proxy import CHAT, Said, completion
 
+from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.scripted import reply
+from sleuth.tools.documents import Hit, Passage
+from sleuth.tools.retriever import Query
+
 QUESTION = "Which fair is held in the birthplace of the builder of the Pellowrig Light?"
 
 PLAN = [
@@ -49,15 +54,17 @@ class FourHops:
 def _reply(asked: dict[str, Any]) -> str:
     if "response_format" not in asked:
         return "amber"  # a probe for choices, or for plain text
-    texts = [message["content"] for message in asked["messages"]]
-    role, repair = (
-        asked["response_format"]["json_schema"]["name"],
-        "assistant" in [m["role"] for m in asked["messages"]],
-    )
-    said = _by_role(role, _question(texts[1] if len(texts) > 1 else texts[0]))
-    if role == "drafter_draft" and said["answer"].startswith(REPAIRED) and not repair:
+    prompt, *more = [message["content"] for message in asked["messages"] if message["role"] != "system"]
+    lines = [line for line in prompt.splitlines() if line.startswith(("Question: ", "Question to rewrite: "))]
+    question = lines[-1].split(": ", 1)[1] if lines else ""
+    return reply_text(asked["response_format"]["json_schema"]["name"], question, repair=bool(more))
+
+
+def reply_text(role: str, question: str, *, repair: bool) -> str:
+    """What is said in a role to a question; one first draft is broken off."""
+    if role == "drafter_draft" and question == REPAIRED and not repair:
         return '{"answer": "broken'
-    return json.dumps(said)
+    return json.dumps(_by_role(role, question))
 
 
 def _by_role(role: str, question: str) -> Any:
@@ -77,6 +84,39 @@ def _by_role(role: str, question: str) -> Any:
     return {"answer": "the fair"}
 
 
-def _question(prompt: str) -> str:
-    lines = [line for line in prompt.splitlines() if line.startswith(("Question: ", "Question to rewrite: "))]
-    return lines[-1].split(": ", 1)[1] if lines else ""
+class InProcess:
+    """The same replies without a server; the `hold_at`-th call gets none, so that its run stays where it is."""
+
+    context_window = 8192
+
+    def __init__(self, hold_at: int | None = None) -> None:
+        self.requests: list[Request] = []
+        self.holding = asyncio.Event()
+        self._hold_at = hold_at
+
+    async def call(self, request: Request) -> Reply:
+        self.requests.append(request)
+        if len(self.requests) == self._hold_at:
+            self.holding.set()
+            await asyncio.Event().wait()
+        repair = len(request.messages) > 2
+        text = reply_text(request.prompt.replace("/", "_"), request.input["question"], repair=repair)
+        return reply(text, prompt_tokens=100)
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        return 1000
+
+
+class Shelf:
+    """A retriever that finds passages made for the query, so that each step has evidence of its own."""
+
+    async def search(self, query: Query) -> list[Hit]:
+        return [_hit(query.text, rank) for rank in range(1, 4)]
+
+
+def _hit(text: str, rank: int) -> Hit:
+    body = f"Passage {rank} of the article about: {text}"
+    id = sha256(body.encode()).hexdigest()[:12]
+    return Hit(
+        passage=Passage(id=id, document_id=id, title=text, text=body, start=0, end=len(body)), score=1, rank=rank
+    )

@@ -4,7 +4,7 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from uuid import uuid4
 
@@ -40,11 +40,6 @@ async def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def proxy() -> AsyncIterator[Proxy]:
     async with proxying(FourHops()) as running:
         yield running
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
-    return None if request.param == "sqlite" else request.getfixturevalue("postgres_url")
 
 
 Tell = Callable[[str], None]
