@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Literal
+from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
@@ -40,6 +41,8 @@ class Indexes:
         self._known: dict[IndexName, int] = {}
         self._turn = threading.Lock()
         self._closing = threading.Event()
+        self._folder = settings.home / "locks"
+        self._token = uuid4().hex
 
     def close(self) -> None:
         """Closes what was opened; indexing under way in another thread stops after the passages it has in hand."""
@@ -89,12 +92,27 @@ class Indexes:
         self._known[name] = index.applied()
 
     def _opened(self, name: IndexName) -> Index:
-        """The index, seeing what other processes have written."""
-        if name in self._open:
-            self._open[name].refresh()
-        else:
+        """The index, seeing what other processes have written.
+
+        Whoever writes signs beforehand, so that one who writes batch after batch need not read its own files again.
+        """
+        mine = self._sign(name)
+        if name not in self._open:
             self._open[name] = self._keywords() if name == "keyword" else self._vectors()
+        elif self._settings.chroma_url or not mine:
+            self._open[name].refresh()
         return self._open[name]
+
+    def _sign(self, name: IndexName) -> bool:
+        """Whether the last signature was this one's too."""
+        signature = self._folder / f"last-writer-{name}"
+        try:
+            mine = signature.exists() and signature.read_text(encoding="ascii") == self._token
+            if not mine:
+                signature.write_text(self._token, encoding="ascii")
+        except OSError as error:
+            raise self._unwritable(error) from error
+        return mine
 
     def _keywords(self) -> KeywordIndex:
         owner, collection = self._settings.owner, self._settings.collection
@@ -118,13 +136,15 @@ class Indexes:
     @contextmanager
     def _indexing(self) -> Iterator[None]:
         """Two processes that only search may both find something to catch up on: they take turns."""
-        folder = self._settings.home / "locks"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            turn = FileLock(folder / "indexing.lock").acquire(timeout=_INDEXING_SECONDS)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            turn = FileLock(self._folder / "indexing.lock").acquire(timeout=_INDEXING_SECONDS)
         except Timeout:  # a kind of OSError
             raise StoreBusy("Another process is bringing the indexes up to date. Try again in a while.") from None
         except OSError as error:
-            raise StoreError(f"SLEUTH_HOME ({self._settings.home}) cannot be written: {error}") from error
+            raise self._unwritable(error) from error
         with turn:
             yield
+
+    def _unwritable(self, error: OSError) -> StoreError:
+        return StoreError(f"SLEUTH_HOME ({self._settings.home}) cannot be written: {error}. Free some space.")
