@@ -68,7 +68,7 @@ bench: setup ## Run the benchmarks one after the other
 	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit; done
 
 studio: setup ## Open the graphs in LangGraph Studio (a server on this machine)
-	$(BIN)/langgraph dev --config studio/langgraph.json --no-browser
+	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --config studio/langgraph.json --no-browser
 
 clean: ## Remove caches and whatever tests and demo have left; .venv stays
 	rm -rf .cache .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api dist

@@ -10,14 +10,17 @@ from sleuth.graphs.state import Budget
 from sleuth.studio import dev
 
 CONFIG = Path(dev.__file__).parents[1] / "studio" / "langgraph.json"
+GRAPHS = json.loads(CONFIG.read_text())["graphs"]
 SERVED: dict[str, dev.Served] = {
-    name: getattr(dev, where.removeprefix("sleuth.studio.dev:"))
-    for name, where in json.loads(CONFIG.read_text())["graphs"].items()
+    name: getattr(dev, entry["path"].removeprefix("sleuth.studio.dev:")) for name, entry in GRAPHS.items()
 }
 
 
 def test_every_method_is_served_under_its_name() -> None:
     assert {name: graph.name for name, graph in SERVED.items()} == {name: name for name in METHODS}
+    assert {name: entry["description"] for name, entry in GRAPHS.items()} == {
+        name: method.line for name, method in METHODS.items()
+    }
 
 
 @pytest.mark.parametrize("name", METHODS)
