@@ -61,19 +61,23 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
     async def _checked(self, input: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as the base has it
         """An input with a usable question, and that on a thread that has none yet: two would be mixed up."""
         if not isinstance(input, dict):
-            return input
+            return input  # nothing, or a command: a run goes on
         question = check_question(str(input.get("question") or ""))
         before = await self.aget_state(config) if self.checkpointer else None
-        if before and before.values.get("question") and not _same_run(before.metadata or {}, config.get("metadata", {})):
+        if (
+            before
+            and before.values.get("question")
+            and not _same_run(before.metadata or {}, config.get("metadata", {}))
+        ):
             raise RunError("This thread has a question already: start a new thread, or fork this one.")
-        return {**input, "question": question}
+        return {**_given(input), "question": question}
 
     def _context(self, given: dict[str, Any], sleuth: Sleuth) -> Context:
         kind, services = method(self.name), sleuth.runs.services
         assert self.context_schema
         assert services
         try:
-            chosen = self.context_schema(**{key: value for key, value in given.items() if value is not None})
+            chosen = self.context_schema(**_given(given))
         except ValidationError as error:
             faults = "; ".join(f"{fault['loc'][0]}: {fault['msg'].lower()}" for fault in error.errors())
             raise UsageError(f"A setting of {self.name} cannot be used: {faults}.") from None
@@ -85,6 +89,11 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
             settings=kind.configure(values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
         )
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    """Without what a form was left empty for."""
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _same_run(before: Mapping[str, object], now: Mapping[str, object]) -> bool:

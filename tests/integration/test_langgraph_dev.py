@@ -89,7 +89,7 @@ def langgraph_dev(folder: Path, **environment: str) -> Iterator[Server]:
         yield server
     finally:
         server.close()
-        os.killpg(process.pid, signal.SIGINT)
+        process.send_signal(signal.SIGINT)
         process.wait(60)
 
 
