@@ -14,8 +14,10 @@ class Quote(Output):
     quote: str = Field(max_length=240)
 
 
-Quotes = Annotated[list[Quote], Field(max_length=5)]
-"""Few quotes: guided decoding must come to an end."""
+MOST = 3
 
-Evidence = Annotated[list[Quote], Field(max_length=5, json_schema_extra={"minItems": 1})]
+Quotes = Annotated[list[Quote], Field(max_length=MOST)]
+"""Few quotes: guided decoding must come to an end, and an answer of few words needs no more."""
+
+Evidence = Annotated[list[Quote], Field(max_length=MOST, json_schema_extra={"minItems": 1})]
 """A guided reply has at least one; a reply that has none is read all the same."""

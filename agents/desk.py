@@ -86,11 +86,15 @@ class Desk:
         self.affords()
         node = str(get_config()["metadata"]["langgraph_node"])
 
+        asking = _Ask(self, role, given, node=node)
+
         @task
         async def ask() -> _Asked:
-            return await _Ask(self, role, given, node=node).run()
+            return await asking.run()
 
         asked = await ask()
+        if self._left is not None and not asking.ran:  # restored after an interruption, its repair is not counted yet
+            self._left -= len(asked["calls"]) - 1
         self.calls |= asked["calls"]
         self.warnings += [line for line in asked["warnings"] if line not in self.warnings]
         if asked["failure"] is not None:
@@ -115,9 +119,11 @@ class _Ask(Generic[I, O]):
         self._node = node
         self._calls: dict[str, CallRecord] = {}
         self._warnings: list[str] = []
+        self.ran = False
 
     async def run(self) -> _Asked:
         """Asks, and once more with the fault named if the reply cannot be used."""
+        self.ran = True
         await prompts.read(self._role.prompt, REPAIR)
         reply = await self._attempt()
         fault = _fault(self._role, reply)

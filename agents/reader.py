@@ -22,11 +22,11 @@ class ReadInput:
 
 
 class Reading(Output):
-    """`answerable` is false, and `answer` empty, where the sources do not say."""
+    """`answerable`, said last, is false where the sources do not tell."""
 
-    answerable: bool
     answer: str = Field(default="", max_length=400)
-    citations: Quotes = Field(default_factory=list)
+    citations: Quotes = Field(default=[])
+    answerable: bool
 
 
 READ: Role[ReadInput, Reading] = Role(

@@ -119,9 +119,9 @@ async def plan(state: State, runtime: Run) -> Update:
     elif settings.plan:
         steps = (await ask_or(asking, planner.PLAN_IN_ORDER, given, planner.OrderedPlan(steps=[single]), loss)).steps
     planned = numbered(steps)
-    done = already_known(planned, state.notes)
-    wave = [key for key in ready(planned, (), side_by_side=settings.parallel) if key not in done]
-    return {"plan": planned, "notes": {**done}, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
+    notes = already_known(planned, state.notes)
+    wave = [key for key in ready(planned, (), side_by_side=settings.parallel) if not notes.get(key)]
+    return {"plan": planned, "notes": notes, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
 
 
 async def retrieve_coarse(state: State, runtime: Run) -> Update:

@@ -59,6 +59,7 @@ class Runs:
     def __init__(self, store: Store, services: Services | None = None) -> None:
         self.store = store
         self.services = services
+        self._compiled: dict[str, Compiled] = {}
 
     async def start(
         self,
@@ -146,7 +147,10 @@ class Runs:
 
     def graph(self, thread: Thread) -> Compiled:
         """The compiled graph of a thread's method over this store."""
-        return method(thread.method).graph().compile(checkpointer=self.store.saver, name=thread.method)
+        if thread.method not in self._compiled:
+            builder = method(thread.method).graph()
+            self._compiled[thread.method] = builder.compile(checkpointer=self.store.saver, name=thread.method)
+        return self._compiled[thread.method]
 
     def config(self, thread: Thread, checkpoint: str | None = None) -> RunnableConfig:
         """LangGraph's address of a thread, or of one of its checkpoints."""

@@ -56,11 +56,15 @@ def numbered(steps: Sequence[OrderedStep]) -> dict[str, Step]:
     return plan
 
 
-def already_known(plan: Plan, notes: Notes) -> dict[str, Note]:
-    """The steps whose question was already answered, word for word, in what was handed over."""
-    answered = {_words(found["question"]): found for found in notes.values()}
-    known = {key: answered.get(_words(step["question"])) for key, step in plan.items()}
-    return {key: found for key, found in known.items() if found}
+def already_known(plan: Plan, notes: Notes) -> dict[str, Note | None]:
+    """The handed-over notes that answer a step, word for word, moved to its key; none other keeps a step's key."""
+    answered = {_words(found["question"]): key for key, found in notes.items()}
+    taken = {
+        key: answered[_words(step["question"])] for key, step in plan.items() if _words(step["question"]) in answered
+    }
+    aside = [key for key in notes if key in plan and key not in taken.values()]
+    left = dict.fromkeys([*taken.values(), *aside])
+    return {**left, **{f"known {key}": notes[key] for key in aside}, **{key: notes[old] for key, old in taken.items()}}
 
 
 def _words(question: str) -> str:

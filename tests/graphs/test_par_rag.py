@@ -372,9 +372,6 @@ async def test_what_was_handed_over_is_neither_searched_nor_asked_again() -> Non
     assert verdict["text"] == chain.answer
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a known step is in the trajectory under the key it was handed over with, and again"
-)
 async def test_what_was_handed_over_is_told_once() -> None:
     known = {"question": "How high is the tower?", "finding": "30 m", "passages": []}
     case = par([ONE, {"known": True, "answer": "30 m"}], BOTH)
@@ -466,7 +463,6 @@ async def test_a_resumed_run_gives_every_step_its_own_reply() -> None:
     }
 
 
-@pytest.mark.xfail(strict=True, reason="an ask that is restored counts as one call, also where it took a repair")
 async def test_repairs_made_before_an_interruption_count_after_it() -> None:
     down = True
 

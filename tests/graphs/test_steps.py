@@ -74,7 +74,13 @@ def test_a_step_needs_only_earlier_ones() -> None:
 def test_a_question_is_known_by_its_words() -> None:
     plan = numbered([OrderedStep(question="Who  is it?"), OrderedStep(question="Where is it?")])
     known = note("who is IT?", "x", [])
-    assert already_known(plan, {"other": known}) == {"1": known}
+    assert already_known(plan, {"other": known}) == {"1": known, "other": None}
+
+
+def test_what_was_handed_over_under_a_steps_key_does_not_pass_for_the_step() -> None:
+    plan = numbered([OrderedStep(question="Who is it?"), OrderedStep(question="Where is it?")])
+    here, else_ = note("Where is it?", "here", []), note("When was it?", "then", [])
+    assert already_known(plan, {"1": here, "2": else_}) == {"1": None, "2": here, "known 2": else_}
 
 
 def test_what_was_handed_over_comes_first() -> None:
