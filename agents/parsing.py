@@ -14,7 +14,7 @@ _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)
 _STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
-class Unparsable(Exception):  # noqa: N818 - says what the reply is; never leaves agents/
+class Unparsable(Exception):
     """A reply that is not what was asked for; the message is written for the model that has to repair it."""
 
 

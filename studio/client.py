@@ -8,7 +8,6 @@ from typing import Any
 
 from langgraph.graph import StateGraph
 
-from sleuth.agents.gateway import Gateway
 from sleuth.graphs.answer import Answer
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, Services, Step
@@ -93,6 +92,8 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         ModelUnavailable: no model server answers.
         StoreBusy: documents are being read in or deleted; says by whom.
     """
+    from sleuth.agents.gateway import Gateway  # with openai: commands that ask nothing start without it
+
     if settings is None:
         settings = await asyncio.to_thread(Settings)
     async with AsyncExitStack() as stack:
