@@ -20,6 +20,14 @@ from sleuth.graphs.threads import Thread, lease
 
 WRITES = {"sqlite": "writes", "postgresql": "checkpoint_writes"}
 
+UNUSED_BLOBS = """
+    DELETE FROM checkpoint_blobs blob WHERE thread_id = :thread AND NOT EXISTS (
+        SELECT FROM checkpoints kept, jsonb_each_text(kept.checkpoint -> 'channel_versions') used
+        WHERE kept.thread_id = blob.thread_id AND kept.checkpoint_ns = blob.checkpoint_ns
+          AND used.key = blob.channel AND used.value = blob.version)
+"""
+"""Postgres keeps the values of channels beside the checkpoints, once per version."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pruned:
@@ -33,7 +41,8 @@ class Pruned:
 async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) -> Pruned:
     """Removes runs untouched for `older_than` seconds, and all but the `keep_last` latest checkpoints of the others.
 
-    The caller holds the exclusive lock on SLEUTH_HOME.
+    Only the owner's runs are touched; texts stay as long as any owner's run names them. The caller holds the
+    exclusive lock on SLEUTH_HOME.
 
     Raises:
         ThreadBusy: one of the runs is running.
@@ -49,7 +58,8 @@ async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) 
     kept: set[str] = set()
     for thread in await runs.store.threads.everyones():
         async with lease(runs.store.engine, runs.store.leases, thread.id):
-            checkpoints += await _cut(runs, thread, keep_last) if keep_last else 0
+            if keep_last and thread.owner == runs.store.threads.owner:
+                checkpoints += await _cut(runs, thread, keep_last)
             kept |= await _needed(runs, thread)
     return Pruned(threads=threads, checkpoints=checkpoints, texts=await runs.store.archive.drop_all_but(kept))
 
@@ -87,12 +97,13 @@ async def _make_whole(runs: Runs, thread: Thread, found: CheckpointTuple) -> Non
     """Rewrites a checkpoint so that it needs no ancestor."""
     graph = runs.graph(thread)
     state = await graph.aget_state(runs.config(thread, _id(found)))
-    whole = {
-        name: _DeltaSnapshot(state.values[name])
-        for name, channel in graph.channels.items()
-        if isinstance(channel, DeltaChannel) and name in state.values
+    # A channel without a version was never written to: it is empty with and without ancestors.
+    versions = {
+        name: version
+        for name, version in found.checkpoint["channel_versions"].items()
+        if name in state.values and isinstance(graph.channels.get(name), DeltaChannel)
     }
-    versions = {name: version for name, version in found.checkpoint["channel_versions"].items() if name in whole}
+    whole = {name: _DeltaSnapshot(state.values[name]) for name in versions}
     checkpoint = {**found.checkpoint, "channel_values": {**found.checkpoint["channel_values"], **whole}}
     assert found.parent_config
     await runs.store.saver.aput(found.parent_config, checkpoint, found.metadata, versions)  # type: ignore[arg-type]
@@ -104,3 +115,5 @@ def _delete(runs: Runs, thread: Thread, ids: list[str]) -> None:
             rows = text(f"DELETE FROM {table} WHERE thread_id = :thread AND checkpoint_id IN :ids")  # noqa: S608 - ours
             given: dict[str, Any] = {"thread": thread.id, "ids": ids}
             connection.execute(rows.bindparams(bindparam("ids", expanding=True)), given)
+        if runs.store.engine.dialect.name == "postgresql":
+            connection.execute(text(UNUSED_BLOBS), {"thread": thread.id})

@@ -25,11 +25,18 @@ V = TypeVar("V")
 
 
 def merge(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str, V]:
-    """Keyed reducer: later values win, None removes a key, a repeat is harmless."""
-    merged: dict[str, Any] = dict(kept)
+    """Keyed reducer: later values win, None removes a key, a repeat is harmless.
+
+    Write by write, or a key that was removed and came back would stand in another place when history is replayed.
+    """
+    merged = dict(kept)
     for write in writes:
-        merged |= write
-    return {key: value for key, value in merged.items() if value is not None}
+        for key, value in write.items():
+            if value is None:
+                merged.pop(key, None)
+            else:
+                merged[key] = value
+    return merged
 
 
 def collect(kept: list[str], writes: Sequence[list[str]]) -> list[str]:

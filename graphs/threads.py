@@ -5,16 +5,30 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 from filelock import FileLock, Timeout
-from sqlalchemy import Column, ColumnElement, MetaData, Select, String, Table, Text, delete, insert, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    MetaData,
+    Select,
+    String,
+    Table,
+    Text,
+    delete,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy import text as sql
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.dml import UpdateBase
 
 from sleuth.tools.errors import ThreadBusy, UnknownName
@@ -173,5 +187,12 @@ async def _advisory(engine: Engine, id: str) -> AsyncIterator[None]:
         connection.commit()
         yield
     finally:
-        await asyncio.to_thread(connection.invalidate)
-        connection.close()
+        await asyncio.to_thread(_let_go, connection, key)
+
+
+def _let_go(connection: Connection, key: int) -> None:
+    """Unlocks in so many words: a connection that is only closed holds the lock until the server notices."""
+    with suppress(DBAPIError):  # of a connection that is lost, and with it the lock
+        connection.scalar(sql("SELECT pg_advisory_unlock(:key)"), {"key": key})
+    connection.invalidate()
+    connection.close()
