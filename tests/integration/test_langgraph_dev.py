@@ -111,6 +111,7 @@ def server(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 
 
 def ended(state: dict[str, Any]) -> bool:
+    assert "verdict" in state, state
     return state["verdict"]["status"] in ("answered", "unknown")
 
 
