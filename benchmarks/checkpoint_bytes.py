@@ -1,0 +1,122 @@
+"""How many bytes the checkpoints of a run take, for PAR-RAG plans of 2 to 40 steps: they must grow linearly.
+
+    python benchmarks/checkpoint_bytes.py [--steps 2 5 10 20 40]
+
+The model's replies are made up, of the sizes that real ones have; store, graph and archive are the real ones. Exits
+with 1 where a line does not fit the growth, or a step of the longest plan costs more than 1.25 times one of 5 steps.
+"""
+
+import argparse
+import asyncio
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from statistics import correlation, linear_regression
+from typing import Any
+
+from sleuth.agents.scripted import ScriptedModel
+from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.store import open_store
+from sleuth.studio.client import last
+from sleuth.tools.documents import Hit, Passage
+from sleuth.tools.retriever import Query
+from sleuth.tools.settings import Settings
+
+PASSAGE = 700
+QUOTE = 90
+MOST_GROWTH = 1.25
+LEAST_FIT = 0.995
+
+SIZES = {
+    "checkpoints": "SELECT sum(length(checkpoint) + length(metadata)) FROM checkpoints",
+    "writes": "SELECT sum(length(value)) FROM writes",
+    "texts": "SELECT sum(length(body)) FROM sleuth_texts",
+}
+
+
+def words(about: str, length: int) -> str:
+    """Text of so many characters that does not compress better than prose, always the same for the same subject."""
+    dice = Random(about)
+    text = about
+    while len(text) < length:
+        text += " " + "".join(dice.choices("etaoinshrdlu", k=dice.randint(2, 9)))
+    return text[:length]
+
+
+class Shelf:
+    """Finds passages of its own for every query."""
+
+    async def search(self, query: Query) -> list[Hit]:
+        return [self._hit(query.text, rank) for rank in range(1, query.k + 1)]
+
+    def _hit(self, text: str, rank: int) -> Hit:
+        id = sha256(f"{text}{rank}".encode()).hexdigest()[:16]
+        body = words(f"{rank} {text}", PASSAGE)
+        passage = Passage(id=id, document_id=f"{id}.md", title=words(id, 30), text=body, start=0, end=len(body))
+        return Hit(passage=passage, score=1 / rank, rank=rank)
+
+
+def replies(steps: int) -> Iterator[dict[str, Any]]:
+    """Each step builds on the one before; every review passes."""
+    questions = [words(f"Question {number}", 70) for number in range(1, steps + 1)]
+    plan = [
+        {"thought": words("because", 60), "question": text, "needs": [at][:at]} for at, text in enumerate(questions)
+    ]
+    yield {"steps": plan}
+    for at, question in enumerate(questions):
+        asked = words(f"Refined {question}", 90)
+        if at:
+            yield {"question": asked}
+        searched = asked if at else question
+        quotes = [{"source": n, "quote": words(f"{n} {searched}", QUOTE)} for n in (1, 2)]
+        yield {"answer": words(f"answer {at}", 30), "citations": quotes}
+        yield {"status": "PASS"}
+    yield {"known": True, "answer": words("final", 30)}
+
+
+async def measure(steps: int, home: Path) -> dict[str, int]:
+    """Bytes of one run, by table, and of its file once compacted."""
+    model = ScriptedModel(replies(steps), context_window=100_000)
+    async with open_store(Settings(home=home)) as store:
+        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        answer = await last(runs.run(await runs.start("Who was the last of the line?", "par-rag")))
+    model.done()
+    assert len(answer.notes) == steps
+    assert len(answer.citations) == 2 * steps
+    with sqlite3.connect(home / "runs.sqlite") as connection:
+        sizes = {name: int(connection.execute(query).fetchone()[0]) for name, query in SIZES.items()}
+        connection.execute("VACUUM")
+        pages, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
+    return {**sizes, "file": pages * size}
+
+
+async def main(steps: list[int]) -> int:
+    measured = {}
+    print(f"{'steps':>6}" + "".join(f"{name:>14}" for name in (*SIZES, "file")) + f"{'run bytes/step':>16}")
+    for number in steps:
+        with tempfile.TemporaryDirectory() as home:
+            measured[number] = found = await measure(number, Path(home))
+        run = found["checkpoints"] + found["writes"]
+        print(f"{number:>6}" + "".join(f"{size:>14,}" for size in found.values()) + f"{run / number:>16,.0f}")
+    good = True
+    for name in (*SIZES, "file"):
+        sizes = [measured[number][name] for number in steps]
+        slope, offset = linear_regression(steps, sizes)
+        fit = correlation(steps, sizes) ** 2
+        growth = (sizes[-1] - offset) / steps[-1] / slope
+        good &= fit >= LEAST_FIT
+        print(f"{name}: {slope:,.0f} bytes a step + {offset:,.0f}; r² {fit:.5f}, last plan at {growth:.3f} of the line")
+    per_step = {number: sum(measured[number][name] for name in ("checkpoints", "writes")) / number for number in steps}
+    ratio = per_step[steps[-1]] / per_step.get(5, per_step[steps[0]])
+    print(f"bytes a step, plan of {steps[-1]} against plan of 5: {ratio:.3f}")
+    return 0 if good and ratio <= MOST_GROWTH else 1
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, nargs="+", default=[2, 5, 10, 20, 40])
+    sys.exit(asyncio.run(main(parser.parse_args().steps)))
