@@ -4,8 +4,10 @@ The server keeps threads and checkpoints itself, so the graphs have no checkpoin
 run alone: SLEUTH_HOME is locked only while something runs, and each run sees the documents of the moment.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -16,6 +18,8 @@ from sleuth.graphs.registry import method
 from sleuth.graphs.runs import NO_LIMIT, check_question
 from sleuth.graphs.state import Budget, Context, MethodSettings
 from sleuth.studio.client import Sleuth, open_sleuth
+from sleuth.tools.archive import Archive, SqlArchive
+from sleuth.tools.database import open_engine
 from sleuth.tools.errors import RunError, SleuthError, UsageError
 
 
@@ -50,8 +54,9 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
         config = RunnableConfig(**{**(config or {}), "recursion_limit": NO_LIMIT})
         try:
             given = await self._checked(input, config)
-            async with open_sleuth(command="langgraph dev") as sleuth:
-                run = super().astream(given, config, context=self._context(context or {}, sleuth), **options)
+            async with open_sleuth(command="langgraph dev") as sleuth, _archive(sleuth.settings.home) as archive:
+                made = self._context(context or {}, sleuth, archive)
+                run = super().astream(given, config, context=made, **options)
                 async with aclosing(run) as events:  # type: ignore[type-var]  # astream is an async generator
                     async for event in events:
                         yield event
@@ -64,15 +69,12 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
             return input  # nothing, or a command: a run goes on
         question = check_question(str(input.get("question") or ""))
         before = await self.aget_state(config) if self.checkpointer else None
-        if (
-            before
-            and before.values.get("question")
-            and not _same_run(before.metadata or {}, config.get("metadata", {}))
-        ):
+        taken = before and before.values.get("question")
+        if before and taken and not _same_run(before.metadata or {}, config.get("metadata", {})):
             raise RunError("This thread has a question already: start a new thread, or fork this one.")
         return {**_given(input), "question": question}
 
-    def _context(self, given: dict[str, Any], sleuth: Sleuth) -> Context:
+    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive) -> Context:
         kind, services = method(self.name), sleuth.runs.services
         assert self.context_schema
         assert services
@@ -85,10 +87,20 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
         return Context(
             model=services.model,
             retriever=services.retriever,
-            archive=sleuth.runs.store.archive,
+            archive=archive,
             settings=kind.configure(values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
         )
+
+
+@asynccontextmanager
+async def _archive(home: Path) -> AsyncIterator[Archive]:
+    """Texts for the server's threads, in a file of their own: `sleuth runs prune` would take them for unused."""
+    engine = await asyncio.to_thread(open_engine, f"sqlite:///{home / 'studio.sqlite'}")
+    try:
+        yield await asyncio.to_thread(SqlArchive, engine)
+    finally:
+        await asyncio.to_thread(engine.dispose)
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
