@@ -6,6 +6,7 @@ asks anew, one that reopens an earlier step, one that revises, and a step that f
 
 import asyncio
 import json
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -39,15 +40,18 @@ REVIEWS = {
 }
 
 
+@dataclass(frozen=True)
 class FourHops:
-    """The backend; every reply takes 20 to 80 ms, so that replies to gathered calls cross."""
+    """The backend; every reply takes 20 to 80 ms and `slower` seconds, so that replies to gathered calls cross."""
+
+    slower: float = 0.0
 
     async def say(self, method: str, path: str, body: bytes) -> Said:
         if path != CHAT:
             known = {"/v1/models": {"data": [{"id": "scripted"}]}, "/tokenize": {"count": 1000}}
             return Said(200, json.dumps(known.get(path, {})).encode())
         asked = json.loads(body)
-        await asyncio.sleep(0.02 + sha256(body).digest()[0] / 255 * 0.06)
+        await asyncio.sleep(self.slower + 0.02 + sha256(body).digest()[0] / 255 * 0.06)
         return completion(_reply(asked))
 
 
