@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.graph import StateGraph
 
@@ -17,6 +17,9 @@ from sleuth.tools.errors import RunError
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
+
+if TYPE_CHECKING:
+    from sleuth.agents.gateway import Gateway
 
 DEFAULT_METHOD = "par-rag"
 
@@ -92,16 +95,22 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         ModelUnavailable: no model server answers.
         StoreBusy: documents are being read in or deleted; says by whom.
     """
-    from sleuth.agents.gateway import Gateway  # with openai: commands that ask nothing start without it
-
     if settings is None:
         settings = await asyncio.to_thread(Settings)
     async with AsyncExitStack() as stack:
-        model = await stack.enter_async_context(Gateway.open(settings))
+        gateway = await asyncio.to_thread(_gateway)
+        model = await stack.enter_async_context(gateway.open(settings))
         await stack.enter_async_context(hold(settings.home, "shared", command=command))
         library = await stack.enter_async_context(await Library.open(settings))
         store = await stack.enter_async_context(open_store(settings))
         yield Sleuth(runs=Runs(store, Services(model=model, retriever=library)), settings=settings)
+
+
+def _gateway() -> "type[Gateway]":
+    """Imported when it is needed, which takes a while: commands that ask nothing start without openai."""
+    from sleuth.agents.gateway import Gateway
+
+    return Gateway
 
 
 async def ask(question: str, **options: Any) -> Answer:  # noqa: ANN401 - those of Sleuth.ask
