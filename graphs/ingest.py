@@ -31,7 +31,6 @@ from sleuth.tools.intake import Place
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
-from sleuth.tools.worklist import write_worklist
 
 __all__ = ["IngestContext", "IngestInput", "IngestProgress", "IngestReport", "IngestState", "graph", "ingest"]
 
@@ -112,7 +111,7 @@ class IngestContext:
 
 async def discover(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
     """Writes down which files there are to read."""
-    found = await asyncio.to_thread(write_worklist, Path(state.worklist), [Path(root) for root in state.roots])
+    found = await runtime.context.library.list_files(Path(state.worklist), [Path(root) for root in state.roots])
     runtime.stream_writer({"total": found.files})
     passed_over = [f"Passed over, being of types that are not read: {found.passed_over}."] if found.passed_over else []
     nothing = [] if found.files else ["There is nothing to read there."]

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from rich.text import Text
 
 from sleuth.studio.commands import ask, doctor, documents, methods, model, runs
@@ -57,6 +58,8 @@ def main() -> None:
     except ValidationError as error:
         faults = "; ".join(f"SLEUTH_{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors())
         _complain(f"A setting cannot be used: {faults}.", 2)
+    except SettingsError as error:
+        _complain(f"A setting cannot be read: {error}. What has several parts is written as JSON.", 2)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

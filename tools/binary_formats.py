@@ -26,11 +26,11 @@ _LINE_MARGINS = re.compile(r"[ \t]*\n[ \t]*")
 _HYPHENATED = re.compile(r"(?<=[^\W\d_]{2})[-\u2010]\n(?=[^\W\d_])")
 _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
 _SILENT = logging.NullHandler()
-# The parsers raise whatever the damage makes of their own code: a missing key, a wrong type, endless nesting.
-_DAMAGE = (
+DAMAGE = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
     *(TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error),
 )
+"""Parsers raise whatever the damage makes of their own code: a missing key, a wrong type, endless nesting."""
 
 
 def read_pdf(data: bytes) -> tuple[str | None, str]:
@@ -45,7 +45,7 @@ def read_pdf(data: bytes) -> tuple[str | None, str]:
         _unlock(reader)
         text = "\n\n".join(filter(None, (_page_text(page).strip() for page in reader.pages)))
         title = _pdf_title(reader)
-    except (PyPdfError, DependencyError, *_DAMAGE) as error:
+    except (PyPdfError, DependencyError, *DAMAGE) as error:
         raise DocumentError("is no PDF, or a damaged one. Print it to a new PDF, or leave it out.") from error
     if not text.strip():
         raise DocumentError("has no text in it, only pictures (a scan?). Run it through OCR first, e.g. ocrmypdf.")
@@ -119,7 +119,7 @@ def read_docx(data: bytes) -> tuple[str | None, str]:
         document = Document(BytesIO(data))
         blocks = list(_blocks(document))
         title = title_from(document.core_properties.title)
-    except (OpcError, LxmlError, *_DAMAGE) as error:
+    except (OpcError, LxmlError, *DAMAGE) as error:
         raise DocumentError("is no Word file, or a damaged one. Save it anew as .docx, or leave it out.") from error
     first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
     return title or title_from(first_heading), "\n\n".join(blocks)

@@ -13,7 +13,7 @@ from sleuth.tools.chunking import split
 from sleuth.tools.corpus import CorpusLine, is_corpus, read_corpus
 from sleuth.tools.documents import Document, Passage, content_hash
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.loaders import LoadedDocument, load
+from sleuth.tools.loaders import NO_LOADERS, LoadedDocument, Loaders, load
 from sleuth.tools.worklist import Item, read_item
 
 # A batch ends at whichever comes first: enough passages for well-filled embedding batches, few enough to repeat after a
@@ -56,8 +56,9 @@ class Batch:
 class Intake:
     """Reads a work-list from any place in it; an open corpus is kept between batches."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS) -> None:
         self._catalogue = catalogue
+        self._loaders = loaders
         self._corpus: Iterator[CorpusLine | DocumentError] | None = None
         self._at: Place | None = None
 
@@ -76,7 +77,7 @@ class Intake:
         if is_corpus(item.path):
             return self._read_corpus(batch, item, place)
         try:
-            loaded = load(item.path)
+            loaded = load(item.path, loaders=self._loaders)
         except DocumentError as error:
             batch.failures.append(str(error))
         else:

@@ -18,6 +18,7 @@ from sleuth.tools.retriever import Query
 from sleuth.tools.search import depth, fuse
 from sleuth.tools.settings import Settings
 from sleuth.tools.vectors import embedder_changed
+from sleuth.tools.worklist import Found, write_worklist
 
 
 def _ignore(_index: IndexName, _passages: int) -> None:
@@ -36,7 +37,7 @@ class Library:
         self._catalogue = catalogue
         self._embedder = embedder
         self._indexes = Indexes(settings, catalogue, embedder)
-        self._intake = Intake(catalogue)
+        self._intake = Intake(catalogue, loaders=settings.loaders)
 
     @property
     def notes(self) -> list[str]:
@@ -83,6 +84,10 @@ class Library:
         """Closes whatever was opened."""
         await asyncio.to_thread(self._indexes.close)
         await asyncio.to_thread(self._catalogue.close)
+
+    async def list_files(self, worklist: Path, roots: Sequence[Path]) -> Found:
+        """Writes down which files `take_in` will read; raises UsageError for a root that is not there."""
+        return await asyncio.to_thread(write_worklist, worklist, roots, loaders=self._settings.loaders)
 
     async def take_in(self, worklist: Path, place: Place) -> tuple[Batch, Stored]:
         """Reads the next batch of a work-list and stores it; unchanged documents are left alone."""

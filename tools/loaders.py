@@ -2,17 +2,23 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from sleuth.tools.binary_formats import read_docx, read_pdf
+from sleuth.tools.community import read_with
 from sleuth.tools.corpus import is_corpus
 from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.text import normalise, title_from
 from sleuth.tools.text_formats import read_html, read_markdown, read_plain, read_table
 
 MAX_FILE_BYTES = 64 << 20
+
+Loaders = Mapping[str, str]
+"""The loader class of langchain-community for files with a suffix: `{".ipynb": "NotebookLoader"}`."""
+NO_LOADERS: Loaders = MappingProxyType({})
 
 Reader = Callable[[bytes], tuple[str | None, str]]
 
@@ -32,16 +38,19 @@ _FORMATS: dict[str, tuple[str, Reader]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadedDocument:
-    """The text of one file. HTML and Word files come as Markdown; `media_type` is that of the file."""
+    """The text of one file. HTML and Word files come as Markdown; `media_type` is that of the file.
+
+    What a loader class reads is plain text, whatever the file is.
+    """
 
     title: str
     text: str
     media_type: str
 
 
-def is_supported(path: Path) -> bool:
+def is_supported(path: Path, loaders: Loaders = NO_LOADERS) -> bool:
     """Whether the path is worth reading: a known suffix, or a folder that `find_files` could not open."""
-    return path.suffix.lower() in _FORMATS or is_corpus(path) or _is_folder(path)
+    return path.suffix.lower() in {*_FORMATS, *loaders} or is_corpus(path) or _is_folder(path)
 
 
 def find_files(paths: Iterable[Path]) -> Iterator[Path]:
@@ -87,29 +96,33 @@ def _is_folder(place: Path | os.DirEntry[str]) -> bool:
         return False
 
 
-def load(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> LoadedDocument:
-    """Reads one file.
+def load(path: Path, *, loaders: Loaders = NO_LOADERS, max_bytes: int = MAX_FILE_BYTES) -> LoadedDocument:
+    """Reads one file; a loader class named for its suffix goes before what is read without one.
 
     Raises:
         DocumentError: there is no text to be had from it; says why, and what to do.
+        UnknownName: there is no such loader class.
     """
     try:
-        media_type, reader = _format(path)
-        title, text = reader(_read(path, max_bytes))
+        media_type, title, text = _content(path, loaders, max_bytes)
         text = normalise(text)
         if not text.strip():
             raise DocumentError("has no text in it. Fill it, or leave it out.")
     except DocumentError as error:
         raise DocumentError(f"{path}: {error}") from error.__cause__
-    return LoadedDocument(title=title or _title_from_name(path), text=text, media_type=media_type)
+    return LoadedDocument(title=title_from(title) or _title_from_name(path), text=text, media_type=media_type)
 
 
-def _format(path: Path) -> tuple[str, Reader]:
-    known = _FORMATS.get(path.suffix.lower())
-    if known is None and not _is_folder(path):
-        known_types = ", ".join(_FORMATS)
-        raise DocumentError(f"files of this type are not read. Convert it to one of {known_types}.")
-    return known or ("", read_plain)
+def _content(path: Path, loaders: Loaders, max_bytes: int) -> tuple[str, str | None, str]:
+    """Media type, title and text."""
+    suffix, known = path.suffix.lower(), {**_FORMATS, **loaders}
+    if suffix not in known and not _is_folder(path):
+        raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(known)}.")
+    data = _read(path, max_bytes)  # also for a loader class, whose own words for a file that cannot be read are poor
+    if suffix in loaders:
+        return ("text/plain", *read_with(loaders[suffix], path))
+    media_type, reader = _FORMATS[suffix]
+    return (media_type, *reader(data))
 
 
 def _read(path: Path, max_bytes: int) -> bytes:

@@ -1,10 +1,11 @@
 """The one place where the environment and `sleuth.toml` are read."""
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from platformdirs import user_data_path
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -13,6 +14,14 @@ from pydantic_settings import (
 )
 
 Profile = Literal["default", "paper"]
+
+
+def _suffix(text: str) -> str:
+    if not re.fullmatch(r"\.[^./\\\s]+", text):
+        raise ValueError(f"{text!r} is no file suffix: one begins with its only dot, as in .ipynb")
+    if text.lower() == ".jsonl":
+        raise ValueError("a .jsonl file is read as a corpus, and by no loader class")
+    return text.lower()
 
 
 class Settings(BaseSettings):
@@ -30,6 +39,9 @@ class Settings(BaseSettings):
     models: dict[str, str] = Field(default_factory=dict, description="model name per role, as JSON")
     model_key: SecretStr | None = Field(default=None, description="bearer token for the model server; never logged")
     embedder: str = Field(default="all-MiniLM-L6-v2", description="sentence-transformers name, folder, or URL")
+    loaders: dict[Annotated[str, AfterValidator(_suffix)], str] = Field(
+        default_factory=dict, description="loader class of langchain-community per further file suffix, as JSON"
+    )
     database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
     chroma_url: str | None = Field(default=None, description="a Chroma server instead of the embedded one")
     profile: Profile = Field(default="default", description="`paper` switches off whatever goes beyond the papers")

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sleuth.tools.community import check_names
 from sleuth.tools.errors import StoreError
-from sleuth.tools.loaders import find_files, is_supported
+from sleuth.tools.loaders import NO_LOADERS, Loaders, find_files, is_supported
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,14 +31,15 @@ class Found:
     passed_over: int
 
 
-def write_worklist(place: Path, roots: Sequence[Path]) -> Found:
-    """Lists the files below `roots`, each once; raises UsageError for a root that is not there."""
+def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_LOADERS) -> Found:
+    """Lists the files below `roots`, each once; raises UsageError for a root or a loader class that is not there."""
+    check_names(loaders.values())
     files = passed_over = 0
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         draft = place.with_suffix(".new")
         with draft.open("w", encoding="utf-8") as out:
-            for path, document_id in _candidates(roots):
+            for path, document_id in _candidates(roots, loaders):
                 if document_id is None:
                     passed_over += 1
                     continue
@@ -60,7 +62,7 @@ def read_item(place: Path, offset: int) -> Item | None:
     return Item(path=Path(path), document_id=document_id, next_offset=offset + len(line))
 
 
-def _candidates(roots: Iterable[Path]) -> Iterator[tuple[Path, str | None]]:
+def _candidates(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path, str | None]]:
     """Absolute paths with the ids that they ask for; None for what is passed over."""
     seen: set[Path] = set()
     for root in roots:
@@ -70,4 +72,4 @@ def _candidates(roots: Iterable[Path]) -> Iterator[tuple[Path, str | None]]:
                 continue
             seen.add(path)
             relative = file.relative_to(root).as_posix() if file != root else file.name
-            yield path, relative if file == root or is_supported(file) else None
+            yield path, relative if file == root or is_supported(file, loaders) else None

@@ -7,7 +7,7 @@ import pytest
 from sleuth.tools.catalogue import Catalogue
 from sleuth.tools.errors import UsageError
 from sleuth.tools.intake import Batch, Intake, Place, file_entry
-from sleuth.tools.loaders import LoadedDocument
+from sleuth.tools.loaders import NO_LOADERS, LoadedDocument, Loaders
 from sleuth.tools.worklist import write_worklist
 
 
@@ -24,11 +24,11 @@ def write(path: Path, text: str = "Some words.") -> Path:
     return path
 
 
-def batches(catalogue: Catalogue, *roots: Path) -> list[Batch]:
+def batches(catalogue: Catalogue, *roots: Path, loaders: Loaders = NO_LOADERS) -> list[Batch]:
     """Everything below the roots, read and stored batch by batch."""
     worklist = roots[0].parent / "lists" / "work.jsonl"
-    write_worklist(worklist, roots)
-    intake = Intake(catalogue)
+    write_worklist(worklist, roots, loaders=loaders)
+    intake = Intake(catalogue, loaders=loaders)
     read, place = [], Place()
     while True:
         read.append(intake.read(worklist, place))
@@ -92,6 +92,22 @@ def test_files_of_other_types_are_counted(tmp_path: Path) -> None:
     write(tmp_path / "docs" / "a.png")
     found = write_worklist(tmp_path / "work.jsonl", [tmp_path / "docs"])
     assert (found.files, found.passed_over) == (1, 1)
+
+
+def test_further_formats_are_read_once_a_loader_class_is_named(catalogue: Catalogue, tmp_path: Path) -> None:
+    write(tmp_path / "docs" / "a.md")
+    write(tmp_path / "docs" / "b.ipynb", '{"cells": [{"cell_type": "markdown", "source": ["Of mills."]}]}')
+    assert ids(batches(catalogue, tmp_path / "docs")) == ["a.md"]
+    read = batches(catalogue, tmp_path / "docs", loaders={".ipynb": "NotebookLoader"})
+    assert ids(read) == ["a.md", "b.ipynb"]
+    assert "Of mills." in read[0].entries[1].passages[0].text
+
+
+def test_an_unknown_loader_class_is_refused_before_anything_is_listed(tmp_path: Path) -> None:
+    file, worklist = write(tmp_path / "a.md"), tmp_path / "work.jsonl"
+    with pytest.raises(UsageError, match="Did you mean NotebookLoader"):
+        write_worklist(worklist, [file], loaders={".ipynb": "NotebokLoader"})
+    assert not worklist.exists()
 
 
 def corpus(path: Path, lines: int) -> Path:

@@ -121,6 +121,22 @@ def test_an_unknown_type_names_the_known_ones(tmp_path: Path) -> None:
     assert ".docx" in refusal(tmp_path / "a.xyz")
 
 
+def test_a_loader_class_goes_before_what_is_read_without_one(tmp_path: Path) -> None:
+    (tmp_path / "the-mill.MD").write_text('{"cells": [{"cell_type": "raw", "source": "I\\u0308ts old."}]}')
+    read = load(tmp_path / "the-mill.MD", loaders={".md": "NotebookLoader"})
+    assert (read.title, read.media_type) == ("The mill", "text/plain")
+    assert "Ïts old." in read.text
+
+
+def test_a_loader_class_gets_no_file_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "a.ipynb").touch()
+    with pytest.raises(DocumentError, match=r"a\.ipynb: is empty"):
+        load(tmp_path / "a.ipynb", loaders={".ipynb": "NotebookLoader"})
+    (tmp_path / "a.ipynb").write_text("text")
+    with pytest.raises(DocumentError, match="at most"):
+        load(tmp_path / "a.ipynb", loaders={".ipynb": "NotebookLoader"}, max_bytes=3)
+
+
 def test_a_file_that_went_away_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.txt").symlink_to(tmp_path / "gone.txt")
     assert found(tmp_path, below=tmp_path) == ["a.txt"]

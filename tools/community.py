@@ -1,0 +1,59 @@
+"""Files of further formats, by the loader classes of langchain-community: none is used unless a setting names it."""
+
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from textwrap import shorten
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from sleuth.tools.binary_formats import DAMAGE
+from sleuth.tools.errors import DocumentError, UnknownName
+
+if TYPE_CHECKING:
+    from langchain_core.document_loaders import BaseLoader
+
+_REASON_CHARS = 200
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raises UnknownName, with the nearest that there is, for a name that is no loader class."""
+    for name in names:
+        _find(name)
+
+
+def read_with(name: str, path: Path) -> tuple[str | None, str]:
+    """Title and text of a file as the loader class gives them; parts, such as pages, become paragraphs.
+
+    Raises:
+        DocumentError: the class cannot read the file, or needs a package that is not installed.
+        UnknownName: there is no such class.
+    """
+    module = _find(name)
+    try:
+        loader: Callable[[str], BaseLoader] = getattr(module, name)
+        parts = loader(str(path)).load()
+    except ImportError as error:
+        raise DocumentError(f"{name} needs a package: {_reason(error)}. Install it, or convert the file.") from error
+    except (*DAMAGE, SyntaxError) as error:  # a parser of XML calls damage a syntax error
+        raise DocumentError(
+            f"{name} cannot read it ({type(error).__name__}: {_reason(error)}). Repair it, or leave it out."
+        ) from error
+    title = next((str(part.metadata["title"]) for part in parts if part.metadata.get("title")), None)
+    return title, "\n\n".join(part.page_content for part in parts)
+
+
+def _find(name: str) -> ModuleType:
+    """The module of the loader classes, which holds this one; a class is imported when it is taken from there."""
+    with warnings.catch_warnings():
+        # The package announces its retirement to whoever imports it; that is no news for a person with files to read.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from langchain_community import document_loaders
+    if name not in document_loaders.__all__:
+        raise UnknownName("loader class", name, document_loaders.__all__, "SLEUTH_LOADERS takes them by name.")
+    return document_loaders
+
+
+def _reason(error: Exception) -> str:
+    """What an exception says, in a line of bounded length."""
+    return shorten(str(error), _REASON_CHARS, placeholder=" …").rstrip(".") or "no reason given"
