@@ -32,7 +32,7 @@ $(READY): requirements.lock pyproject.toml
 	@echo "Done: $(BIN)/sleuth --help"
 
 demo: setup ## Read documents in, ask with two methods, kill and resume a run
-	@$(BIN)/sleuth demo
+	@$(BIN)/python examples/demo.py
 
 test: setup ## Unit tests, then integration tests, then the totals
 	@rm -rf .cache/junit

@@ -23,7 +23,7 @@ class DraftInput:
 class Draft(Output):
     """An answer from the sources alone; at least one citation is asked for."""
 
-    answer: str = Field(max_length=400)
+    answer: str = Field(max_length=200)
     citations: Evidence = Field(default_factory=list)
 
 
@@ -38,7 +38,7 @@ class ConcludeInput:
 class Conclusion(Output):
     """What follows from the steps before."""
 
-    answer: str = Field(max_length=400)
+    answer: str = Field(max_length=200)
 
 
 DRAFT: Role[DraftInput, Draft] = Role(
