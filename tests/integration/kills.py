@@ -118,6 +118,7 @@ async def kill_and_resume(
     """Kills one run, resumes it in a fresh process, and checks what it says and what it sends again."""
     start = len(proxy.calls)
     killed = await run(job, kill_after=kill_after)
+    await proxy.settle()
     if killed.answer is not None:
         tally.late.append(job.thread)
         assert essence(killed.answer) == expected
@@ -130,7 +131,7 @@ async def kill_and_resume(
     assert found == expected, f"another answer after a resume: {found} instead of {expected}"
     after = proxy.ids(middle)
     assert not done & set(after), "a call that had completed was sent again"
-    assert len(after) == len(set(after)), "a call was sent twice by one process"
+    assert len(after) == len(set(after)), f"a call was sent twice by one process: {after}"
     repeated = len(before & set(after))
     tally.kills += 1
     tally.repeated += repeated

@@ -89,6 +89,11 @@ class Proxy:
         sent.delivered = not await request.is_disconnected()
         return Response(said.body, said.status, media_type="application/json")
 
+    async def settle(self) -> None:
+        """Takes in what a process that has just died had sent already: some turns of the event loop."""
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+
     def ids(self, start: int = 0) -> list[str]:
         """The call ids that arrived, from the `start`-th request on."""
         return [sent.call for sent in self.calls[start:]]
