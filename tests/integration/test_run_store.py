@@ -126,7 +126,7 @@ async def test_a_fork_with_a_changed_plan_runs_the_new_plan(runs: Runs) -> None:
 async def test_a_plain_fork_runs_the_same_again(runs: Runs) -> None:
     id = await runs.start(QUESTION, "par-rag")
     first = await last(runs.run(id))
-    for moment in (await history(runs, id))[1:-1:5]:
+    for moment in (await history(runs, id))[1:-1:12]:
         await fork(runs, id, at=moment.checkpoint)
         assert told(await last(runs.run(id))) == told(first)
 
