@@ -34,7 +34,7 @@ def read_with(name: str, path: Path) -> tuple[str | None, str]:
         parts = loader(str(path)).load()
     except ImportError as error:
         raise DocumentError(f"{name} needs a package: {_reason(error)}. Install it, or convert the file.") from error
-    except Exception as error:  # noqa: BLE001 - other people's loaders raise whatever they like for a broken file
+    except Exception as error:
         raise DocumentError(
             f"{name} cannot read it ({type(error).__name__}: {_reason(error)}). Repair it, or leave it out."
         ) from error
