@@ -19,7 +19,9 @@ HOME = Path(os.environ.get("SLEUTH_HOME", EXAMPLES.parent / ".cache" / "demo"))
 PORT = 8017
 
 SIMPLE = "For how many weeks is Quarve Blue aged?"
-HARD = "In which year did the architect of the Keld Infirmary die?"
+HARD = "Which fair is held in the birthplace of the builder of the Pellowrig Light?"
+FEW = ("--set", "coarse_k=3", "--set", "fine_k=3")
+"""A very small model reads few passages better than many."""
 
 
 def main() -> int:
@@ -37,9 +39,9 @@ def main() -> int:
     title("A question that one passage answers, with plain RAG")
     sleuth("ask", SIMPLE, "--method", "plain-rag")
     title("A question that takes two look-ups, with PAR-RAG")
-    sleuth("ask", HARD, "--method", "par-rag", "--thread", thread("whole"))
+    sleuth("ask", HARD, "--method", "par-rag", *FEW, "--thread", thread("whole"))
     title("The same again, killed (kill -9) after its first draft, then resumed: no finished model call is sent again")
-    kill_after("draft", "ask", HARD, "--method", "par-rag", "--thread", thread("killed"))
+    kill_after("draft", "ask", HARD, "--method", "par-rag", *FEW, "--thread", thread("killed"))
     sleuth("resume", thread("killed"))
     title("Every step is a checkpoint; a fork goes on from an earlier one with something changed")
     sleuth("runs", "history", thread("whole"))
@@ -59,7 +61,7 @@ def fork() -> None:
     """Forks the whole run from before its review, with another draft, and runs the branch."""
     moments: list[dict[str, Any]] = json.loads(sleuth("runs", "history", thread("whole"), "--json", quiet=True))
     before = next((moment for moment in reversed(moments) if "retrieve_fine" in moment["next"]), moments[-2])
-    changed = 'drafts={"1": {"answer": "Fenn Abbershaw", "citations": []}}'
+    changed = 'drafts={"1": {"answer": "Bastian Oake", "citations": []}}'
     sleuth("runs", "fork", thread("whole"), "--at", before["checkpoint"], "--state", changed)
     sleuth("resume", thread("whole"))
 

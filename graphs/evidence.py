@@ -77,16 +77,18 @@ def locate(quote: str, text: str) -> tuple[int, int] | None:
 
 
 def sentence_with(answer: str, text: str) -> tuple[int, int] | None:
-    """The sentence or line of a text in which an answer stands as whole words, in characters."""
+    """The sentence or line of a text, headings left out, in which an answer stands as whole words, in characters."""
     words = clean(answer).rstrip(".").split()
     if not words:
         return None
     pattern = r"(?<!\w)" + r"\s+".join(re.escape(word) for word in words) + r"(?!\w)"
-    found = re.search(pattern, text, re.IGNORECASE)
-    if not found:
-        return None
-    start = max((end.end() for end in _SENTENCE_END.finditer(text, 0, found.start())), default=0)
-    end = _SENTENCE_END.search(text, found.end())
+    spans = (_sentence_around(found.span(), text) for found in re.finditer(pattern, text, re.IGNORECASE))
+    return next((span for span in spans if not text.startswith("#", span[0])), None)
+
+
+def _sentence_around(span: tuple[int, int], text: str) -> tuple[int, int]:
+    start = max((end.end() for end in _SENTENCE_END.finditer(text, 0, span[0])), default=0)
+    end = _SENTENCE_END.search(text, span[1])
     return start, end.start() if end else len(text.rstrip())
 
 
@@ -132,4 +134,12 @@ async def final_answer(desk: Desk, question: str, notes: Sequence[Note]) -> Verd
     given = AnswerInput(question=question, trajectory=known_steps(notes))
     final = await ask_or(desk, ANSWER, given, Final(known=False), "The question stays open.")
     text = clean(final.answer)
-    return conclude("answered", text, notes) if final.known and text else conclude("unknown", "", [])
+    return answered(desk, text, notes) if final.known and text else conclude("unknown", "", [])
+
+
+def answered(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
+    """An answer with the citations of its notes; that it has none is worth a warning."""
+    verdict = conclude("answered", text, notes)
+    if not verdict["citations"]:
+        desk.warnings.append("nothing that was read supports this answer word for word")
+    return verdict

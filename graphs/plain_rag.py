@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents.reader import READ, Reading, ReadInput
-from sleuth.graphs.evidence import check, clean, conclude, find, known_steps, load, note, sources
+from sleuth.graphs.evidence import answered, check, clean, conclude, find, known_steps, load, note, sources
 from sleuth.graphs.state import (
     Context,
     MethodSettings,
@@ -64,7 +64,7 @@ async def answer(state: State, runtime: Runtime[Context]) -> Update:
     if not (read.answerable and text):
         return {"verdict": conclude("unknown", "", []), "calls": asking.calls, "warnings": asking.warnings}
     found = note(state.question, text, check(asking, text, read.citations, shown))
-    verdict = conclude("answered", text, [*state.notes.values(), found])
+    verdict = answered(asking, text, [*state.notes.values(), found])
     return {"notes": {"answer": found}, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
 
 
