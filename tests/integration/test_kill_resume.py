@@ -31,9 +31,13 @@ IN_FLIGHT = 4
 async def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the example corpus, shared by all runs of this module: their threads differ."""
     folder = tmp_path_factory.mktemp("kills") / "home"
-    report = await ingest([CORPUS], settings=Settings(home=folder, embedder="hashing"), embedder=HashingEmbedder())
-    assert report.failed == 0
+    await fill(Settings(home=folder, embedder="hashing"))
     return folder
+
+
+async def fill(settings: Settings) -> None:
+    report = await ingest([CORPUS], settings=settings, embedder=HashingEmbedder())
+    assert report.failed == 0
 
 
 @pytest.fixture
@@ -82,14 +86,16 @@ class Scene:
         """Kills at so many moments of a running child; one that had ended before its moment does not count."""
         while self.tally.kills < moments:
             await self.kill_after(dice.uniform(0, self.seconds))
-            assert len(self.tally.late) <= moments, "most runs end before they are killed"
+            assert self.tally.late <= moments, "most runs end before they are killed"
 
     async def kill_after(self, seconds: float) -> None:
         await kills.kill_and_resume(self._new(), self._proxy, self.expected, self.tally, kill_after=seconds)
 
 
-async def test_a_sample_of_kills(home: Path, proxy: Proxy, database_url: str | None) -> None:
-    settings = Settings(home=home, model_url=proxy.url, embedder="hashing", database_url=database_url)
+async def test_a_sample_of_kills(tmp_path: Path, proxy: Proxy, database_url: str | None) -> None:
+    own = {"database_url": database_url, "collection": uuid4().hex}
+    settings = Settings(home=tmp_path, model_url=proxy.url, embedder="hashing", **own)
+    await fill(settings)
     scene, dice = Scene(settings, QUESTION, proxy), random.Random(SEED)
     await scene.measure()
     assert_everything_happened(proxy)
