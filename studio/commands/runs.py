@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 import typer
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -28,9 +29,6 @@ from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
 
 runs_app = typer.Typer(no_args_is_help=True, help="Runs: what was asked, step by step, and branches of it.")
-
-SHOWN = 160
-"""Characters of a changed field in the history for people."""
 
 
 @asynccontextmanager
@@ -80,14 +78,17 @@ def history(thread: str, *, as_json: JsonOption = False) -> None:
             return await history_of(runs, thread)
 
     moments = asyncio.run(go())
-    lines = Text()
-    for moment in moments:
-        lines.append(f"{moment.checkpoint}  ", "cyan").append(f"step {moment.step}: ")
-        lines.append(f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}\n", "bold")
-        for name, value in moment.changed.items():
-            text = json.dumps(value, ensure_ascii=False)
-            lines.append(f"    {name}: {text[:SHOWN]}{'…' if len(text) > SHOWN else ''}\n", "dim")
+    lines = Group(*(line for moment in moments for line in _moment_lines(moment)))
     emit([moment.to_json() for moment in moments], as_json, lines)
+
+
+def _moment_lines(moment: Moment) -> list[Text]:
+    """A checkpoint in a line, and one for each field that changed, cut at the edge of the screen."""
+    place = f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}"
+    head = Text.assemble((moment.checkpoint, "cyan"), f"  step {moment.step}: ", (place, "bold"))
+    changed = {name: value for name, value in moment.changed.items() if value and name != "calls"}
+    fields = (f"    {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in changed.items())
+    return [head, *(Text(field, "dim", no_wrap=True, overflow="ellipsis") for field in fields)]
 
 
 @runs_app.command()

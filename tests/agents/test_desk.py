@@ -134,7 +134,7 @@ async def test_after_a_fault_only_what_had_not_completed_is_asked_again(office: 
 
 
 async def test_drops_the_last_sources_until_the_prompt_fits(office: Furnish) -> None:
-    model = ScriptedModel([VARN], context_window=DRAFT.sampling.max_tokens + 340)
+    model = ScriptedModel([VARN], context_window=DRAFT.sampling.max_tokens + 300)
     here = office(model)
     await here.run(lambda desk: desk.ask(DRAFT, given("Where?", *(f"text{i} " + "word " * 60 for i in range(5)))))
     prompt = model.requests[0].text()
