@@ -1,5 +1,6 @@
 """Looking back at runs and branching from them: history, fork, export."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,8 +13,6 @@ from sleuth.graphs.runs import Runs, check_version, checkpoint_id, now, unknown_
 from sleuth.graphs.state import Question
 from sleuth.graphs.threads import Thread
 from sleuth.tools.errors import RunError, UnknownName, UsageError
-
-COPY = "__copy__"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +37,7 @@ async def history(runs: Runs, id: str) -> list[Moment]:
     thread = await runs.store.threads.get(id)
     states = await _states(runs, thread)
     by_id = {checkpoint_id(state): state for state in states}
-    return [_moment(state, by_id.get(_parent(state))) for state in states]
+    return [_moment(state, by_id) for state in states]
 
 
 async def _states(runs: Runs, thread: Thread) -> list[StateSnapshot]:
@@ -52,24 +51,28 @@ def _parent(state: StateSnapshot) -> str:
     return str((state.parent_config or {}).get("configurable", {}).get("checkpoint_id", ""))
 
 
-def _moment(state: StateSnapshot, parent: StateSnapshot | None) -> Moment:
+def _moment(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> Moment:
+    parent = states.get(_parent(state))
     before = parent.values if parent else {}
     metadata: dict[str, Any] = dict(state.metadata or {})
     return Moment(
         checkpoint=checkpoint_id(state),
         parent=_parent(state),
         step=int(metadata.get("step", 0)),
-        node=_wrote(state, parent),
+        node=_wrote(state, states),
         next=list(state.next),
         at=str(state.created_at or ""),
         changed={name: value for name, value in state.values.items() if before.get(name) != value},
     )
 
 
-def _wrote(state: StateSnapshot, parent: StateSnapshot | None) -> list[str]:
-    """The nodes whose work a checkpoint holds; a fork stands where its origin stood."""
-    if parent is None or (state.metadata or {}).get("source") == "input":
+def _wrote(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> list[str]:
+    """The nodes whose work a checkpoint holds; a changed state stands where the one stood that it was changed from."""
+    parent, source = states.get(_parent(state)), (state.metadata or {}).get("source")
+    if parent is None or source == "input":
         return []
+    if source == "update":
+        return _wrote(parent, states)
     return [name for name in parent.next if name != START]
 
 
@@ -96,7 +99,7 @@ async def fork(
     _check_fields(thread, changes or {})
     if into and into != thread.method:
         return await _hand_over(runs, thread, states[at], changes or {}, into)
-    return await _branch(runs, thread, states[at], states.get(_parent(states[at])), changes or {})
+    return await _branch(runs, thread, states[at], _wrote(states[at], states), changes or {})
 
 
 def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
@@ -107,15 +110,14 @@ def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
 
 
 async def _branch(
-    runs: Runs, thread: Thread, state: StateSnapshot, parent: StateSnapshot | None, changes: dict[str, Any]
+    runs: Runs, thread: Thread, state: StateSnapshot, wrote: list[str], changes: dict[str, Any]
 ) -> dict[str, str]:
     if "question" not in state.values:
         raise UsageError("That checkpoint is from before the question was taken in: fork from a later one.")
-    wrote = _wrote(state, parent) or [START]
-    if wrote == [START] and (other := sorted(set(changes) - set(Question.__dataclass_fields__))):
+    if not wrote and (other := sorted(set(changes) - set(Question.__dataclass_fields__))):
         raise UsageError(f"Before the first node only question and notes can be changed, not {', '.join(other)}.")
     graph, config = runs.graph(thread), runs.config(thread, checkpoint_id(state))
-    made = await graph.aupdate_state(config, changes or None, as_node=wrote[-1] if changes else COPY)
+    made = await graph.aupdate_state(config, changes, as_node=(wrote or [START])[-1])
     await runs.store.threads.mark(thread.id, "interrupted", at=now())
     return {"thread": thread.id, "checkpoint": str(made["configurable"]["checkpoint_id"])}
 

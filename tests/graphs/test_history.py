@@ -193,3 +193,13 @@ async def test_a_run_that_never_began_has_nothing_to_export(runs: Runs) -> None:
     assert await history(runs, id) == []
     with pytest.raises(RunError, match=f"no checkpoints yet: `sleuth resume {id}` starts it"):
         await export(runs, id)
+
+
+async def test_a_fork_of_a_fork_goes_on_where_the_first_stood(short: tuple[Runs, str, Replying]) -> None:
+    runs, id, _ = short
+    drafted = next(moment for moment in await history(runs, id) if moment.node == ["draft"])
+    first = await fork(runs, id, at=drafted.checkpoint, changes=CHANGED)
+    second = await fork(runs, id, at=first["checkpoint"], changes={"warnings": ["and again"]})
+    moments = {moment.checkpoint: moment for moment in await history(runs, id)}
+    for made in (first, second):
+        assert (moments[made["checkpoint"]].node, moments[made["checkpoint"]].next) == (["draft"], drafted.next)
