@@ -39,7 +39,7 @@ test: setup ## Unit tests, then integration tests, then the totals
 	@$(MAKE) --no-print-directory --keep-going test-unit test-integration; $(BIN)/python tests/totals.py .cache/junit
 
 test-unit: setup ## Seconds; no sockets
-	$(PYTEST) tests --ignore tests/integration --disable-socket --allow-unix-socket --junit-xml .cache/junit/unit.xml
+	PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.cache/pyc $(PYTEST) tests --ignore tests/integration -n auto --disable-socket --allow-unix-socket --junit-xml .cache/junit/unit.xml
 
 test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgres
 	$(PYTEST) tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml
