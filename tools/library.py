@@ -134,13 +134,17 @@ class Library:
             raise UsageError("Graph search is not available yet in this release: use keyword, dense or hybrid.")
         if not query.text.strip():
             raise UsageError("The question is empty: say what to search for.")
+        await self.require_documents()
+        wanted: tuple[IndexName, ...] = ALL if query.mode == "hybrid" else (query.mode,)
+        indexes = [await self._ready(name) for name in wanted]
+        return await asyncio.to_thread(self._find, query, indexes)
+
+    async def require_documents(self) -> None:
+        """Raises UsageError where there is nothing to search yet."""
         if await asyncio.to_thread(self._catalogue.is_empty):
             raise UsageError(
                 f"Collection {self._settings.collection!r} has no documents yet: `sleuth ingest PATH` reads some in."
             )
-        wanted: tuple[IndexName, ...] = ALL if query.mode == "hybrid" else (query.mode,)
-        indexes = [await self._ready(name) for name in wanted]
-        return await asyncio.to_thread(self._find, query, indexes)
 
     async def catch_up(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Brings both indexes to the catalogue's state; `on_indexed` is told of passages as they are written."""
