@@ -1,0 +1,193 @@
+"""A question's own graph: entities and the facts between them, each with its passages (RAS, section 3.2).
+
+Facts are keyed by their number as text. It is what roles are shown and cite, so it never changes.
+"""
+
+import asyncio
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from typing_extensions import TypedDict
+
+from sleuth import prompts
+from sleuth.agents.chain import Facts
+from sleuth.agents.desk import Desk
+from sleuth.agents.extractor import EXTRACT, MOST, ExtractInput, Extraction
+from sleuth.graphs.answer import Citation
+from sleuth.graphs.evidence import sources, support
+from sleuth.graphs.state import ask_or
+from sleuth.tools.documents import Passage
+from sleuth.tools.triples import Triple, TripleStore
+
+_ARTICLE = re.compile(r"^(?:the|an|a) (?=\S)")
+_MARKS = " \"'“”‘’«».,;:!?()[]"
+_PRONOUNS = frozenset({"he", "she", "it", "they", "him", "her", "them"})
+
+
+class Fact(TypedDict):
+    """An edge: `subject` and `object` are keys of entities, `passages` ids, `round` is the one that found it first."""
+
+    subject: str
+    predicate: str
+    object: str
+    passages: list[str]
+    round: str
+
+
+Entities = Mapping[str, str]
+Found = Sequence[tuple[Passage, Sequence[Triple]]]
+"""What passages say, best first."""
+
+
+def identity(name: str) -> str:
+    """What makes two names one entity: letter case, spaces, an article before and marks around do not matter."""
+    kept, before = name, None
+    while kept != before:
+        before = kept
+        kept = " ".join(unicodedata.normalize("NFKC", kept).casefold().split()).strip(_MARKS)
+        kept = _ARTICLE.sub("", kept)
+    return kept
+
+
+async def look_up(store: TripleStore, passages: Mapping[str, Passage]) -> dict[str, list[Triple]]:
+    """The triples of those passages that were read before, by any run."""
+    marks = {name: passage.fingerprint() for name, passage in passages.items()}
+    kept = await store.get(marks.values(), version=await _version())
+    return {name: kept[mark] for name, mark in marks.items() if mark in kept}
+
+
+async def extract(store: TripleStore, passages: Sequence[Passage], asking: Desk) -> Found:
+    """Reads passages side by side, and keeps their triples for all further runs; a failed reading is not kept."""
+    version = await _version()
+    said = await asyncio.gather(*(_read(passage, asking) for passage in passages))
+    found = [(passage, triples) for passage, triples in zip(passages, said, strict=True) if triples is not None]
+    await store.put({passage.fingerprint(): triples for passage, triples in found}, version=version)
+    return found
+
+
+async def _version() -> str:
+    """Names the prompt: what another one has found does not count."""
+    await prompts.read(EXTRACT.prompt)
+    return prompts.load(EXTRACT.prompt).version
+
+
+async def _read(passage: Passage, asking: Desk) -> list[Triple] | None:
+    """The triples of a passage; None where its reading failed."""
+    nothing = Extraction(triples=[])
+    loss = f"Passage {passage.id} adds no facts."
+    said = await ask_or(asking, EXTRACT, ExtractInput(sources=sources([passage])), nothing, loss)
+    if said is nothing:
+        return None
+    written = [(triple.subject, triple.predicate, triple.object) for triple in said.triples]
+    return [triple for triple in (_tidy(parts) for parts in written) if _usable(triple)]
+
+
+def _tidy(parts: Triple) -> Triple:
+    subject, predicate, object = (" ".join(part.split()) for part in parts)
+    return subject, predicate, object
+
+
+def _usable(triple: Triple) -> bool:
+    """Whether it can be read alone: a pronoun would become one entity of all that it stands for."""
+    return all(identity(part) for part in triple) and not {triple[0].casefold(), triple[2].casefold()} & _PRONOUNS
+
+
+def full(found: Found) -> list[str]:
+    """A warning for each passage that holds as many facts as are asked for, and so perhaps more."""
+    most = [passage.id for passage, triples in found if len(triples) >= MOST]
+    return [f"{id} may hold more facts: no more than {MOST} are asked for from one passage" for id in most]
+
+
+def merge(
+    entities: Entities, facts: Mapping[str, Fact], round: str, found: Found
+) -> tuple[dict[str, str], dict[str, Fact]]:
+    """The entities that are new, and the facts that are new or stand in further passages (equation 6)."""
+    numbers = {(fact["subject"], identity(fact["predicate"]), fact["object"]): at for at, fact in facts.items()}
+    last = max(map(int, facts), default=0)
+    names: dict[str, str] = {}
+    changed: dict[str, Fact] = {}
+    for passage, triples in found:
+        for subject, predicate, object in triples:
+            ends = identity(subject), identity(object)
+            names = {**dict(zip(ends, (subject, object), strict=True)), **names}
+            at = numbers.setdefault((ends[0], identity(predicate), ends[1]), str(last + len(changed) + 1))
+            new = Fact(subject=ends[0], predicate=predicate, object=ends[1], passages=[], round=round)
+            fact = changed.get(at) or facts.get(at) or new
+            if passage.id not in fact["passages"]:
+                changed[at] = Fact(**{**fact, "passages": [*fact["passages"], passage.id]})
+    return {key: name for key, name in names.items() if key not in entities}, changed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behind:
+    """What stands behind a number that a role was shown: object and subject of a triple, or a whole passage."""
+
+    names: tuple[str, ...] = ()
+    passages: list[Passage]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Facts as roles see them, those of the best passages first, and what stands behind their numbers."""
+
+    sources: tuple[Facts, ...]
+    behind: dict[int, Behind] = field(default_factory=dict)
+
+
+def as_triples(entities: Entities, facts: Mapping[str, Fact], passages: Iterable[Passage]) -> Shown:
+    """The graph: every triple under the sub-query that found it first."""
+    by_id = {passage.id: passage for passage in passages}
+    lines: dict[tuple[int, str], list[str]] = {}
+    behind = {}
+    for number, fact in facts.items():
+        subject, object = entities.get(fact["subject"], ""), entities.get(fact["object"], "")
+        line = f"[{number}] S> {subject} | P> {fact['predicate']} | O> {object}"
+        lines.setdefault((int(fact["round"]), fact["passages"][0]), []).append(line)
+        stands_in = [by_id[id] for id in fact["passages"] if id in by_id]
+        behind[int(number)] = Behind(names=(object, subject), passages=stands_in)
+    return Shown(sources=_best_first(lines), behind=behind)
+
+
+def as_texts(rounds: Mapping[int, Sequence[Passage]]) -> Shown:
+    """The passages as they are, in the place of triples (ablation): each under the sub-query that found it first."""
+    lines: dict[tuple[int, str], list[str]] = {}
+    behind: dict[int, Behind] = {}
+    for round, passages in rounds.items():
+        for passage in passages:
+            if all(passage not in before.passages for before in behind.values()):
+                number = len(behind) + 1
+                lines[round, passage.id] = [f"[{number}] {' '.join(passage.title.split())}\n{passage.text.strip()}"]
+                behind[number] = Behind(passages=[passage])
+    return Shown(sources=_best_first(lines), behind=behind)
+
+
+def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]:
+    """The best passage of each round, the latest round first, then the second-best: the others may have to go."""
+    ranked: list[tuple[int, int, str]] = []
+    for (round, _), those in lines.items():
+        rank = sum(round == -other for _, other, _ in ranked)
+        ranked.append((rank, -round, "\n".join(those)))
+    return tuple(Facts(query=-round, text=text) for _, round, text in sorted(ranked, key=lambda entry: entry[:2]))
+
+
+def cite(asking: Desk, shown: Shown, numbers: Sequence[int], answer: str) -> list[Citation]:
+    """Where the facts stand that an answer was made from; where none is named, those that name the answer."""
+    named = [number for number, behind in shown.behind.items() if identity(answer) in map(identity, behind.names)]
+    citations: list[Citation] = []
+    for number in dict.fromkeys(numbers or named):
+        behind = shown.behind.get(number)
+        found = _support(behind.names, answer, behind.passages) if behind else []
+        if not found:
+            reason = "it does not stand in its passage word for word" if behind else "no such fact was shown"
+            asking.warnings.append(f"dropped a citation of fact {number}: {reason}")
+        citations += [citation for citation in found if citation not in citations]
+    return citations
+
+
+def _support(names: tuple[str, ...], answer: str, passages: Sequence[Passage]) -> list[Citation]:
+    if not names:
+        return support(answer, passages)
+    object, subject = names
+    return support(object, passages, beside=subject) or support(subject, passages)
