@@ -6,7 +6,7 @@ Facts are keyed by their number as text. It is what roles are shown and cite, so
 import asyncio
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from typing_extensions import TypedDict
@@ -26,6 +26,13 @@ _MARKS = " \"'“”‘’«».,;:!?()[]"
 _PRONOUNS = frozenset({"he", "she", "it", "they", "him", "her", "them"})
 
 
+class Round(TypedDict):
+    """A sub-query, and the passages found with it, best first, by archive reference."""
+
+    query: str
+    passages: list[str]
+
+
 class Fact(TypedDict):
     """An edge: `subject` and `object` are keys of entities, `passages` ids, `round` is the one that found it first."""
 
@@ -37,6 +44,7 @@ class Fact(TypedDict):
 
 
 Entities = Mapping[str, str]
+Rounds = Mapping[str, Sequence[Passage]]
 Found = Sequence[tuple[Passage, Sequence[Triple]]]
 """What passages say, best first."""
 
@@ -136,9 +144,9 @@ class Shown:
     behind: dict[int, Behind] = field(default_factory=dict)
 
 
-def as_triples(entities: Entities, facts: Mapping[str, Fact], passages: Iterable[Passage]) -> Shown:
+def as_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) -> Shown:
     """The graph: every triple under the sub-query that found it first."""
-    by_id = {passage.id: passage for passage in passages}
+    by_id = {passage.id: passage for found in rounds.values() for passage in found}
     lines: dict[tuple[int, str], list[str]] = {}
     behind = {}
     for number, fact in facts.items():
@@ -150,15 +158,15 @@ def as_triples(entities: Entities, facts: Mapping[str, Fact], passages: Iterable
     return Shown(sources=_best_first(lines), behind=behind)
 
 
-def as_texts(rounds: Mapping[int, Sequence[Passage]]) -> Shown:
+def as_texts(rounds: Rounds) -> Shown:
     """The passages as they are, in the place of triples (ablation): each under the sub-query that found it first."""
     lines: dict[tuple[int, str], list[str]] = {}
     behind: dict[int, Behind] = {}
-    for round, passages in rounds.items():
+    for at, passages in rounds.items():
         for passage in passages:
             if all(passage not in before.passages for before in behind.values()):
                 number = len(behind) + 1
-                lines[round, passage.id] = [f"[{number}] {' '.join(passage.title.split())}\n{passage.text.strip()}"]
+                lines[int(at), passage.id] = [f"[{number}] {' '.join(passage.title.split())}\n{passage.text.strip()}"]
                 behind[number] = Behind(passages=[passage])
     return Shown(sources=_best_first(lines), behind=behind)
 

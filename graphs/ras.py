@@ -12,28 +12,18 @@ from typing import Annotated, Literal
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from pydantic import Field
-from typing_extensions import TypedDict
 
+from sleuth.agents import subquery
 from sleuth.agents.answerer import ANSWER_FROM_FACTS, ANSWER_UNAIDED, FromFacts, Unaided
 from sleuth.agents.chain import SubQuery
 from sleuth.agents.desk import Desk
-from sleuth.agents.subquery import (
-    BEGIN,
-    NEXT,
-    NEXT_WITH_FINDING,
-    NO_RETRIEVAL,
-    SUBQ,
-    SUFFICIENT,
-    Bare,
-    Next,
-    NextWithFinding,
-    SoFar,
-)
+from sleuth.agents.subquery import NO_RETRIEVAL, SUBQ, SUFFICIENT, Bare, SoFar
 from sleuth.graphs.answer import Note
 from sleuth.graphs.evidence import answered, clean, conclude, find, known_steps, load, note
 from sleuth.graphs.knowledge import (
     Fact,
     Found,
+    Round,
     Shown,
     as_texts,
     as_triples,
@@ -56,7 +46,6 @@ from sleuth.graphs.state import (
     desk,
     settings_of,
 )
-from sleuth.tools.documents import Passage
 from sleuth.tools.retriever import Mode, Query
 
 
@@ -75,13 +64,6 @@ class Settings(MethodSettings):
     def as_in_paper(self) -> "Settings":
         """Vector search; no notes on the way; there is always an answer."""
         return self.model_copy(update={"mode": "dense", "findings": False, "may_not_know": False})
-
-
-class Round(TypedDict):
-    """A sub-query, and the passages found with it, best first, by archive reference."""
-
-    query: str
-    passages: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +104,9 @@ async def plan(state: State, runtime: Run) -> Update:
         return {"halted": True}
     asking = desk(state, runtime)
     if not (state.rounds or state.notes):
-        decision = await ask_or(asking, BEGIN, Bare(question=state.question), SUBQ, "The question is looked up.")
+        decision = await ask_or(
+            asking, subquery.BEGIN, Bare(question=state.question), SUBQ, "The question is looked up."
+        )
         return {**_decided(state, decision, state.question), "calls": asking.calls, "warnings": asking.warnings}
     shown = await _shown(state, runtime)
     said, notes = await _plan_next(state, shown, asking, noting=settings.findings and bool(state.rounds))
@@ -238,17 +222,26 @@ def _decided(state: State, decision: str, query: str) -> Update:
     return {"decision": decision, "rounds": {str(len(state.rounds) + 1): Round(query=query, passages=[])}}
 
 
-async def _plan_next(state: State, shown: Shown, asking: Desk, *, noting: bool) -> tuple[Next, dict[str, Note | None]]:
+async def _plan_next(
+    state: State, shown: Shown, asking: Desk, *, noting: bool
+) -> tuple[subquery.Next, dict[str, Note | None]]:
     """The planner's word, and the note of the latest round if it tells what that has found."""
     given, loss = _so_far(state, shown), "The question is answered with what was found."
     if not noting:
-        return await ask_or(asking, NEXT, given, Next(plan=SUFFICIENT), loss), {}
-    said = await ask_or(asking, NEXT_WITH_FINDING, given, NextWithFinding(plan=SUFFICIENT), loss)
-    at = str(len(state.rounds))
-    query, finding = state.rounds[at]["query"], clean(said.finding)
-    if not finding or identity(query) == identity(state.question):  # the question's own note is its answer
-        return said, {}
-    return said, {_key(at): note(query, finding, cite(asking, shown, said.facts, finding))}
+        return await ask_or(asking, subquery.NEXT, given, subquery.Next(plan=SUFFICIENT), loss), {}
+    said = await ask_or(asking, subquery.NEXT_WITH_FINDING, given, subquery.NextWithFinding(plan=SUFFICIENT), loss)
+    at, finding = str(len(state.rounds)), clean(said.finding)
+    query = state.rounds[at]["query"]
+    if finding and identity(query) != identity(state.question):
+        return said, {_key(at): note(query, finding, cite(asking, shown, said.facts, finding))}
+    # No answer to a sub-query yet, but what leads to one is worth keeping, in words of its own.
+    facts = {number: state.facts[str(number)] for number in said.facts if str(number) in state.facts}
+    return said, {f"fact {number}": _fact_note(state, fact, number, shown, asking) for number, fact in facts.items()}
+
+
+def _fact_note(state: State, fact: Fact, number: int, shown: Shown, asking: Desk) -> Note:
+    subject, object = (state.entities.get(fact[end], fact[end]) for end in ("subject", "object"))
+    return note(f"{subject} – {fact['predicate']}?", object, cite(asking, shown, [number], object))
 
 
 def _key(round: str) -> str:
@@ -256,7 +249,7 @@ def _key(round: str) -> str:
 
 
 def _handed_over(state: State) -> dict[str, Note]:
-    own = {_key(at) for at in state.rounds}
+    own = {_key(at) for at in state.rounds} | {f"fact {number}" for number in state.facts}
     return {key: found for key, found in state.notes.items() if key not in own}
 
 
@@ -275,12 +268,9 @@ def _enter(state: State, at: str, found: Found) -> Update:
 
 async def _shown(state: State, runtime: Run) -> Shown:
     """All that was found, as the roles are shown it."""
-    passages: dict[int, list[Passage]] = {}
-    for at, round in state.rounds.items():
-        passages[int(at)] = await load(runtime.context.archive, round["passages"])
-    if not settings_of(runtime, Settings).triples:
-        return as_texts(passages)
-    return as_triples(state.entities, state.facts, (passage for those in passages.values() for passage in those))
+    rounds = {at: await load(runtime.context.archive, round["passages"]) for at, round in state.rounds.items()}
+    with_graph = settings_of(runtime, Settings).triples
+    return as_triples(state.entities, state.facts, rounds) if with_graph else as_texts(rounds)
 
 
 def _so_far(state: State, shown: Shown) -> SoFar:

@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenes import Chain, Replying, Shelf, example, passage, resolves, structured
+from scenes import Chain, Replying, Shelf, example, finish, passage, resolves, structured
 
 from sleuth.agents.extractor import MOST
 from sleuth.agents.model import Reply, Request
 from sleuth.agents.scripted import ScriptedModel
+from sleuth.graphs.history import fork, history
 from sleuth.graphs.knowledge import identity
 from sleuth.graphs.ras import Settings
+from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.state import Budget
+from sleuth.graphs.store import Store
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.triples import MemoryTriples
 
@@ -99,7 +102,11 @@ async def test_each_round_searches_structures_and_plans(chain: Chain) -> None:
     cited = [hop.passage.id for hop in chain.hops] if chain.answer else []
     assert [citation["passage"] for citation in verdict["citations"]] == cited
     assert all(resolves(citation, chain.passages) for citation in verdict["citations"])
-    found = [(hop.asked, hop.answer) for hop in chain.hops[1:] if hop.answer]
+    first, *rest = chain.hops
+    found = [
+        (f"{first.asked.rstrip('?')} – is?", first.answer),
+        *((hop.asked, hop.answer) for hop in rest if hop.answer),
+    ]
     own = [(chain.question, chain.answer)] if chain.answer else []
     assert [(note["question"], note["finding"]) for note in case.state["notes"].values()] == [*found, *own]
     assert case.state["warnings"] == []
@@ -260,6 +267,54 @@ async def test_a_passage_with_more_facts_than_are_asked_for_is_named() -> None:
     case = structured(["[SUBQ]", many, ENOUGH, final("Varn", 1)], Shelf([TOWER]))
     await case.run("?")
     assert "tower may hold more facts: no more than 16 are asked for from one passage" in case.state["warnings"]
+
+
+async def test_an_answer_holds_the_graph_as_nodes_and_edges(store: Store) -> None:
+    chain = example("q08")
+    runs = Runs(store, Services(model=Replying(reply_to(chain)), retriever=shelf(chain)))
+    answer = await finish(runs, await runs.start(chain.question, "ras"))
+    first, second = (hop.asked.rstrip("?") for hop in chain.hops)
+    one, two = (hop.passage.id for hop in chain.hops)
+    names = [first, "Trevandle & Ruske", second, "1868"]
+    relations = [(first, "Trevandle & Ruske", one), (second, "1868", two)]
+    assert answer.to_json()["graph"] == {
+        "nodes": [{"id": identity(name), "name": name} for name in names],
+        "edges": [
+            {"subject": identity(subject), "predicate": "is", "object": identity(object), "passages": [id]}
+            for subject, object, id in relations
+        ],
+    }
+
+
+async def test_an_answer_without_a_graph_has_none_in_its_json(store: Store) -> None:
+    model = ScriptedModel(["[NO_RETRIEVAL]", {"answer": "4", "known": True}])
+    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER])))
+    assert "graph" not in (await finish(runs, await runs.start("2 and 2?", "ras"))).to_json()
+
+
+async def test_further_runs_read_no_passage_again(store: Store) -> None:
+    chain = example("q08")
+    model = Replying(reply_to(chain))
+    runs = Runs(store, Services(model=model, retriever=shelf(chain)))
+    first = await finish(runs, await runs.start(chain.question, "ras"))
+    second = await finish(runs, await runs.start(chain.question, "ras"))
+    assert second.cost["calls"] == first.cost["calls"] - 2
+    assert (second.text, second.citations, second.graph) == (first.text, first.citations, first.graph)
+
+
+async def test_what_was_found_out_can_be_handed_to_another_method(store: Store) -> None:
+    chain = example("q24")
+    model = Replying(reply_to(chain))
+    runs = Runs(store, Services(model=model, retriever=shelf(chain)))
+    id = await runs.start(chain.question, "ras")
+    await finish(runs, id)
+    before = next(moment for moment in await history(runs, id) if moment.next == ["answer"])
+    forked = await fork(runs, id, at=before.checkpoint, into="par-rag")
+    thread = await runs.store.threads.get(forked["thread"])
+    given = (await runs.graph(thread).aget_state(runs.config(thread))).values
+    first, *rest = chain.hops
+    told = [(note["question"], note["finding"]) for note in given["notes"].values()]
+    assert told == [(f"{first.asked.rstrip('?')} – is?", first.answer), *((hop.asked, hop.answer) for hop in rest)]
 
 
 # Bounds
