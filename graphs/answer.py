@@ -82,7 +82,7 @@ class Graph(TypedDict):
 
 def graph_of(state: dict[str, Any]) -> Graph | None:
     """The graph in a run's state; None where its method makes none, or nothing went into it."""
-    if not state.get("facts"):
+    if not (state.get("facts") and state.get("entities")):
         return None
     shown = tuple(Relation.__annotations__)
     edges = [Relation(**{key: fact[key] for key in shown}) for fact in state["facts"].values()]  # type: ignore[typeddict-item]

@@ -181,17 +181,21 @@ def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]
 
 
 def cite(asking: Desk, shown: Shown, numbers: Sequence[int], answer: str) -> list[Citation]:
-    """Where the facts stand that an answer was made from; where none is named, those that name the answer."""
-    named = [number for number, behind in shown.behind.items() if identity(answer) in map(identity, behind.names)]
-    citations: list[Citation] = []
-    for number in dict.fromkeys(numbers or named):
-        behind = shown.behind.get(number)
-        found = _support(behind.names, answer, behind.passages) if behind else []
-        if not found:
-            reason = "it does not stand in its passage word for word" if behind else "no such fact was shown"
-            asking.warnings.append(f"dropped a citation of fact {number}: {reason}")
-        citations += [citation for citation in found if citation not in citations]
-    return citations
+    """Where the facts stand that an answer was made from; where none of them does, those that name the answer."""
+    found = {number: _stands(shown, number, answer) for number in numbers}
+    for number in [number for number, where in found.items() if not where]:
+        reason = "it does not stand in its passage word for word" if number in shown.behind else "there is no such fact"
+        asking.warnings.append(f"dropped a citation of fact {number}: {reason}")
+    if not any(found.values()):
+        naming = (number for number, behind in shown.behind.items() if identity(answer) in map(identity, behind.names))
+        found = {number: _stands(shown, number, answer) for number in naming}
+    every = [citation for where in found.values() for citation in where]
+    return [citation for at, citation in enumerate(every) if citation not in every[:at]]
+
+
+def _stands(shown: Shown, number: int, answer: str) -> list[Citation]:
+    behind = shown.behind.get(number)
+    return _support(behind.names, answer, behind.passages) if behind else []
 
 
 def _support(names: tuple[str, ...], answer: str, passages: Sequence[Passage]) -> list[Citation]:

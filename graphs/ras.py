@@ -157,18 +157,19 @@ async def answer(state: State, runtime: Run) -> Update:
     if state.halted or not affordable(state, runtime):
         return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
     said: FromFacts | Unaided
+    known: list[Note] = []
     if state.decision == NO_RETRIEVAL:
         said = await ask_or(asking, ANSWER_UNAIDED, Bare(question=state.question), Unaided(), _OPEN)
         text, citations = clean(said.answer), []
     else:
-        shown = await _shown(state, runtime)
+        shown, known = await _shown(state, runtime), list(_handed_over(state).values())
         said = await ask_or(asking, ANSWER_FROM_FACTS, _so_far(state, shown), FromFacts(), _OPEN)
         text = clean(said.answer)
         citations = cite(asking, shown, said.facts, text)
     if not text or not (said.known or not settings_of(runtime, Settings).may_not_know):
         return {"verdict": conclude("unknown", "", []), "calls": asking.calls, "warnings": asking.warnings}
     found = note(state.question, text, citations)
-    verdict = answered(asking, text, [*_handed_over(state).values(), found])
+    verdict = answered(asking, text, [*known, found])
     return {"notes": {"answer": found}, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
 
 

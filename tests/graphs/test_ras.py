@@ -183,7 +183,7 @@ async def test_without_triples_the_passages_stand_in_their_place() -> None:
     shown = [(source["query"], source["text"]) for source in case.model.requests[-1].input["sources"]]
     assert shown == [(2, f"[2] Bridge\n{BRIDGE.text}"), (1, f"[1] Tower\n{TOWER.text}")]
     assert [citation["passage"] for citation in verdict["citations"]] == ["tower", "bridge"]
-    assert case.state["warnings"] == ["dropped a citation of fact 7: no such fact was shown"]
+    assert case.state["warnings"] == ["dropped a citation of fact 7: there is no such fact"]
     assert not case.state["facts"]
 
 
@@ -218,6 +218,22 @@ async def test_an_answer_that_names_no_fact_cites_those_that_name_it() -> None:
     assert [citation["quote"] for citation in verdict["citations"]] == [BRIDGE.text.split("\n")[1]]
 
 
+async def test_an_answer_that_names_the_wrong_facts_cites_those_that_name_it() -> None:
+    case = structured(["[SUBQ]", triples(("moon", "of", "cheese"), BORN), ENOUGH, final("Varn", 1)], Shelf([BRIDGE]))
+    verdict = await case.run("?")
+    assert [citation["quote"] for citation in verdict["citations"]] == [BRIDGE.text.split("\n")[1]]
+    assert len(case.state["warnings"]) == 1
+
+
+async def test_an_unaided_answer_cites_nothing_that_it_was_not_shown() -> None:
+    citation = {"passage": "p", "document": "d", "title": "t", "quote": "q", "start": 0, "end": 1}
+    found: Any = {"x": {"question": "Where?", "finding": "Varn", "passages": ["p"], "citations": [citation]}}
+    case = structured([{"answer": "4", "known": True}], Shelf([TOWER]), Settings(retrieve=False))
+    assert (await case.run("2 and 2?", found))["citations"] == []
+    case = structured([ENOUGH, final("Varn")], Shelf([TOWER]))
+    assert (await case.run("?", found))["citations"] == [citation]
+
+
 async def test_citations_are_never_invented() -> None:
     lie = ("The moon", "made of", "cheese")
     case = structured(["[SUBQ]", triples(lie), ENOUGH, final("cheese", 1, 9)], Shelf([TOWER]))
@@ -225,7 +241,7 @@ async def test_citations_are_never_invented() -> None:
     assert verdict == {"status": "answered", "text": "cheese", "citations": []}
     assert case.state["warnings"] == [
         "dropped a citation of fact 1: it does not stand in its passage word for word",
-        "dropped a citation of fact 9: no such fact was shown",
+        "dropped a citation of fact 9: there is no such fact",
         "nothing that was read supports this answer word for word",
     ]
 
@@ -315,6 +331,20 @@ async def test_what_was_found_out_can_be_handed_to_another_method(store: Store) 
     first, *rest = chain.hops
     told = [(note["question"], note["finding"]) for note in given["notes"].values()]
     assert told == [(f"{first.asked.rstrip('?')} – is?", first.answer), *((hop.asked, hop.answer) for hop in rest)]
+
+
+async def test_where_the_context_is_small_the_facts_of_the_worst_passages_give_way() -> None:
+    long = " ".join("x" * 70)
+    facts = [
+        triples(*((f"{name} {at}", "has", long) for at in range(MOST - 1))) for name in ("Tower", "Bridge", "Hill")
+    ]
+    model = ScriptedModel(["[SUBQ]", *facts, ENOUGH, final("x", known=False)], context_window=3100)
+    case = structured(model, Shelf([TOWER, BRIDGE, passage("hill", "The hill is high.")]))
+    await case.run("?")
+    shown = [source["text"].split(" | ")[0] for source in model.requests[-2].input["sources"]]
+    assert shown == ["[1] S> Tower 0", "[16] S> Bridge 0"]
+    (warning, *_) = case.state["warnings"]
+    assert warning == "planner/next_with_finding: 1 of 3 passages left out: the model's context is too small"
 
 
 # Bounds
