@@ -54,8 +54,7 @@ def identity(name: str) -> str:
     kept, before = name, None
     while kept != before:
         before = kept
-        kept = " ".join(unicodedata.normalize("NFKC", kept).casefold().split()).strip(_MARKS)
-        kept = _ARTICLE.sub("", kept)
+        kept = _ARTICLE.sub("", _folded(kept).strip(_MARKS))
     return kept
 
 
@@ -106,6 +105,30 @@ def full(found: Found) -> list[str]:
     """A warning for each passage that holds as many facts as are asked for, and so perhaps more."""
     most = [passage.id for passage, triples in found if len(triples) >= MOST]
     return [f"{id} may hold more facts: no more than {MOST} are asked for from one passage" for id in most]
+
+
+def grounded(found: Found) -> tuple[Found, list[str]]:
+    """Without triples of whose subject or object the passage has no word: inventions, which warnings count."""
+    kept = [(passage, [triple for triple in triples if _named(triple, passage)]) for passage, triples in found]
+    lost = [(passage, len(all) - len(some)) for (passage, some), (_, all) in zip(kept, found, strict=True)]
+    return kept, [
+        f"dropped triples whose names {passage.id} does not have: {count}" for passage, count in lost if count
+    ]
+
+
+def _named(triple: Triple, passage: Passage) -> bool:
+    text = _folded(f"{passage.title} {passage.text}")
+    return all(any(word in text for word in _telling(name)) for name in (triple[0], triple[2]))
+
+
+def _telling(name: str) -> list[str]:
+    """The words of a name that are more than "of" or "the", if it has any such."""
+    words = re.findall(r"\w+", _folded(name)) or [_folded(name)]
+    return [word for word in words if len(word) > 3 or word.isdigit()] or words
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def merge(

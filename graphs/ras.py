@@ -30,6 +30,7 @@ from sleuth.graphs.knowledge import (
     cite,
     extract,
     full,
+    grounded,
     identity,
     look_up,
     merge,
@@ -59,11 +60,13 @@ class Settings(MethodSettings):
     plan: bool = Field(default=True, description="off: one pass with the question itself (ablation)")
     triples: bool = Field(default=True, description="off: passages as they are, no graph (ablation)")
     findings: bool = Field(default=True, description="ours: the planner notes what each sub-query has found")
+    grounded: bool = Field(default=True, description="ours: a triple whose names its passage does not have is dropped")
     may_not_know: bool = Field(default=True, description="ours: a guess is reported as unknown")
 
     def as_in_paper(self) -> "Settings":
-        """Vector search; no notes on the way; there is always an answer."""
-        return self.model_copy(update={"mode": "dense", "findings": False, "may_not_know": False})
+        """Vector search; no notes on the way; every triple counts; there is always an answer."""
+        ours = {"findings": False, "grounded": False, "may_not_know": False}
+        return self.model_copy(update={"mode": "dense", **ours})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +139,7 @@ async def retrieve(state: State, runtime: Run) -> Update:
     passages = dict(zip(new, await load(context.archive, new), strict=True))
     known = await look_up(context.triples, passages)
     unread = [name for name in new if name not in known]
-    return {**update, "unread": unread, **_enter(state, at, [(passages[name], known[name]) for name in known])}
+    return {**update, "unread": unread, **_enter(state, settings, [(passages[name], known[name]) for name in known])}
 
 
 async def structure(state: State, runtime: Run) -> Update:
@@ -146,7 +149,7 @@ async def structure(state: State, runtime: Run) -> Update:
     context, asking = runtime.context, desk(state, runtime)
     passages = await load(context.archive, state.unread)
     read = await extract(context.triples, passages, asking)
-    entered = _enter(state, str(len(state.rounds)), read)
+    entered = _enter(state, settings_of(runtime, Settings), read)
     warnings = [*asking.warnings, *entered["warnings"]]
     return {**entered, "unread": [], "calls": asking.calls, "warnings": warnings}
 
@@ -262,9 +265,11 @@ def _asked(state: State) -> set[str]:
     return {identity(round["query"]) for round in state.rounds.values()} | _known(state.notes)
 
 
-def _enter(state: State, at: str, found: Found) -> Update:
-    entities, facts = merge(state.entities, state.facts, at, found)
-    return {"entities": entities, "facts": facts, "warnings": full(found)}
+def _enter(state: State, settings: Settings, found: Found) -> Update:
+    """What a part of the latest round's passages adds to the graph."""
+    kept, dropped = grounded(found) if settings.grounded else (found, [])
+    entities, facts = merge(state.entities, state.facts, str(len(state.rounds)), kept)
+    return {"entities": entities, "facts": facts, "warnings": [*full(found), *dropped]}
 
 
 async def _shown(state: State, runtime: Run) -> Shown:

@@ -23,6 +23,7 @@ from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.triples import MemoryTriples
 
 PAPER = Settings().as_in_paper()
+UNCHECKED = Settings(grounded=False)
 ROUND = ["retrieve", "structure"]
 ENOUGH = {"plan": "[SUFFICIENT]", "finding": "", "facts": []}
 
@@ -192,7 +193,7 @@ async def test_without_triples_the_passages_stand_in_their_place() -> None:
 
 async def test_what_is_the_same_entity_is_one_node_and_the_same_fact_one_edge() -> None:
     again = [triples(IN_VARN), triples(BUILT, BORN, ("the  Tower", "Stands in", "“VARN”"), ("It", "built in", "1802"))]
-    case = structured(["[SUBQ]", *again, ENOUGH, final("Varn", 1)], Shelf([TOWER, BRIDGE]))
+    case = structured(["[SUBQ]", *again, ENOUGH, final("Varn", 1)], Shelf([TOWER, BRIDGE]), UNCHECKED)
     verdict = await case.run("?")
     names = {"tower": "The tower", "varn": "Varn", "bridge": "bridge", "ida moll": "Ida Moll"}
     assert case.state["entities"] == names
@@ -219,7 +220,9 @@ async def test_an_answer_that_names_no_fact_cites_those_that_name_it() -> None:
 
 
 async def test_an_answer_that_names_the_wrong_facts_cites_those_that_name_it() -> None:
-    case = structured(["[SUBQ]", triples(("moon", "of", "cheese"), BORN), ENOUGH, final("Varn", 1)], Shelf([BRIDGE]))
+    case = structured(
+        ["[SUBQ]", triples(("moon", "of", "cheese"), BORN), ENOUGH, final("Varn", 1)], Shelf([BRIDGE]), UNCHECKED
+    )
     verdict = await case.run("?")
     assert [citation["quote"] for citation in verdict["citations"]] == [BRIDGE.text.split("\n")[1]]
     assert len(case.state["warnings"]) == 1
@@ -236,7 +239,7 @@ async def test_an_unaided_answer_cites_nothing_that_it_was_not_shown() -> None:
 
 async def test_citations_are_never_invented() -> None:
     lie = ("The moon", "made of", "cheese")
-    case = structured(["[SUBQ]", triples(lie), ENOUGH, final("cheese", 1, 9)], Shelf([TOWER]))
+    case = structured(["[SUBQ]", triples(lie), ENOUGH, final("cheese", 1, 9)], Shelf([TOWER]), UNCHECKED)
     verdict = await case.run("?")
     assert verdict == {"status": "answered", "text": "cheese", "citations": []}
     assert case.state["warnings"] == [
@@ -276,6 +279,30 @@ async def test_a_reading_that_fails_costs_its_passage_and_is_not_kept() -> None:
     await case.run("?", triples=kept)
     assert kept.kept == {}
     assert case.state["warnings"][0].endswith("Passage tower adds no facts.")
+
+
+@pytest.mark.parametrize(
+    ("triple", "stands"),
+    [
+        (IN_VARN, True),
+        (("TOWER", "height", "30 m"), True),
+        (("Tower of Varn", "known for", "being high"), True),
+        (("The tower", "built by", "Ada Reyes"), False),
+        (("Lord of the Isles", "lives in", "Varn"), False),
+        (("The tower", "built in", "1871"), False),
+        (("塔", "in", "Varn"), False),
+    ],
+)
+async def test_a_triple_whose_names_its_passage_does_not_have_is_an_invention(
+    triple: tuple[str, str, str], stands: bool
+) -> None:
+    case = structured(["[SUBQ]", triples(triple), ENOUGH, final("?", known=False)], Shelf([TOWER]))
+    await case.run("?")
+    assert bool(case.state["facts"]) is stands
+    assert case.state["warnings"] == ([] if stands else ["dropped triples whose names tower does not have: 1"])
+    case = structured(["[SUBQ]", triples(triple), ENOUGH, final("?", known=False)], Shelf([TOWER]), UNCHECKED)
+    await case.run("?")
+    assert case.state["facts"]
 
 
 async def test_a_passage_with_more_facts_than_are_asked_for_is_named() -> None:
@@ -339,7 +366,7 @@ async def test_where_the_context_is_small_the_facts_of_the_worst_passages_give_w
         triples(*((f"{name} {at}", "has", long) for at in range(MOST - 1))) for name in ("Tower", "Bridge", "Hill")
     ]
     model = ScriptedModel(["[SUBQ]", *facts, ENOUGH, final("x", known=False)], context_window=3100)
-    case = structured(model, Shelf([TOWER, BRIDGE, passage("hill", "The hill is high.")]))
+    case = structured(model, Shelf([TOWER, BRIDGE, passage("hill", "The hill is high.")]), UNCHECKED)
     await case.run("?")
     shown = [source["text"].split(" | ")[0] for source in model.requests[-2].input["sources"]]
     assert shown == ["[1] S> Tower 0", "[16] S> Bridge 0"]
@@ -407,7 +434,7 @@ said_by_anyone = st.fixed_dictionaries(
     }
 )
 any_settings = st.builds(
-    Settings, plan=st.booleans(), triples=st.booleans(), findings=st.booleans(), may_not_know=st.booleans()
+    Settings, plan=st.booleans(), triples=st.booleans(), findings=st.booleans(), grounded=st.booleans()
 )
 
 
