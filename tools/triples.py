@@ -74,7 +74,7 @@ class SqlTriples:
         made_by = {"model": self._model, "version": version}
         with transaction(self._engine, write=True) as connection:
             rows = [
-                {**self._place, **made_by, "content_hash": mark, "triples": json.dumps(found[mark], ensure_ascii=False)}
+                {**self._place, **made_by, "content_hash": mark, "triples": json.dumps(found[mark])}
                 for mark in sorted(_present(connection, self._place, found))
             ]
             older = (triples.c.model == self._model, triples.c.version == version)
