@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from sleuth.agents.model import Model
-from sleuth.graphs.answer import Answer, Cost, NodeCost, Note
+from sleuth.graphs.answer import Answer, Cost, NodeCost, Note, graph_of
 from sleuth.graphs.registry import Method, method
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context
 from sleuth.graphs.store import Store
@@ -25,6 +25,7 @@ from sleuth.graphs.threads import Thread, ThreadStatus, lease
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.settings import Profile
+from sleuth.tools.triples import MemoryTriples, TripleStore
 
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""
@@ -51,6 +52,7 @@ class Services:
 
     model: Model
     retriever: Retriever
+    triples: TripleStore = field(default_factory=MemoryTriples)
 
 
 class Runs:
@@ -163,6 +165,7 @@ class Runs:
         return Context(
             model=self.services.model,
             retriever=self.services.retriever,
+            triples=self.services.triples,
             archive=self.store.archive,
             settings=kind.configure(thread.options["values"], thread.options["profile"]),
             budget=Budget(**thread.options["budget"]),
@@ -187,6 +190,7 @@ class Runs:
             notes=public_notes(state.values["notes"]),
             cost=cost_of(state.values["calls"]),
             warnings=state.values["warnings"],
+            graph=graph_of(state.values),
         )
 
 

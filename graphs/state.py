@@ -18,6 +18,7 @@ from sleuth.tools.archive import Archive
 from sleuth.tools.documents import content_hash
 from sleuth.tools.errors import BadReply
 from sleuth.tools.retriever import Retriever
+from sleuth.tools.triples import MemoryTriples, TripleStore
 
 SCHEMA_VERSION = 1
 
@@ -115,6 +116,7 @@ class Context:
     archive: Archive
     settings: MethodSettings
     budget: Budget = field(default_factory=Budget)
+    triples: TripleStore = field(default_factory=MemoryTriples)
     started: float = field(default_factory=time.monotonic)
 
     def fingerprint(self) -> str:

@@ -105,8 +105,9 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         await stack.enter_async_context(hold(settings.home, "shared", command=command))
         library = await stack.enter_async_context(await Library.open(settings))
         store = await stack.enter_async_context(open_store(settings))
-        runs = Runs(store, Services(model=model, retriever=library))
-        yield Sleuth(runs=runs, library=library, settings=settings)
+        triples = library.triples(model=model.name_of("extractor"))
+        services = Services(model=model, retriever=library, triples=triples)
+        yield Sleuth(runs=Runs(store, services), library=library, settings=settings)
 
 
 def _gateway() -> "type[Gateway]":

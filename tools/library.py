@@ -17,6 +17,7 @@ from sleuth.tools.intake import Batch, Intake, Place
 from sleuth.tools.retriever import Query
 from sleuth.tools.search import depth, fuse
 from sleuth.tools.settings import Settings
+from sleuth.tools.triples import TripleStore
 from sleuth.tools.vectors import embedder_changed
 from sleuth.tools.worklist import Found, write_worklist
 
@@ -93,6 +94,10 @@ class Library:
         """Reads the next batch of a work-list and stores it; unchanged documents are left alone."""
         batch = await asyncio.to_thread(self._intake.read, worklist, place)
         return batch, await self.put(batch.entries)
+
+    def triples(self, *, model: str) -> TripleStore:
+        """What a model has found in this collection's passages; they go with the passages."""
+        return self._catalogue.triples(model=model)
 
     async def put(self, entries: Sequence[Entry]) -> Stored:
         """Stores documents in one transaction; the indexes follow at `catch_up` or at the next search."""
