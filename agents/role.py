@@ -17,7 +17,7 @@ I = TypeVar("I", bound=DataclassInstance)  # noqa: E741 - input and output, as e
 O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
 
 
-NAMES = ("reader", "planner", "drafter", "refiner", "reviewer", "answerer")
+NAMES = ("reader", "planner", "drafter", "refiner", "reviewer", "answerer", "reasoner", "evaluator", "detective")
 """The roles: keys of `settings.models`, beside "default"."""
 
 

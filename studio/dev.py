@@ -122,3 +122,4 @@ def _served(name: str) -> Served:
 
 plain_rag = _served("plain-rag")
 par_rag = _served("par-rag")
+retro_rag = _served("retro-rag")
