@@ -16,19 +16,22 @@ from sleuth.tools.documents import Passage
 
 _INFERENCE = "inference "
 
-_NO_ANSWER = re.compile(
-    r"(?:(?:it|this|that|the answer) (?:is|remains) )?(?:unknown|unclear|unspecified|n/?a|undetermined)"
-    r"|not (?:known|given|stated|mentioned|specified|provided|found|available|clear|sure|applicable)\b.*"
-    r"|no (?:answer|information|evidence|mention|data)\b.*"
-    r"|(?:sorry|i am|i'm|(?:i|we) (?:do not|don't|cannot|can't|could not|couldn't))\b.*"
-    r"|.*\b(?:cannot|can't|could not|couldn't) be (?:determined|answered|found|known|inferred)\b.*"
-    r"|.*\b(?:is|was|are|were) not (?:mentioned|given|stated|specified|provided|known|found|clear)\b.*"
-    r"|.*\b(?:is|are|remains?) (?:unknown|unclear|unspecified)"
-    r"|(?:insufficient|not enough)\b.*"
-    r"|(?:perhaps|maybe|possibly|probably|presumably|it depends|it (?:might|may|could) be)\b.*"
-    r"|.*\?",
-    re.IGNORECASE | re.DOTALL,
+_NO_ANSWERS = tuple(
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        r"(?:(?:it|this|that|the answer) (?:is|remains) )?(?:unknown|unclear|unspecified|n/?a|undetermined)",
+        r"not (?:known|given|stated|mentioned|specified|provided|found|available|clear|sure|applicable)\b.*",
+        r"no (?:answer|information|evidence|mention|data)\b.*",
+        r"(?:sorry|i am|i'm|(?:i|we) (?:do not|don't|cannot|can't|could not|couldn't))\b.*",
+        r".*\b(?:cannot|can't|could not|couldn't) be (?:determined|answered|found|known|inferred)\b.*",
+        r".*\b(?:is|was|are|were) not (?:mentioned|given|stated|specified|provided|known|found|clear)\b.*",
+        r".*\b(?:is|are|remains?) (?:unknown|unclear|unspecified)",
+        r"(?:insufficient|not enough)\b.*",
+        r"(?:perhaps|maybe|possibly|probably|presumably|it depends|it (?:might|may|could) be)\b.*",
+        r".*\?",
+    )
 )
+"""What says that there is no answer, guesses, or asks back; a pattern has to fit the whole of what is said."""
 
 
 class Piece(TypedDict):
@@ -74,6 +77,11 @@ def inferences(notes: Notes) -> dict[str, Note]:
     return {key: found for key, found in notes.items() if key.startswith(_INFERENCE)}
 
 
+def handed_over(notes: Notes) -> dict[str, Note]:
+    """The notes that are not."""
+    return {key: found for key, found in notes.items() if not key.startswith(_INFERENCE)}
+
+
 def as_source(inference: Note) -> Source:
     """An inference as a piece of evidence."""
     return Source(title="Inference", text=inference["finding"])
@@ -104,8 +112,8 @@ def piece(before: Piece | None, reference: str, score: float, round: int) -> Pie
 
 
 def ranked(pieces: Mapping[str, Piece]) -> list[str]:
-    """References of the source evidence, best first."""
-    return [piece["reference"] for piece in sorted(pieces.values(), key=lambda piece: -piece["score"])]
+    """References of the source evidence, best first; of equals the newest."""
+    return [each["reference"] for each in sorted(pieces.values(), key=lambda each: (-each["score"], -each["round"]))]
 
 
 def top(scores: Mapping[str, float], most: int) -> list[str]:
@@ -141,7 +149,8 @@ def orphans_left(round: int, orphans: Notes, kept: Notes, *, tested: bool) -> di
 
 def declarative(answer: str) -> bool:
     """Whether an answer states something: neither empty, nor "unknown", nor a guess, nor a question."""
-    return bool(answer.strip()) and not _NO_ANSWER.fullmatch(answer.strip().rstrip(".!"))
+    said = answer.strip().rstrip(".!")
+    return bool(said) and not any(pattern.fullmatch(said) for pattern in _NO_ANSWERS)
 
 
 def best(attempts: Mapping[str, Attempt]) -> Attempt | None:
@@ -165,7 +174,7 @@ def as_note(question: str, attempt: Attempt, notes: Notes) -> Note:
 
 def standing_on(notes: Notes, answer: Note) -> list[Note]:
     """What an answer cites from: whatever was handed over, and what it says itself."""
-    return [*(found for key, found in notes.items() if not key.startswith(_INFERENCE)), answer]
+    return [*handed_over(notes).values(), answer]
 
 
 def cut_short(question: str, attempts: Mapping[str, Attempt], notes: Notes) -> Verdict:

@@ -129,7 +129,10 @@ async def supported_anew(asking: Desk, orphans: Notes, shown: Sequence[Passage])
         ]
         if saying:
             found = note(
-                orphan["question"], orphan["finding"], support(orphan["finding"], saying), "found again elsewhere"
+                orphan["question"],
+                orphan["finding"],
+                support(orphan["finding"], saying),
+                "its first passages have left",
             )
             kept[key] = resting_on(found, saying)
     return kept

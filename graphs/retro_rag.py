@@ -116,15 +116,12 @@ async def collate(state: State, runtime: Run) -> Update:
             return {"halted": True}
         pieces = dict(zip(places, sources(read[at] for at in places.values()), strict=True))
         scores = await inquiry.helpfulness(asking, query, pieces)
-    kept = {id: places[id] for id in casebook.top(scores, settings.max_sources)}
+    best = casebook.top(scores, settings.max_sources)
+    kept = {id: casebook.piece(state.sources.get(id), references[places[id]], scores[id], state.round) for id in best}
     gone = {id: id for id in state.sources if id not in kept}
-    notes, widowed = await _without_support(state, runtime, asking, [read[at] for at in kept.values()])
+    notes, widowed = await _without_support(state, runtime, asking, [read[places[id]] for id in best])
     return {
-        "sources": dict.fromkeys(gone)
-        | {
-            id: casebook.piece(state.sources.get(id), references[at], scores[id], state.round)
-            for id, at in kept.items()
-        },
+        "sources": {**dict.fromkeys(gone), **kept},
         "notes": notes,
         "departures": casebook.outranked(state.round, gone, scores, query, settings.max_sources) | widowed,
         "calls": asking.calls,
@@ -185,13 +182,14 @@ async def discover(state: State, runtime: Run) -> Update:
     shown = await load(runtime.context.archive, ranked(state.sources))
     entities = state.entities or await inquiry.key_entities(asking, state.question)
     given = detective.InferInput(question=state.question, entities=tuple(entities), sources=sources(shown))
-    new = await inquiry.inferred(asking, given, shown, round=state.round, known=state.notes)
-    candidates = new | (inferences(state.notes) if settings.update else {})
+    known = state.notes if settings.update else casebook.handed_over(state.notes)
+    new = await inquiry.inferred(asking, given, shown, round=state.round, known=known)
+    candidates = new | inferences(known)
     query, scores = "", dict.fromkeys(candidates, inquiry.UNDECIDED)
     if settings.evaluate_evidence:
         if not affordable(state, runtime, len(asking.calls) + 2 * len(new) + len(candidates)):
             return {"entities": entities, "calls": asking.calls, "warnings": asking.warnings, "halted": True}
-        failed = await inquiry.refuted(asking, new, query=_matching(state), known=state.notes, shown=shown)
+        failed = await inquiry.refuted(asking, new, query=_matching(state), known=known, shown=shown)
         pieces = {key: casebook.as_source(found) for key, found in candidates.items() if key not in failed}
         query, scores = state.question, await inquiry.helpfulness(asking, state.question, pieces)
     kept = casebook.top(scores, settings.max_inferences)
@@ -271,7 +269,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 def _matching(state: State) -> str:
     """What evidence is matched against: the question, and the query once there is one."""
-    return f"{state.question}\n{state.query}" if state.query else state.question
+    return f"{state.question} {state.query}" if state.query else state.question
 
 
 def _latest(state: State) -> Attempt:
