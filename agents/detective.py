@@ -12,7 +12,7 @@ from sleuth.agents.role import Output, Role
 from sleuth.agents.sources import Source, number
 from sleuth.agents.trajectory import Step
 
-MAX_ENTITIES, MAX_INFERENCES = 6, 6
+MAX_ENTITIES, MAX_INFERENCES = 6, 5
 """Guided decoding must come to an end."""
 
 

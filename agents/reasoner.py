@@ -69,7 +69,7 @@ REASON: Role[ReasonInput, Reasoned] = Role(
     input=ReasonInput,
     output=Reasoned,
     render=_evidence,
-    sampling=Sampling(max_tokens=640, temperature=0.01),
+    sampling=Sampling(max_tokens=768, temperature=0.01),
 )
 
 MONITOR: Role[ReasonInput, Direct] = Role(

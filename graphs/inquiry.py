@@ -74,7 +74,7 @@ async def key_entities(asking: Desk, question: str) -> list[str]:
     given = detective.EntitiesInput(question=question)
     itself = detective.Entities(entities=[question[:80]])
     loss = "The question is taken as its own entity."
-    return (await ask_or(asking, detective.ENTITIES, given, itself, loss)).entities
+    return list(dict.fromkeys((await ask_or(asking, detective.ENTITIES, given, itself, loss)).entities))
 
 
 async def inferred(
