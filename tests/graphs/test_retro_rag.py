@@ -16,7 +16,7 @@ from scenes import Case, Chain, Shelf, example, finish, par, passage, resolves, 
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.answer import Note
-from sleuth.graphs.casebook import Attempt, best, declarative
+from sleuth.graphs.casebook import Attempt, Piece, best, declarative, ranked
 from sleuth.graphs.history import fork, history
 from sleuth.graphs.retro_rag import Settings
 from sleuth.graphs.runs import Runs, Services
@@ -367,6 +367,14 @@ def attempt(answer: str, consistency: float | None) -> Attempt:
     )
 
 
+def test_evidence_is_ranked_by_score_then_the_newest_first() -> None:
+    pieces = {
+        name: Piece(reference=name, round=round, score=score)
+        for name, round, score in (("old", 1, 0.5), ("best", 1, 0.9), ("new", 2, 0.5))
+    }
+    assert ranked(pieces) == ["best", "new", "old"]
+
+
 def test_the_best_answer_is_the_most_consistent_then_the_latest() -> None:
     tried = {"1": attempt("a", 0.4), "2": attempt("b", 0.6), "3": attempt("unknown", 0.9), "4": attempt("c", None)}
     assert best(tried) == tried["2"]
@@ -439,6 +447,18 @@ async def test_a_run_never_makes_more_calls_than_it_may(id: str) -> None:
         ended = "answered" if chain.answer else "unknown"
         assert verdict["status"] == (ended if most == needed else "out_of_budget")
         assert verdict["text"] in ("", chain.answer)
+
+
+async def test_orphans_are_tested_only_where_there_is_room_and_else_go(two_hops: Chain) -> None:
+    settings = Settings(max_sources=1, max_iterations=2)
+    full = forgetful(two_hops, settings)
+    await full.run(two_hops.question)
+    for most in range(len(full.model.requests)):
+        case = forgetful(two_hops, settings)
+        case.budget = Budget(max_calls=most)
+        await case.run(two_hops.question)
+        assert len(case.model.requests) <= most
+        assert "q08-1" in case.state.get("sources", ["q08-1"]) or "inference 1.1" not in case.state["notes"]
 
 
 async def test_a_run_cut_short_gives_the_best_answer_so_far(two_hops: Chain) -> None:
