@@ -17,7 +17,18 @@ I = TypeVar("I", bound=DataclassInstance)  # noqa: E741 - input and output, as e
 O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
 
 
-NAMES = ("reader", "planner", "drafter", "refiner", "reviewer", "answerer", "extractor")
+NAMES = (
+    "reader",
+    "planner",
+    "drafter",
+    "refiner",
+    "reviewer",
+    "answerer",
+    "reasoner",
+    "evaluator",
+    "detective",
+    "extractor",
+)
 """The roles: keys of `settings.models`, beside "default"."""
 
 

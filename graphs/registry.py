@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
-from sleuth.graphs import par_rag, plain_rag, ras
+from sleuth.graphs import par_rag, plain_rag, ras, retro_rag
 from sleuth.graphs.state import Context, MethodSettings, Question, RunState
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
@@ -70,6 +70,15 @@ METHODS: dict[str, Method] = {
             graph=par_rag.graph,
             state=par_rag.State,
             settings=par_rag.Settings,
+        ),
+        Method(
+            name="retro-rag",
+            line="collate evidence, reason from it and take it back, until an answer agrees with itself",
+            paper="Retrieval-augmented generation by evidence retroactivity in LLMs (Xiao et al., 2025)",
+            when="first finds mislead, and an early mistake must be undone by later evidence",
+            graph=retro_rag.graph,
+            state=retro_rag.State,
+            settings=retro_rag.Settings,
         ),
         Method(
             name="ras",

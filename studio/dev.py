@@ -123,4 +123,5 @@ def _served(name: str) -> Served:
 
 plain_rag = _served("plain-rag")
 par_rag = _served("par-rag")
+retro_rag = _served("retro-rag")
 ras = _served("ras")

@@ -64,12 +64,20 @@ def _details(update: dict[str, Any]) -> list[str]:
     drafts = [f"draft of step {key}: {draft['answer'] or '–'}" for key, draft in (update.get("drafts") or {}).items()]
     notes = [_noted(key, note) for key, note in (update.get("notes") or {}).items()]
     evidence = [f"passages: {len(update['evidence'])}"] if "evidence" in update else []
+    tried = [f"answer tried: {attempt['answer'] or '–'}" for attempt in (update.get("attempts") or {}).values()]
     halted = ["the budget is spent"] if update.get("halted") else []
-    return [*plan, *rounds, *graph, *found, *fine, *drafts, *notes, *evidence, *halted]
+    return [*plan, *rounds, *graph, *found, *fine, *drafts, *notes, *evidence, *tried, *departed(update), *halted]
 
 
 def _looked_up(round: dict[str, Any]) -> str:
     return f"passages: {len(round['passages'])}" if round["passages"] else f"looks up: {round['query']}"
+
+
+def departed(changed: dict[str, Any]) -> list[str]:
+    """What left the evidence in the latest round in which anything did, and why."""
+    gone = (changed.get("departures") or {}).values()
+    latest = max((left["round"] for left in gone), default=0)
+    return [f"left in round {latest}: {left['what']}: {left['why']}" for left in gone if left["round"] == latest]
 
 
 def _noted(key: str, note: dict[str, Any] | None) -> str:

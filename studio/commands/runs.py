@@ -23,7 +23,7 @@ from sleuth.graphs.runs import Runs
 from sleuth.graphs.store import open_store
 from sleuth.graphs.threads import Thread
 from sleuth.studio.output import JsonOption, emit
-from sleuth.studio.view import answer_view, graph_view
+from sleuth.studio.view import answer_view, departed, graph_view
 from sleuth.tools.errors import UsageError
 from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
@@ -87,9 +87,10 @@ def _moment_lines(moment: Moment) -> list[Text]:
     """A checkpoint in a line, and one for each field that changed, cut at the edge of the screen."""
     place = f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}"
     head = Text.assemble((moment.checkpoint, "cyan"), f"  step {moment.step}: ", (place, "bold"))
-    changed = {name: value for name, value in moment.changed.items() if value and name != "calls"}
+    changed = {name: value for name, value in moment.changed.items() if value and name not in ("calls", "departures")}
     fields = (f"    {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in changed.items())
-    return [head, *(Text(field, "dim", no_wrap=True, overflow="ellipsis") for field in fields)]
+    left = (Text(f"    {line}", "dim") for line in departed(moment.changed))
+    return [head, *(Text(field, "dim", no_wrap=True, overflow="ellipsis") for field in fields), *left]
 
 
 @runs_app.command()

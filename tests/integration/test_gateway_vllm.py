@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 from sleuth.agents.answerer import ANSWER
+from sleuth.agents.detective import ENTITIES, INFER, REQUERY
 from sleuth.agents.drafter import CONCLUDE, DRAFT
 from sleuth.agents.gateway import Gateway
 from sleuth.agents.model import Message, Request, Sampling
@@ -20,6 +21,7 @@ from sleuth.agents.parsing import parse
 from sleuth.agents.planner import PLAN, PLAN_IN_ORDER
 from sleuth.agents.probabilities import first_token_probability, perplexity
 from sleuth.agents.reader import READ
+from sleuth.agents.reasoner import MONITOR, REASON, RECALL
 from sleuth.agents.refiner import REFINE
 from sleuth.agents.reviewer import REVIEW, REVIEW_STEP
 from sleuth.agents.role import Role
@@ -60,7 +62,10 @@ async def running(url: str) -> float:
 
 @pytest.mark.parametrize(
     "role",
-    [PLAN, PLAN_IN_ORDER, READ, DRAFT, CONCLUDE, REFINE, REVIEW, REVIEW_STEP, ANSWER],
+    [
+        *(PLAN, PLAN_IN_ORDER, READ, DRAFT, CONCLUDE, REFINE, REVIEW, REVIEW_STEP, ANSWER),
+        *(REASON, MONITOR, RECALL, ENTITIES, INFER, REQUERY),
+    ],
     ids=lambda role: role.prompt,
 )
 async def test_every_schema_guides_the_model(role: Role[Any, Any], model: Gateway) -> None:

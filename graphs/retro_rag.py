@@ -1,0 +1,296 @@
+"""RetroRAG: evidence is collated, reasoned from and taken back, until an answer agrees with itself (Xiao et al., 2025).
+
+    retrieve -> collate -> answer -> verify -> (discover -> plan -> retrieve ...)*
+
+Source evidence is passages, scored anew in each round; inferential evidence is what follows from them. Both are short
+lists: what no longer helps leaves, and `departures` says when and why.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from sleuth.agents import detective, evaluator, reasoner
+from sleuth.agents.desk import Desk
+from sleuth.graphs import casebook, inquiry
+from sleuth.graphs.answer import Note
+from sleuth.graphs.casebook import Attempt, Departure, Piece, inferences, ranked
+from sleuth.graphs.evidence import answered, check, clean, conclude, find, known_steps, load, sources, support
+from sleuth.graphs.state import (
+    Context,
+    Keyed,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    affordable,
+    ask_or,
+    desk,
+    settings_of,
+)
+from sleuth.tools.documents import Passage
+from sleuth.tools.retriever import Mode, Query
+
+
+class Settings(MethodSettings):
+    """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
+
+    max_iterations: int = Field(default=5, ge=1, le=20, description="rounds of searching and answering")
+    top_k: int = Field(default=5, ge=1, le=50, description="passages found in a round")
+    mode: Mode = Field(default="hybrid", description="how to search")
+    max_sources: int = Field(default=5, ge=1, le=50, description="passages kept as source evidence (N)")
+    max_inferences: int = Field(default=5, ge=1, le=50, description="inferences kept (K)")
+    threshold: float = Field(default=0.7, ge=0, le=1, description="consistency above which an answer is final")
+    orphans: Literal["test", "drop", "keep"] = Field(
+        default="test",
+        description="ours: inferences whose passages have all left are tested again, or go (paper: keep)",
+    )
+    evaluate_answer: bool = Field(default=True, description="off: no answer is final before the last round (ablation)")
+    evidence: bool = Field(default=True, description="off: answers from memory (ablation)")
+    source_evidence: bool = Field(default=True, description="off: answers from inferences alone (ablation)")
+    inferential_evidence: bool = Field(default=True, description="off: answers from passages alone (ablation)")
+    update: bool = Field(default=True, description="off: each round's evidence replaces that of the last (ablation)")
+    evaluate_evidence: bool = Field(default=True, description="off: the newest is kept, nothing tested (ablation)")
+
+    def as_in_paper(self) -> "Settings":
+        """An inference stays as long as it scores, whatever becomes of its passages."""
+        return self.model_copy(update={"orphans": "keep"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """Inferences are notes (see casebook.py): where one is held, its passages are known."""
+
+    round: int = 0
+    """How often has been searched; answers before the first search come from what was handed over."""
+    query: str = ""
+    """What the last plan wants to know; empty while that is the question itself."""
+    found: list[str] = field(default_factory=list)
+    """Passages found in this round, by archive reference."""
+    sources: Annotated[dict[str, Piece], Keyed] = field(default_factory=dict)
+    """The source evidence, by passage."""
+    departures: Annotated[dict[str, Departure], Keyed] = field(default_factory=dict)
+    """What left the evidence, when and why, by round and passage or inference."""
+    entities: list[str] = field(default_factory=list)
+    """What the question turns on, named once."""
+    attempts: Annotated[dict[str, Attempt], Keyed] = field(default_factory=dict)
+    """The answers tried, by round."""
+
+
+Run = Runtime[Context]
+
+
+class Update(RunUpdate, total=False):
+    """What a node may change; None removes a key."""
+
+    round: int
+    query: str
+    found: list[str]
+    sources: dict[str, Piece | None]
+    departures: dict[str, Departure]
+    entities: list[str]
+    attempts: dict[str, Attempt]
+
+
+async def retrieve(state: State, runtime: Run) -> Update:
+    """Passages for the question, later for what the plan found missing."""
+    settings = settings_of(runtime, Settings)
+    wanted = Query(text=state.query or state.question, k=settings.top_k, mode=settings.mode)
+    found = await find(runtime.context, {"": wanted} if settings.evidence else {})
+    return {"round": state.round + 1, "found": found.get("", [])}
+
+
+async def collate(state: State, runtime: Run) -> Update:
+    """Old and new passages are scored for question and query, and the best stay (equation 2)."""
+    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    query = _matching(state) if settings.evaluate_evidence else ""
+    references = [*state.found, *(ranked(state.sources) if settings.update else [])]
+    read = await load(runtime.context.archive, references)
+    places = casebook.first_places(read)
+    scores = dict.fromkeys(places, inquiry.UNDECIDED)
+    if settings.evaluate_evidence:
+        if not affordable(state, runtime, len(places)):
+            return {"halted": True}
+        pieces = dict(zip(places, sources(read[at] for at in places.values()), strict=True))
+        scores = await inquiry.helpfulness(asking, query, pieces)
+    best = casebook.top(scores, settings.max_sources)
+    kept = {id: casebook.piece(state.sources.get(id), references[places[id]], scores[id], state.round) for id in best}
+    gone = {id: id for id in state.sources if id not in kept}
+    notes, widowed = await _without_support(state, runtime, asking, [read[places[id]] for id in best])
+    return {
+        "sources": {**dict.fromkeys(gone), **kept},
+        "notes": notes,
+        "departures": casebook.outranked(state.round, gone, scores, query, settings.max_sources) | widowed,
+        "calls": asking.calls,
+        "warnings": asking.warnings,
+    }
+
+
+async def answer(state: State, runtime: Run) -> Update:
+    """An answer with its reasons, and a second one drawn freely from the same evidence."""
+    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    if state.halted or not affordable(state, runtime, 2 if settings.evaluate_answer else 1):
+        return {"verdict": casebook.cut_short(state.question, state.attempts, state.notes)}
+    shown = await load(runtime.context.archive, ranked(state.sources) if settings.source_evidence else [])
+    known, from_memory = known_steps(state.notes.values()), not settings.evidence
+    given = reasoner.ReasonInput(question=state.question, sources=sources(shown), known=known)
+    first, second = await inquiry.tried(asking, given, from_memory=from_memory, twice=settings.evaluate_answer)
+    text = clean(first.answer)
+    attempt = Attempt(
+        answer=text,
+        reason=first.reason,
+        second=clean(second),
+        declarative=casebook.declarative(text),
+        consistency=None,
+        citations=check(asking, text, first.citations, shown) or support(text, shown),
+    )
+    return {"attempts": {str(state.round): attempt}, "calls": asking.calls, "warnings": asking.warnings}
+
+
+async def verify(state: State, runtime: Run) -> Update:
+    """An answer is final if it states something and the second one says the same (equation 1), or at the end."""
+    settings, asking, attempt = settings_of(runtime, Settings), desk(state, runtime), _latest(state)
+    consistency = None
+    if settings.evaluate_answer and attempt["declarative"]:
+        if not affordable(state, runtime):
+            return {"halted": True}
+        second = attempt["second"] or "(none)"
+        both = evaluator.ConsistencyInput(question=state.question, answer=attempt["answer"], second=second)
+        consistency = await inquiry.probability(asking, evaluator.CONSISTENCY, both)
+    verified = {str(state.round): Attempt(**{**attempt, "consistency": consistency})}
+    final: Update = {}
+    if consistency is not None and consistency > settings.threshold:
+        final = _end(state, asking, attempt)
+    elif state.round >= settings.max_iterations or not settings.evidence:
+        closest = casebook.best(state.attempts | verified)
+        if closest and settings.evaluate_answer:
+            asking.warnings.append("no answer was consistent enough: this one came closest")
+        final = _end(state, asking, closest)
+    return {"attempts": verified, "calls": asking.calls, "warnings": asking.warnings, **final}
+
+
+async def discover(state: State, runtime: Run) -> Update:
+    """What follows from the passages about the key entities, tested (equation 3); the best inferences stay (4)."""
+    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    if not (settings.inferential_evidence and state.sources):
+        return {}
+    if not affordable(state, runtime, 1 if state.entities else 2):
+        return {"halted": True}
+    shown = await load(runtime.context.archive, ranked(state.sources))
+    entities = state.entities or await inquiry.key_entities(asking, state.question)
+    given = detective.InferInput(question=state.question, entities=tuple(entities), sources=sources(shown))
+    known = state.notes if settings.update else casebook.handed_over(state.notes)
+    new = await inquiry.inferred(asking, given, shown, round=state.round, known=known)
+    candidates = new | inferences(known)
+    query, scores = "", dict.fromkeys(candidates, inquiry.UNDECIDED)
+    if settings.evaluate_evidence:
+        if not affordable(state, runtime, len(asking.calls) + 2 * len(new) + len(candidates)):
+            return {"entities": entities, "calls": asking.calls, "warnings": asking.warnings, "halted": True}
+        failed = await inquiry.refuted(asking, new, query=_matching(state), known=known, shown=shown)
+        pieces = {key: casebook.as_source(found) for key, found in candidates.items() if key not in failed}
+        query, scores = state.question, await inquiry.helpfulness(asking, state.question, pieces)
+    kept = casebook.top(scores, settings.max_inferences)
+    gone = {key: found["finding"] for key, found in inferences(state.notes).items() if key not in kept}
+    return {
+        "entities": entities,
+        "notes": dict.fromkeys(gone) | {key: new[key] for key in kept if key in new},
+        "departures": casebook.outranked(state.round, gone, scores, query, settings.max_inferences),
+        "calls": asking.calls,
+        "warnings": asking.warnings,
+    }
+
+
+async def plan(state: State, runtime: Run) -> Update:
+    """What to look for next: the gap between what is known and what is asked (equation 5)."""
+    if not affordable(state, runtime):
+        return {"halted": True}
+    asking, shown = desk(state, runtime), await load(runtime.context.archive, ranked(state.sources))
+    reason, known = _latest(state)["reason"], known_steps(state.notes.values())
+    given = detective.RequeryInput(question=state.question, reason=reason, sources=sources(shown), known=known)
+    again, loss = detective.Requery(query=state.question), "The question itself is searched again."
+    planned = await ask_or(asking, detective.REQUERY, given, again, loss)
+    return {"query": planned.query, "calls": asking.calls, "warnings": asking.warnings}
+
+
+# Routers. A run whose budget has no room for a node's calls is halted there, and `answer` ends it with what it has.
+
+
+def begin(state: State) -> Literal["retrieve", "answer"]:
+    """What was handed over may be enough: it is answered from before anything is searched."""
+    return "answer" if state.notes else "retrieve"
+
+
+def after_answer(state: State) -> Literal["verify", "__end__"]:
+    """To the check of the answer, unless the run has ended."""
+    return "__end__" if state.verdict else "verify"
+
+
+def after_verify(state: State) -> Literal["discover", "answer", "__end__"]:
+    """Into a further round, unless the answer was final."""
+    if state.verdict:
+        return "__end__"
+    return "answer" if state.halted else "discover"
+
+
+def after_discover(state: State) -> Literal["plan", "answer"]:
+    """To the next query."""
+    return "answer" if state.halted else "plan"
+
+
+def after_plan(state: State) -> Literal["retrieve", "answer"]:
+    """To its passages."""
+    return "answer" if state.halted else "retrieve"
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """The state machine, not compiled."""
+    graph = StateGraph(State, context_schema=Context, input_schema=Question)
+    graph.add_node(retrieve)
+    graph.add_node(collate)
+    graph.add_node(answer)
+    graph.add_node(verify)
+    graph.add_node(discover)
+    graph.add_node(plan)
+    graph.add_conditional_edges(START, begin)
+    graph.add_edge("retrieve", "collate")
+    graph.add_edge("collate", "answer")
+    graph.add_conditional_edges("answer", after_answer)
+    graph.add_conditional_edges("verify", after_verify)
+    graph.add_conditional_edges("discover", after_discover)
+    graph.add_conditional_edges("plan", after_plan)
+    return graph
+
+
+# What the nodes above are made of
+
+
+def _matching(state: State) -> str:
+    """What evidence is matched against: the question, and the query once there is one."""
+    return f"{state.question} {state.query}" if state.query else state.question
+
+
+def _latest(state: State) -> Attempt:
+    return state.attempts[str(state.round)]
+
+
+async def _without_support(
+    state: State, runtime: Run, asking: Desk, shown: list[Passage]
+) -> tuple[dict[str, Note | None], dict[str, Departure]]:
+    """What becomes of the inferences whose passages have all left; where there is no room to test them, they go."""
+    settings = settings_of(runtime, Settings)
+    orphans = {} if settings.orphans == "keep" else casebook.orphaned(state.notes, shown)
+    tests = len(asking.calls) + len(orphans) * len(shown)
+    testing = settings.orphans == "test" and settings.evaluate_evidence and affordable(state, runtime, tests)
+    kept = await inquiry.supported_anew(asking, orphans, shown) if testing else {}
+    return {**dict.fromkeys(orphans), **kept}, casebook.orphans_left(state.round, orphans, kept, tested=testing)
+
+
+def _end(state: State, asking: Desk, attempt: Attempt | None) -> Update:
+    if attempt is None:
+        return {"verdict": conclude("unknown", "", [])}
+    found = casebook.as_note(state.question, attempt, state.notes)
+    verdict = answered(asking, attempt["answer"], casebook.standing_on(state.notes, found))
+    return {"notes": {"answer": found}, "verdict": verdict}
