@@ -17,7 +17,10 @@ I = TypeVar("I", bound=DataclassInstance)  # noqa: E741 - input and output, as e
 O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
 
 
-NAMES = ("reader", "planner", "drafter", "refiner", "reviewer", "answerer")
+NAMES = (
+    *("reader", "planner", "drafter", "refiner", "reviewer", "answerer"),
+    *("expander", "fuser", "aggregator", "verifier", "reasoner"),
+)
 """The roles: keys of `settings.models`, beside "default"."""
 
 

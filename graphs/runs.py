@@ -22,6 +22,7 @@ from sleuth.graphs.registry import Method, method
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context
 from sleuth.graphs.store import Store
 from sleuth.graphs.threads import Thread, ThreadStatus, lease
+from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.settings import Profile
@@ -51,6 +52,7 @@ class Services:
 
     model: Model
     retriever: Retriever
+    embedder: Embedder | None = None
 
 
 class Runs:
@@ -163,6 +165,7 @@ class Runs:
         return Context(
             model=self.services.model,
             retriever=self.services.retriever,
+            embedder=self.services.embedder,
             archive=self.store.archive,
             settings=kind.configure(thread.options["values"], thread.options["profile"]),
             budget=Budget(**thread.options["budget"]),

@@ -103,7 +103,8 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         await stack.enter_async_context(hold(settings.home, "shared", command=command))
         library = await stack.enter_async_context(await Library.open(settings))
         store = await stack.enter_async_context(open_store(settings))
-        yield Sleuth(runs=Runs(store, Services(model=model, retriever=library)), settings=settings)
+        services = Services(model=model, retriever=library, embedder=library.embedder)
+        yield Sleuth(runs=Runs(store, services), settings=settings)
 
 
 def _gateway() -> "type[Gateway]":

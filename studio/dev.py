@@ -87,6 +87,7 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
         return Context(
             model=services.model,
             retriever=services.retriever,
+            embedder=services.embedder,
             archive=archive,
             settings=kind.configure(values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
@@ -122,3 +123,4 @@ def _served(name: str) -> Served:
 
 plain_rag = _served("plain-rag")
 par_rag = _served("par-rag")
+crp_rag = _served("crp-rag")
