@@ -3,16 +3,15 @@
     plan -> plan ... -> retrieve -> aggregate -> verify -> answer      (Xu et al., Electronics 2025, 14(1), 47)
 
 The nodes that are given knowledge at one time are the `wave`: all of the finished graph, or at first the question alone
-(the short cut that section 5.8 proposes), which leads back to `plan` unless what was found for it suffices.
+(the short cut that section 5.8 proposes), which leads back to `plan` unless what was found for it answers it.
 """
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Annotated, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 from pydantic import Field
 
@@ -54,17 +53,13 @@ class Settings(MethodSettings):
     The bounds are ours too, and stay: the paper has none. Reaching one is a warning.
     """
 
-    structure: Structure = Field(
-        default="graph", description="tree: nothing is merged; chain: separate chains; text: the question rewritten"
-    )
+    structure: Structure = Field(default="graph", description="or tree (no merging), chain, text (one step)")
     samples: int = Field(default=2, ge=1, le=20, description="next steps drawn for each open step")
     merge_threshold: float = Field(default=0.85, ge=0, le=1, description="steps more alike than this become one")
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a step")
     mode: Mode = Field(default="hybrid", description="how to search (paper: dense)")
     perplexity_threshold: float = Field(default=6.0, ge=1, description="knowledge is sufficient below it")
-    agreement_samples: int = Field(
-        default=3, ge=1, le=20, description="answers compared where the server gives no log-probabilities"
-    )
+    agreement_samples: int = Field(default=3, ge=1, le=20, description="answers compared without log-probabilities")
     aggregate: bool = Field(default=True, description="off: passages are read as they are (ablation)")
     verify: bool = Field(default=True, description="off: the shortest and the longest path answer (ablation)")
     iterate: bool = Field(default=True, description="off: a path is answered at once (ablation)")
@@ -156,13 +151,12 @@ async def retrieve(state: State, runtime: Run) -> Update:
 async def aggregate(state: State, runtime: Run) -> Update:
     """A summary of each step's passages (equation 8)."""
     settings, asking = settings_of(runtime, Settings), desk(state, runtime)
-    found = [key for key in state.wave if state.passages.get(key)] if settings.aggregate else []
+    found = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
     if not affordable(state, runtime, len(found)):
         return {"halted": True}
     shown = {key: await load(runtime.context.archive, state.passages[key]) for key in found}
-    knowledge = await asyncio.gather(*(summarise(state.nodes[key], shown[key], asking) for key in found))
-    said = dict(zip(found, knowledge, strict=True))
-    return {"knowledge": said, "calls": asking.calls, "warnings": asking.warnings}
+    knowledge = await summarise(state.nodes, shown, asking)
+    return {"knowledge": knowledge, "calls": asking.calls, "warnings": asking.warnings}
 
 
 async def verify(state: State, runtime: Run) -> Update:
@@ -196,8 +190,7 @@ async def answer(state: State, runtime: Run) -> Update:
     if len(paths) > settings.max_paths:
         asking.warnings.append(f"max_paths is reached: only {settings.max_paths} paths were answered from.")
     paths = paths[: settings.max_paths]
-    keys = dict.fromkeys(key for path in paths for key in steps_of(path))
-    backing = await _backing(state, keys, runtime)
+    backing = await _backing(state, dict.fromkeys(key for path in paths for key in steps_of(path)), runtime)
     walk = Walk(nodes=state.nodes, notes=state.notes, backing=backing, iterate=settings.iterate)
     results = await walk.results(paths, asking, lambda calls: affordable(state, runtime, calls))
     if settings.contradictions:
@@ -206,13 +199,15 @@ async def answer(state: State, runtime: Run) -> Update:
     found = [*state.notes.values(), *(note for path in told for note in along(path, results))]
     text = results[told[0]]["finding"] if told else ""
     unfinished = not all(path in results for path in paths)
+    if not told and not unfinished and open_sinks(state.nodes):
+        shortcut = Verification(**{**state.verified[SOURCE], "sufficient": False})
+        return {"verified": {SOURCE: shortcut}, "calls": asking.calls, "warnings": asking.warnings}
     if unfinished or (len(told) > 1 and not affordable(state, runtime, len(asking.calls) + 1)):
         verdict = conclude("out_of_budget", text, found)
     else:
         text = await walk.integrate(told, results, asking) if len(told) > 1 else text
         verdict = answered(asking, text, found) if text else conclude("unknown", "", [])
-    notes = walk.notes_of(results)
-    return {"notes": notes, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+    return {"notes": walk.notes_of(results), "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
@@ -238,6 +233,11 @@ def expand_or_answer(state: State) -> Literal["plan", "answer"]:
     return "plan" if tried and SOURCE not in _sufficient(state) else "answer"
 
 
+def after_answer(state: State) -> Literal["plan", "__end__"]:
+    """To the graph where the short cut led nowhere after all."""
+    return "plan" if state.verdict is None else "__end__"
+
+
 def graph() -> StateGraph[State, Context, Question, State]:
     """The state machine, not compiled."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
@@ -251,7 +251,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("retrieve", "aggregate")
     graph.add_conditional_edges("aggregate", check_knowledge)
     graph.add_conditional_edges("verify", expand_or_answer)
-    graph.add_edge("answer", END)
+    graph.add_conditional_edges("answer", after_answer)
     return graph
 
 

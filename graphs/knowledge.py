@@ -1,5 +1,6 @@
 """What CRP-RAG's steps rest on: summaries of passages, or what another run has handed over (section 3.3)."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -71,8 +72,13 @@ def handed_over(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
     return {key: answers[asked] for key, node in nodes.items() if (asked := words(node["content"])) in answers}
 
 
-async def summarise(node: Node, shown: Sequence[Passage], asking: Desk) -> Knowledge:
-    """What the passages found for a node say about it (equation 8)."""
+async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], asking: Desk) -> dict[str, Knowledge]:
+    """What the passages found for each node say about it, side by side (equation 8)."""
+    said = await asyncio.gather(*(_summarise(nodes[key], found, asking) for key, found in shown.items()))
+    return dict(zip(shown, said, strict=True))
+
+
+async def _summarise(node: Node, shown: Sequence[Passage], asking: Desk) -> Knowledge:
     given = aggregator.AggregateInput(step=node["content"], sources=sources(shown))
     loss = f"Nothing is known about {node['content']!r}."
     said = await ask_or(asking, aggregator.AGGREGATE, given, aggregator.Knowledge(), loss)

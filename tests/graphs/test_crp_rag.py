@@ -84,6 +84,24 @@ async def test_a_question_that_its_own_knowledge_answers_needs_no_graph() -> Non
     assert list(case.state["notes"]) == ["path 1"]
 
 
+async def test_a_short_cut_that_leads_nowhere_after_all_leads_to_the_graph() -> None:
+    model = Ways([A])
+
+    def reply_to(request: Request) -> Any:
+        return (
+            sure("not mentioned")
+            if request.input.get("question") == "?" and request.prompt == VERIFY
+            else model(request)
+        )
+
+    case = crp(Replying(reply_to), [TOWER])
+    verdict = await case.run("?")
+    assert case.nodes == ["plan", *KNOW, "answer", "plan", *KNOW, "answer"]
+    assert case.prompts() == [AGGREGATE, VERIFY, STEP, EXPAND, EXPAND, AGGREGATE, VERIFY, STEP]
+    assert list(case.state["notes"]) == ["path 1>2"]
+    assert verdict["text"] == "Ida Moll"
+
+
 async def test_each_prompt_gets_what_it_should() -> None:
     chain = example("q08")
     case = crp(Replying(Ways(way(chain))), chain.passages, Settings(shortcut=False, samples=1))
