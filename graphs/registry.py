@@ -74,8 +74,7 @@ METHODS: dict[str, Method] = {
         Method(
             name="crp-rag",
             line="grow a graph of possible steps, gather knowledge for each, answer along the paths where it suffices",
-            paper="CRP-RAG: A Retrieval-Augmented Generation Framework for Supporting Complex Logical Reasoning and "
-            "Knowledge Planning (Xu et al., Electronics 2025)",
+            paper="CRP-RAG, for complex logical reasoning and knowledge planning (Xu et al., Electronics 14(1), 2025)",
             when="there is more than one way to the answer, or a refusal is better than a guess",
             graph=crp_rag.graph,
             state=crp_rag.State,

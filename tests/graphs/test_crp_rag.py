@@ -10,17 +10,21 @@ from hashing_embedder import HashingEmbedder
 from hypothesis import given
 from hypothesis import settings as tests
 from hypothesis import strategies as st
-from scenes import Case, Chain, Replying, crp, example, passage, resolves, sure
+from scenes import Case, Chain, Replying, Shelf, crp, example, finish, passage, resolves, sure
 from ways import Ways, way
 
 from sleuth.agents.model import Request
 from sleuth.graphs.crp_rag import Settings
+from sleuth.graphs.history import fork, history
+from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.state import Budget
+from sleuth.graphs.store import Store
 from sleuth.tools.errors import ModelUnavailable
 
 GRAPH = Settings(shortcut=False)
 PAPER = Settings().as_in_paper()
 
+CRP_ROLES = ("expander", "fuser", "aggregator", "verifier", "reasoner")
 KNOW = ["retrieve", "aggregate", "verify"]
 EXPAND, FUSE, AGGREGATE, VERIFY = "expander/expand", "fuser/fuse", "aggregator/aggregate", "verifier/verify"
 STEP, PATH, INTEGRATE, REWRITE = "reasoner/step", "reasoner/path", "reasoner/integrate", "refiner/refine"
@@ -569,3 +573,49 @@ async def test_calls_are_bounded_and_no_insufficient_step_is_ever_answered(
     assert calls[FUSE] <= len(nodes) - 1
     assert bool(paths) == (verdict["status"] == "answered") == (verdict["status"] != "refused")
     assert all(resolves(citation, [TOWER]) for citation in verdict["citations"])
+
+
+# In a store of runs
+
+
+async def test_a_stored_run_has_the_services_embedder_and_can_be_read_back(store: Store) -> None:
+    runs = Runs(store, Services(model=two_ways(), retriever=Shelf([TOWER]), embedder=HashingEmbedder()))
+    id = await runs.start("?", "crp-rag", values={"samples": 3})
+    answer = await finish(runs, id)
+    assert (answer.status, answer.text) == ("answered", "Ostel")
+    assert not any("embedder" in warning for warning in answer.warnings)
+    assert answer.cost["nodes"].keys() == {"plan", "aggregate", "verify", "answer"}
+    visited = [
+        moment.node for moment in reversed(await history(runs, id)) if moment.node and moment.node != ["__start__"]
+    ]
+    assert visited == [[node] for node in ["plan", *KNOW, "plan", "plan", *KNOW, "answer"]]
+
+
+async def test_a_fork_from_par_rag_starts_with_its_notes(store: Store) -> None:
+    chain = example("q08")
+    ways = Ways(way(chain), [(chain.question, chain.answer)])
+    model = Replying(lambda request: ways(request) if request.role in CRP_ROLES else chain.reply_to(request))
+    runs = Runs(store, Services(model=model, retriever=Shelf(chain.passages)))
+    id = await runs.start(chain.question, "par-rag")
+    await finish(runs, id)
+    answered = next(moment for moment in await history(runs, id) if moment.node == ["review"])
+    asked = len(model.requests)
+    forked = await fork(runs, id, at=answered.checkpoint, into="crp-rag")
+    answer = await finish(runs, forked["thread"])
+    assert (answer.text, answer.status) == (chain.answer, "answered")
+    assert [request.prompt for request in model.requests[asked:]] == [VERIFY, STEP]
+    assert [citation["passage"] for citation in answer.citations] == ["q08-1", "q08-2"]
+
+
+async def test_a_fork_from_any_checkpoint_comes_to_the_same_end(store: Store) -> None:
+    def steady(request: Request) -> Any:  # both samples are the same, so that a fork sees the same graph
+        return Ways([A, C])(request)
+
+    model = Replying(steady)
+    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER])))
+    id = await runs.start("?", "crp-rag")
+    first = await finish(runs, id)
+    moments = await history(runs, id)
+    for moment in moments[1:-1]:
+        await fork(runs, id, at=moment.checkpoint)
+        assert (await finish(runs, id)).text == first.text
