@@ -19,8 +19,10 @@ def drawn(sinks: Sequence[str], structure: Structure, samples: int) -> list[str]
 
     A chain branches at the question only; a text has one step.
     """
-    again = {"text": [], "chain": [sink for sink in sinks if sink == SOURCE]}.get(structure, sinks)
-    return [*sinks, *(sink for _ in range(samples - 1) for sink in again)]
+    if structure == "text":
+        return list(sinks)
+    branching = [sink for sink in sinks if structure != "chain" or sink == SOURCE]
+    return [*sinks, *branching * (samples - 1)]
 
 
 async def propose(
