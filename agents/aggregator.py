@@ -21,7 +21,7 @@ class AggregateInput:
 class Knowledge(Output):
     """Empty where the sources have nothing to say about the step."""
 
-    knowledge: str = Field(default="", max_length=800)
+    knowledge: str = Field(default="", max_length=600)
     citations: Quotes = Field(default=[])
 
 
@@ -31,5 +31,5 @@ AGGREGATE: Role[AggregateInput, Knowledge] = Role(
     input=AggregateInput,
     output=Knowledge,
     render=lambda given: {"sources": number(given.sources), "step": given.step},
-    sampling=Sampling(max_tokens=768, temperature=0.1),
+    sampling=Sampling(max_tokens=640, temperature=0.1),
 )

@@ -20,7 +20,7 @@ class ExpandInput:
     known: tuple[Step, ...] = ()
 
 
-StepText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
+StepText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 
 
 class NextStep(Output):
@@ -40,5 +40,5 @@ EXPAND: Role[ExpandInput, NextStep] = Role(
         "known": trajectory.render(given.known),
         "steps": trajectory.listed(given.steps),
     },
-    sampling=Sampling(max_tokens=160, temperature=1.0),
+    sampling=Sampling(max_tokens=160, temperature=0.8),
 )

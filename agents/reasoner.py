@@ -56,7 +56,7 @@ class IntegrateInput:
 class Integrated(Output):
     """One answer made of several."""
 
-    answer: str = Field(default="", max_length=800)
+    answer: str = Field(default="", max_length=600)
 
 
 def _lines_of_reasoning(answers: tuple[PathAnswer, ...]) -> str:

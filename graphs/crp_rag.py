@@ -58,7 +58,7 @@ class Settings(MethodSettings):
     merge_threshold: float = Field(default=0.85, ge=0, le=1, description="steps more alike than this become one")
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a step")
     mode: Mode = Field(default="hybrid", description="how to search (paper: dense)")
-    perplexity_threshold: float = Field(default=6.0, ge=1, description="knowledge is sufficient below it")
+    perplexity_threshold: float = Field(default=2.0, ge=1, description="knowledge is sufficient below it")
     agreement_samples: int = Field(default=3, ge=1, le=20, description="answers compared without log-probabilities")
     aggregate: bool = Field(default=True, description="off: passages are read as they are (ablation)")
     verify: bool = Field(default=True, description="off: the shortest and the longest path answer (ablation)")

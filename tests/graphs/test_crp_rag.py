@@ -114,7 +114,7 @@ async def test_each_prompt_gets_what_it_should() -> None:
     (one, found), (two, _) = way(chain)
     assert first.input == {"question": chain.question, "steps": (), "known": ()}
     assert second.input["steps"] == (one,)
-    assert first.sampling.temperature == 1.0 and gather.sampling.temperature == 0.1
+    assert first.sampling.temperature == 0.8 and gather.sampling.temperature == 0.1
     assert [source["text"] for source in gather.input["sources"]] == [each.text for each in chain.passages]
     assert verify.input == {"question": one, "sources": ({"title": one, "text": f"It is {found}."},)}
     assert (verify.schema, verify.choices, verify.sampling.top_logprobs) == (None, None, 1)
