@@ -33,7 +33,7 @@ class Ways:
                 return {"answer": self._reason(given)}
             case "refiner":
                 return {"question": f"{given['question']} (said otherwise)"}
-        return {"step": " / ".join(given["steps"])}
+        return {"step": " / ".join(sorted(given["steps"]))}  # samples come in any order
 
     def _next(self, steps: tuple[str, ...]) -> Any:
         leading = [way for way in self._ways if tuple(step for step, _ in way)[: len(steps)] == steps]
