@@ -39,7 +39,7 @@ test: setup ## Unit tests, then integration tests, then the totals
 	@$(MAKE) --no-print-directory --keep-going test-unit test-integration; $(BIN)/python tests/totals.py .cache/junit
 
 test-unit: setup ## Seconds; no sockets
-	$(PYTEST) tests --ignore tests/integration --disable-socket --allow-unix-socket --junit-xml .cache/junit/unit.xml
+	PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.cache/pyc $(PYTEST) tests --ignore tests/integration -n auto --disable-socket --allow-unix-socket --junit-xml .cache/junit/unit.xml
 
 test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgres
 	$(PYTEST) tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml
@@ -64,8 +64,10 @@ lock: ## Resolve requirements.in and server.in again; ARGS=--upgrade takes the n
 	@# Which build of torch it is depends on the machine: pip decides.
 	sed -i -E 's/^(torch==[0-9.]+)\+cpu$$/\1/' requirements.lock studio/embedded/server.lock
 
-bench: setup ## Run the benchmarks one after the other
-	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit; done
+bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall, and ingest with and without kills
+	$(BIN)/python benchmarks/checkpoint_bytes.py
+	@test -z "$(CORPUS)" || for each in ingest_rate ingest_kill; do $(BIN)/python benchmarks/$$each.py $(CORPUS) || exit; done
+	@test -z "$(QUESTIONS)" || $(BIN)/python benchmarks/search_recall.py $(CORPUS) $(QUESTIONS)
 
 studio: setup ## Open the graphs in LangGraph Studio (a server on this machine)
 	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --config studio/langgraph.json --no-browser

@@ -1,12 +1,14 @@
-"""ANSWER: the question answered from the steps taken for it (PAR-RAG, section 3.5)."""
+"""ANSWER (PAR-RAG, section 3.5), ANSWER_FROM_FACTS and ANSWER_UNAIDED (RAS, section 3.3): the end of a run."""
 
 from dataclasses import dataclass
 
 from pydantic import Field
 
 from sleuth.agents import trajectory
+from sleuth.agents.chain import Numbers
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Output, Role
+from sleuth.agents.subquery import Bare, SoFar, values
 from sleuth.agents.trajectory import Step
 
 
@@ -31,5 +33,39 @@ ANSWER: Role[AnswerInput, Final] = Role(
     input=AnswerInput,
     output=Final,
     render=lambda given: {"trajectory": trajectory.render(given.trajectory), "question": given.question},
+    sampling=Sampling(max_tokens=256),
+)
+
+
+class Unaided(Output):
+    """`answer` is the best one in any case; `known`, said last, is false where it is a guess."""
+
+    answer: str = Field(default="", max_length=400)
+    known: bool = True
+
+
+class FromFacts(Output):
+    """The same, from the facts with these numbers."""
+
+    facts: Numbers = Field(default_factory=list)
+    answer: str = Field(default="", max_length=400)
+    known: bool = True
+
+
+ANSWER_FROM_FACTS: Role[SoFar, FromFacts] = Role(
+    name="answerer",
+    prompt="answerer/from_facts",
+    input=SoFar,
+    output=FromFacts,
+    render=values,
+    sampling=Sampling(max_tokens=256),
+)
+
+ANSWER_UNAIDED: Role[Bare, Unaided] = Role(
+    name="answerer",
+    prompt="answerer/unaided",
+    input=Bare,
+    output=Unaided,
+    render=lambda given: {"question": given.question},
     sampling=Sampling(max_tokens=256),
 )

@@ -77,6 +77,10 @@ class Gateway:
         """The smallest of the models in use, less what their fall-backs need."""
         return min(served.room for served in self._served.values())
 
+    def name_of(self, role: str) -> str:
+        """The model that answers for a role."""
+        return self._of(role).listed.name
+
     async def call(self, request: Request) -> Reply:
         """Answers one request; at most `settings.concurrency` at a time are with the server."""
         served = self._of(request.role)

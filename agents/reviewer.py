@@ -1,7 +1,7 @@
 """REVIEW: a draft checked against evidence that was searched with it (PAR-RAG, section 3.6)."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -9,16 +9,16 @@ from sleuth.agents import trajectory
 from sleuth.agents.citation import Evidence
 from sleuth.agents.model import Sampling
 from sleuth.agents.planner import MAX_STEPS
-from sleuth.agents.role import Output, Role
+from sleuth.agents.role import Output, Role, written_by
 from sleuth.agents.sources import Source, number
 from sleuth.agents.trajectory import Step
 
 Status = Literal["PASS", "REVISED", "UNCONFIDENT"]
 
 _WRITTEN: dict[str, tuple[str, ...]] = {
-    "PASS": (),
-    "REVISED": ("answer", "citations"),
-    "UNCONFIDENT": ("question", "earlier_step"),
+    "PASS": ("status",),
+    "REVISED": ("status", "answer", "citations"),
+    "UNCONFIDENT": ("status", "question", "earlier_step"),
 }
 
 
@@ -43,25 +43,10 @@ def looking_back(given: ReviewStepInput, trajectory: tuple[Step, ...]) -> Review
     return ReviewInput(question=given.question, answer=given.answer, sources=given.sources, trajectory=trajectory)
 
 
-def _by_status(schema: dict[str, Any]) -> None:
-    """Lets a guided reply write after the status only what belongs to it: a PASS costs a few tokens."""
-    fields = schema.pop("properties")
-    schema.pop("required")
-    schema["anyOf"] = [
-        {
-            "type": "object",
-            "properties": {"status": {"const": status}} | {name: fields[name] for name in names if name in fields},
-            "required": ["status", *(name for name in names if name in fields)],
-            "additionalProperties": False,
-        }
-        for status, names in _WRITTEN.items()
-    ]
-
-
 class StepReview(Output):
     """The verdict: PASS keeps the draft, REVISED has `answer` and `citations`, UNCONFIDENT a new `question`."""
 
-    model_config = ConfigDict(json_schema_extra=_by_status)
+    model_config = ConfigDict(json_schema_extra=written_by("status", _WRITTEN))
 
     status: Status
     answer: str = Field(default="", max_length=400)

@@ -57,6 +57,38 @@ class Verdict(TypedDict):
     citations: list[Citation]
 
 
+class Entity(TypedDict):
+    """A node of a question's graph."""
+
+    id: str
+    name: str
+
+
+class Relation(TypedDict):
+    """An edge of a question's graph between entities, by their ids, and the passages that it stands in."""
+
+    subject: str
+    predicate: str
+    object: str
+    passages: list[str]
+
+
+class Graph(TypedDict):
+    """What a run has found out, as entities and what relates them."""
+
+    nodes: list[Entity]
+    edges: list[Relation]
+
+
+def graph_of(state: dict[str, Any]) -> Graph | None:
+    """The graph in a run's state; None where its method makes none, or nothing went into it."""
+    if not (state.get("facts") and state.get("entities")):
+        return None
+    shown = tuple(Relation.__annotations__)
+    edges = [Relation(**{key: fact[key] for key in shown}) for fact in state["facts"].values()]  # type: ignore[typeddict-item]
+    return Graph(nodes=[Entity(id=id, name=name) for id, name in state["entities"].items()], edges=edges)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """The end of a run, or of a piece of it."""
@@ -71,7 +103,11 @@ class Answer:
     notes: list[Note] = field(default_factory=list)
     cost: Cost
     warnings: list[str] = field(default_factory=list)
+    graph: Graph | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form that the command line and the HTTP interface print."""
-        return asdict(self)
+        """The JSON form that the command line and the HTTP interface print; a graph is in it only if there is one."""
+        written = asdict(self)
+        if self.graph is None:
+            del written["graph"]
+        return written

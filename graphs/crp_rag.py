@@ -18,7 +18,7 @@ from pydantic import Field
 from sleuth.agents.verifier import VerifyInput
 from sleuth.graphs.evidence import answered, conclude, find, known_steps, load
 from sleuth.graphs.growth import Structure, alike, drawn, fuse, propose
-from sleuth.graphs.knowledge import Backing, Holdings, Knowledge, handed_over, summarise
+from sleuth.graphs.node_knowledge import Backing, Holdings, Knowledge, handed_over, summarise
 from sleuth.graphs.path_answers import Walk, along, contradictions
 from sleuth.graphs.reasoning_graph import (
     SOURCE,

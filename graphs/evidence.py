@@ -8,7 +8,7 @@ not resolve in either way is dropped and named in the warnings.
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from sleuth.agents.answerer import ANSWER, AnswerInput, Final
@@ -57,10 +57,13 @@ def check(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Pass
     return citations
 
 
-def support(answer: str, shown: Sequence[Passage]) -> list[Citation]:
-    """The first sentence shown that contains an answer, as its citation."""
-    spans = ((passage, sentence_with(answer, passage.text)) for passage in shown)
-    return next(([_cite(passage, span)] for passage, span in spans if span), [])
+def support(answer: str, shown: Sequence[Passage], *, beside: str = "") -> list[Citation]:
+    """The first sentence shown that contains an answer, as its citation; rather one that also has `beside` in it."""
+    spans = [(passage, span) for passage in shown for span in _sentences_with(answer, passage.text)]
+    both = [
+        (passage, (start, end)) for passage, (start, end) in spans if sentence_with(beside, passage.text[start:end])
+    ]
+    return [_cite(passage, span) for passage, span in (both or spans)[:1]]
 
 
 def _why(passage: Passage | None) -> str:
@@ -78,12 +81,15 @@ def locate(quote: str, text: str) -> tuple[int, int] | None:
 
 def sentence_with(answer: str, text: str) -> tuple[int, int] | None:
     """The sentence or line of a text, headings left out, in which an answer stands as whole words, in characters."""
+    return next(_sentences_with(answer, text), None)
+
+
+def _sentences_with(answer: str, text: str) -> Iterator[tuple[int, int]]:
     words = clean(answer).rstrip(".").split()
-    if not words:
-        return None
-    pattern = r"(?<!\w)" + r"\s+".join(re.escape(word) for word in words) + r"(?!\w)"
-    spans = (_sentence_around(found.span(), text) for found in re.finditer(pattern, text, re.IGNORECASE))
-    return next((span for span in spans if not text.startswith("#", span[0])), None)
+    if words:
+        pattern = r"(?<!\w)" + r"\s+".join(re.escape(word) for word in words) + r"(?!\w)"
+        spans = (_sentence_around(found.span(), text) for found in re.finditer(pattern, text, re.IGNORECASE))
+        yield from (span for span in spans if not text.startswith("#", span[0]))
 
 
 def _sentence_around(span: tuple[int, int], text: str) -> tuple[int, int]:

@@ -1,90 +1,228 @@
-"""What CRP-RAG's steps rest on: summaries of passages, or what another run has handed over (section 3.3)."""
+"""A question's own graph: entities and the facts between them, each with its passages (RAS, section 3.2).
+
+Facts are keyed by their number as text. It is what roles are shown and cite, so it never changes.
+"""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from typing_extensions import TypedDict
 
-from sleuth.agents import aggregator
+from sleuth import prompts
+from sleuth.agents.chain import Facts
 from sleuth.agents.desk import Desk
-from sleuth.agents.sources import Source
-from sleuth.graphs.answer import Citation, Note
-from sleuth.graphs.evidence import check, clean, load, sources
-from sleuth.graphs.reasoning_graph import SOURCE, Node, Nodes
+from sleuth.agents.extractor import EXTRACT, MOST, ExtractInput, Extraction
+from sleuth.graphs.answer import Citation
+from sleuth.graphs.evidence import sources, support
 from sleuth.graphs.state import ask_or
-from sleuth.tools.archive import Archive
 from sleuth.tools.documents import Passage
-from sleuth.tools.text import words
+from sleuth.tools.triples import Triple, TripleStore
+
+_ARTICLE = re.compile(r"^(?:the|an|a) (?=\S)")
+_MARKS = " \"'“”‘’«».,;:!?()[]"
+_PRONOUNS = frozenset({"he", "she", "it", "they", "him", "her", "them"})
 
 
-class Knowledge(TypedDict):
-    """What a node's passages say about it, and where they say so."""
+class Round(TypedDict):
+    """A sub-query, and the passages found with it, best first, by archive reference."""
 
-    text: str
-    citations: list[Citation]
+    query: str
+    passages: list[str]
+
+
+class Fact(TypedDict):
+    """An edge: `subject` and `object` are keys of entities, `passages` ids, `round` is the one that found it first."""
+
+    subject: str
+    predicate: str
+    object: str
+    passages: list[str]
+    round: str
+
+
+Entities = Mapping[str, str]
+Rounds = Mapping[str, Sequence[Passage]]
+Found = Sequence[tuple[Passage, Sequence[Triple]]]
+"""What passages say, best first."""
+
+
+def identity(name: str) -> str:
+    """What makes two names one entity: letter case, spaces, an article before and marks around do not matter."""
+    kept, before = name, None
+    while kept != before:
+        before = kept
+        kept = _ARTICLE.sub("", _folded(kept).strip(_MARKS))
+    return kept
+
+
+async def look_up(store: TripleStore, passages: Mapping[str, Passage]) -> dict[str, list[Triple]]:
+    """The triples of those passages that were read before, by any run."""
+    marks = {name: passage.fingerprint() for name, passage in passages.items()}
+    kept = await store.get(marks.values(), version=await _version())
+    return {name: kept[mark] for name, mark in marks.items() if mark in kept}
+
+
+async def extract(store: TripleStore, passages: Sequence[Passage], asking: Desk) -> Found:
+    """Reads passages side by side, and keeps their triples for all further runs; a failed reading is not kept."""
+    version = await _version()
+    said = await asyncio.gather(*(_read(passage, asking) for passage in passages))
+    found = [(passage, triples) for passage, triples in zip(passages, said, strict=True) if triples is not None]
+    await store.put({passage.fingerprint(): triples for passage, triples in found}, version=version)
+    return found
+
+
+async def _version() -> str:
+    """Names the prompt: what another one has found does not count."""
+    await prompts.read(EXTRACT.prompt)
+    return prompts.load(EXTRACT.prompt).version
+
+
+async def _read(passage: Passage, asking: Desk) -> list[Triple] | None:
+    """The triples of a passage; None where its reading failed."""
+    nothing = Extraction(triples=[])
+    loss = f"Passage {passage.id} adds no facts."
+    said = await ask_or(asking, EXTRACT, ExtractInput(sources=sources([passage])), nothing, loss)
+    if said is nothing:
+        return None
+    written = [(triple.subject, triple.predicate, triple.object) for triple in said.triples]
+    return [triple for triple in (_tidy(parts) for parts in written) if _usable(triple)]
+
+
+def _tidy(parts: Triple) -> Triple:
+    subject, predicate, object = (" ".join(part.split()) for part in parts)
+    return subject, predicate, object
+
+
+def _usable(triple: Triple) -> bool:
+    """Whether it can be read alone: a pronoun would become one entity of all that it stands for."""
+    return all(identity(part) for part in triple) and not {triple[0].casefold(), triple[2].casefold()} & _PRONOUNS
+
+
+def full(found: Found) -> list[str]:
+    """A warning for each passage that holds as many facts as are asked for, and so perhaps more."""
+    most = [passage.id for passage, triples in found if len(triples) >= MOST]
+    return [f"{id} may hold more facts: no more than {MOST} are asked for from one passage" for id in most]
+
+
+def grounded(found: Found) -> tuple[Found, list[str]]:
+    """Without triples of whose subject or object the passage has no word: inventions, which warnings count."""
+    kept = [(passage, [triple for triple in triples if _named(triple, passage)]) for passage, triples in found]
+    lost = [(passage, len(all) - len(some)) for (passage, some), (_, all) in zip(kept, found, strict=True)]
+    return kept, [
+        f"dropped triples whose names {passage.id} does not have: {count}" for passage, count in lost if count
+    ]
+
+
+def _named(triple: Triple, passage: Passage) -> bool:
+    text = _folded(f"{passage.title} {passage.text}")
+    return all(any(word in text for word in _telling(name)) for name in (triple[0], triple[2]))
+
+
+def _telling(name: str) -> list[str]:
+    """The words of a name that are more than "of" or "the", if it has any such."""
+    words = re.findall(r"\w+", _folded(name)) or [_folded(name)]
+    return [word for word in words if len(word) > 3 or word.isdigit()] or words
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def merge(
+    entities: Entities, facts: Mapping[str, Fact], round: str, found: Found
+) -> tuple[dict[str, str], dict[str, Fact]]:
+    """The entities that are new, and the facts that are new or stand in further passages (equation 6)."""
+    numbers = {(fact["subject"], identity(fact["predicate"]), fact["object"]): at for at, fact in facts.items()}
+    last = max(map(int, facts), default=0)
+    names: dict[str, str] = {}
+    changed: dict[str, Fact] = {}
+    for passage, triples in found:
+        for subject, predicate, object in triples:
+            ends = identity(subject), identity(object)
+            names = {**dict(zip(ends, (subject, object), strict=True)), **names}
+            at = numbers.setdefault((ends[0], identity(predicate), ends[1]), str(last + len(changed) + 1))
+            new = Fact(subject=ends[0], predicate=predicate, object=ends[1], passages=[], round=round)
+            fact = changed.get(at) or facts.get(at) or new
+            if passage.id not in fact["passages"]:
+                changed[at] = Fact(**{**fact, "passages": [*fact["passages"], passage.id]})
+    return {key: name for key, name in names.items() if key not in entities}, changed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backing:
-    """What a step may be answered from: sources to read, and what the answer may cite.
+class Behind:
+    """What stands behind a number that a role was shown: object and subject of a triple, or a whole passage."""
 
-    `note` is the answer itself, where it was handed over.
-    """
-
-    sources: tuple[Source, ...] = ()
-    citations: Sequence[Citation] = ()
-    shown: Sequence[Passage] = ()
-    note: Note | None = None
+    names: tuple[str, ...] = ()
+    passages: list[Passage]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holdings:
-    """All that a run has for its nodes: notes from another run, passages by reference, summaries (None: not made)."""
+class Shown:
+    """Facts as roles see them, those of the best passages first, and what stands behind their numbers."""
 
-    nodes: Nodes
-    notes: Mapping[str, Note]
-    passages: Mapping[str, list[str]]
-    knowledge: Mapping[str, Knowledge] | None
-    archive: Archive
-
-    async def backing(self, keys: Iterable[str]) -> dict[str, Backing]:
-        """What each node rests on, all loaded before the first ask: after a crash, asks are matched by their order."""
-        return {key: await self._of(key) for key in keys}
-
-    async def _of(self, key: str) -> Backing:
-        """A note with the node's question, or its passages; for the question itself all notes, where there are any."""
-        if known := handed_over(self.nodes, self.notes).get(key):
-            return Backing(sources=_as_sources([known]), note=known)
-        if key == SOURCE and self.notes:
-            return Backing(sources=_as_sources(self.notes.values()))
-        shown = await load(self.archive, self.passages.get(key, []))
-        if self.knowledge is None:
-            return Backing(sources=sources(shown), shown=shown)
-        known_of = self.knowledge.get(key, Knowledge(text="", citations=[]))
-        summary = Source(title=self.nodes[key]["content"], text=known_of["text"])
-        return Backing(sources=(summary,) if summary.text else (), citations=known_of["citations"], shown=shown)
+    sources: tuple[Facts, ...]
+    behind: dict[int, Behind] = field(default_factory=dict)
 
 
-def handed_over(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
-    """The nodes that a note from another run answers, word for word."""
-    answers = {words(note["question"]): note for note in notes.values() if note["finding"]}
-    return {key: answers[asked] for key, node in nodes.items() if (asked := words(node["content"])) in answers}
+def as_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) -> Shown:
+    """The graph: every triple under the sub-query that found it first."""
+    by_id = {passage.id: passage for found in rounds.values() for passage in found}
+    lines: dict[tuple[int, str], list[str]] = {}
+    behind = {}
+    for number, fact in facts.items():
+        subject, object = entities.get(fact["subject"], ""), entities.get(fact["object"], "")
+        line = f"[{number}] S> {subject} | P> {fact['predicate']} | O> {object}"
+        lines.setdefault((int(fact["round"]), fact["passages"][0]), []).append(line)
+        stands_in = [by_id[id] for id in fact["passages"] if id in by_id]
+        behind[int(number)] = Behind(names=(object, subject), passages=stands_in)
+    return Shown(sources=_best_first(lines), behind=behind)
 
 
-async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], asking: Desk) -> dict[str, Knowledge]:
-    """What the passages found for each node say about it, side by side (equation 8)."""
-    said = await asyncio.gather(*(_summarise(nodes[key], found, asking) for key, found in shown.items()))
-    return dict(zip(shown, said, strict=True))
+def as_texts(rounds: Rounds) -> Shown:
+    """The passages as they are, in the place of triples (ablation): each under the sub-query that found it first."""
+    lines: dict[tuple[int, str], list[str]] = {}
+    behind: dict[int, Behind] = {}
+    for at, passages in rounds.items():
+        for passage in passages:
+            if all(passage not in before.passages for before in behind.values()):
+                number = len(behind) + 1
+                lines[int(at), passage.id] = [f"[{number}] {' '.join(passage.title.split())}\n{passage.text.strip()}"]
+                behind[number] = Behind(passages=[passage])
+    return Shown(sources=_best_first(lines), behind=behind)
 
 
-async def _summarise(node: Node, shown: Sequence[Passage], asking: Desk) -> Knowledge:
-    given = aggregator.AggregateInput(step=node["content"], sources=sources(shown))
-    loss = f"Nothing is known about {node['content']!r}."
-    said = await ask_or(asking, aggregator.AGGREGATE, given, aggregator.Knowledge(), loss)
-    text = clean(said.knowledge)
-    return Knowledge(text=text, citations=check(asking, text, said.citations, shown) if text else [])
+def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]:
+    """The best passage of each round, the latest round first, then the second-best: the others may have to go."""
+    ranked: list[tuple[int, int, str]] = []
+    for (round, _), those in lines.items():
+        rank = sum(round == -other for _, other, _ in ranked)
+        ranked.append((rank, -round, "\n".join(those)))
+    return tuple(Facts(query=-round, text=text) for _, round, text in sorted(ranked, key=lambda entry: entry[:2]))
 
 
-def _as_sources(notes: Iterable[Note]) -> tuple[Source, ...]:
-    return tuple(Source(title=note["question"], text=note["finding"]) for note in notes if note["finding"])
+def cite(asking: Desk, shown: Shown, numbers: Sequence[int], answer: str) -> list[Citation]:
+    """Where the facts stand that an answer was made from; where none of them does, those that name the answer."""
+    found = {number: _stands(shown, number, answer) for number in numbers}
+    for number in [number for number, where in found.items() if not where]:
+        reason = "it does not stand in its passage word for word" if number in shown.behind else "there is no such fact"
+        asking.warnings.append(f"dropped a citation of fact {number}: {reason}")
+    if not any(found.values()):
+        naming = (number for number, behind in shown.behind.items() if identity(answer) in map(identity, behind.names))
+        found = {number: _stands(shown, number, answer) for number in naming}
+    every = [citation for where in found.values() for citation in where]
+    return [citation for at, citation in enumerate(every) if citation not in every[:at]]
+
+
+def _stands(shown: Shown, number: int, answer: str) -> list[Citation]:
+    behind = shown.behind.get(number)
+    return _support(behind.names, answer, behind.passages) if behind else []
+
+
+def _support(names: tuple[str, ...], answer: str, passages: Sequence[Passage]) -> list[Citation]:
+    if not names:
+        return support(answer, passages)
+    object, subject = names
+    return support(object, passages, beside=subject) or support(subject, passages)

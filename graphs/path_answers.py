@@ -9,7 +9,7 @@ from sleuth.agents.desk import Desk
 from sleuth.agents.trajectory import Step
 from sleuth.graphs.answer import Note
 from sleuth.graphs.evidence import clean, known_steps, note, sentence_with, support
-from sleuth.graphs.knowledge import Backing
+from sleuth.graphs.node_knowledge import Backing
 from sleuth.graphs.reasoning_graph import SOURCE, Nodes, Path, stages, steps_of
 from sleuth.graphs.state import ask_or
 from sleuth.tools.text import words

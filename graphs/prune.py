@@ -21,10 +21,10 @@ from sleuth.graphs.threads import Thread, lease
 WRITES = {"sqlite": "writes", "postgresql": "checkpoint_writes"}
 
 UNUSED_BLOBS = """
-    DELETE FROM checkpoint_blobs blob WHERE thread_id = :thread AND NOT EXISTS (
-        SELECT FROM checkpoints kept, jsonb_each_text(kept.checkpoint -> 'channel_versions') used
-        WHERE kept.thread_id = blob.thread_id AND kept.checkpoint_ns = blob.checkpoint_ns
-          AND used.key = blob.channel AND used.value = blob.version)
+    DELETE FROM checkpoint_blobs b WHERE thread_id = :thread AND NOT EXISTS (
+    SELECT FROM checkpoints k, jsonb_each_text(k.checkpoint -> 'channel_versions') used
+    WHERE k.thread_id = b.thread_id AND k.checkpoint_ns = b.checkpoint_ns
+    AND used.key = b.channel AND used.value = b.version)
 """
 """Postgres keeps the values of channels beside the checkpoints, once per version."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
-from sleuth.graphs import crp_rag, par_rag, plain_rag
+from sleuth.graphs import crp_rag, par_rag, plain_rag, ras
 from sleuth.graphs.state import Context, MethodSettings, Question, RunState
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
@@ -79,6 +79,15 @@ METHODS: dict[str, Method] = {
             graph=crp_rag.graph,
             state=crp_rag.State,
             settings=crp_rag.Settings,
+        ),
+        Method(
+            name="ras",
+            line="search, turn what is found into a graph of the question's own, and plan the next search from it",
+            paper="RAS: Retrieval-And-Structuring for knowledge-intensive LLM generation (Jiang et al., 2025)",
+            when="facts from many passages have to be put together, and what they add up to should be seen",
+            graph=ras.graph,
+            state=ras.State,
+            settings=ras.Settings,
         ),
     )
 }

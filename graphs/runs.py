@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from sleuth.agents.model import Model
-from sleuth.graphs.answer import Answer, Cost, NodeCost, Note
+from sleuth.graphs.answer import Answer, Cost, NodeCost, Note, graph_of
 from sleuth.graphs.registry import Method, method
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context
 from sleuth.graphs.store import Store
@@ -26,6 +26,7 @@ from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.settings import Profile
+from sleuth.tools.triples import MemoryTriples, TripleStore
 
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""
@@ -53,6 +54,7 @@ class Services:
     model: Model
     retriever: Retriever
     embedder: Embedder | None = None
+    triples: TripleStore = field(default_factory=MemoryTriples)
 
 
 class Runs:
@@ -166,6 +168,7 @@ class Runs:
             model=self.services.model,
             retriever=self.services.retriever,
             embedder=self.services.embedder,
+            triples=self.services.triples,
             archive=self.store.archive,
             settings=kind.configure(thread.options["values"], thread.options["profile"]),
             budget=Budget(**thread.options["budget"]),
@@ -190,6 +193,7 @@ class Runs:
             notes=public_notes(state.values["notes"]),
             cost=cost_of(state.values["calls"]),
             warnings=state.values["warnings"],
+            graph=graph_of(state.values),
         )
 
 

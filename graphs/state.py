@@ -19,6 +19,7 @@ from sleuth.tools.documents import content_hash
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import BadReply
 from sleuth.tools.retriever import Retriever
+from sleuth.tools.triples import MemoryTriples, TripleStore
 
 SCHEMA_VERSION = 1
 
@@ -120,6 +121,7 @@ class Context:
     settings: MethodSettings
     budget: Budget = field(default_factory=Budget)
     embedder: Embedder | None = None
+    triples: TripleStore = field(default_factory=MemoryTriples)
     started: float = field(default_factory=time.monotonic)
 
     def fingerprint(self) -> str:

@@ -31,6 +31,7 @@ class Sleuth:
     """Asks and resumes over one collection, one store of runs and one model server; made by `open_sleuth`."""
 
     runs: Runs
+    library: Library
     settings: Settings
 
     async def stream(
@@ -46,14 +47,15 @@ class Sleuth:
 
         Args:
             question: what to find out.
-            method: a name from `sleuth.methods()`.
+            method: a name from `sleuth.METHODS`.
             values: settings of the method, such as `{"coarse_k": 5}`.
             budget: what the run may spend.
             thread: a name for the run; one is made up where none is given.
 
         Raises:
-            SleuthError: see `sleuth.errors`; a run that had begun can be resumed.
+            SleuthError: see `sleuth.tools.errors`; a run that had begun can be resumed.
         """
+        await self.library.require_documents()
         profile = self.settings.profile
         id = await self.runs.start(question, method, values=values, profile=profile, budget=budget, thread=thread)
         async with aclosing(self.runs.run(id)) as events:
@@ -103,8 +105,9 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         await stack.enter_async_context(hold(settings.home, "shared", command=command))
         library = await stack.enter_async_context(await Library.open(settings))
         store = await stack.enter_async_context(open_store(settings))
-        services = Services(model=model, retriever=library, embedder=library.embedder)
-        yield Sleuth(runs=Runs(store, services), settings=settings)
+        triples = library.triples(model=model.name_of("extractor"))
+        services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
+        yield Sleuth(runs=Runs(store, services), library=library, settings=settings)
 
 
 def _gateway() -> "type[Gateway]":

@@ -88,6 +88,7 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
             model=services.model,
             retriever=services.retriever,
             embedder=services.embedder,
+            triples=services.triples,
             archive=archive,
             settings=kind.configure(values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
@@ -124,3 +125,4 @@ def _served(name: str) -> Served:
 plain_rag = _served("plain-rag")
 par_rag = _served("par-rag")
 crp_rag = _served("crp-rag")
+ras = _served("ras")

@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from sleuth.graphs.answer import Answer, Cost
+from sleuth.graphs.answer import Answer, Cost, Graph
 from sleuth.graphs.runs import Step
 from sleuth.studio.client import Event
 from sleuth.tools.errors import RunError
@@ -57,13 +57,19 @@ def _summary(update: dict[str, Any]) -> str:
 
 def _details(update: dict[str, Any]) -> list[str]:
     plan = [f"{key}. {step['question']}" for key, step in (update.get("plan") or {}).items()]
+    rounds = [_looked_up(round) for round in (update.get("rounds") or {}).values()]
+    graph = [f"relations, new or in further passages: {len(update['facts'])}"] if update.get("facts") else []
     found = [f"passages for step {key}: {len(refs)}" for key, refs in (update.get("coarse") or {}).items()]
     fine = [f"passages for the review of step {key}: {len(refs)}" for key, refs in (update.get("fine") or {}).items()]
     drafts = [f"draft of step {key}: {draft['answer'] or '–'}" for key, draft in (update.get("drafts") or {}).items()]
     notes = [_noted(key, note) for key, note in (update.get("notes") or {}).items()]
     evidence = [f"passages: {len(update['evidence'])}"] if "evidence" in update else []
     halted = ["the budget is spent"] if update.get("halted") else []
-    return [*plan, *found, *fine, *drafts, *notes, *evidence, *halted]
+    return [*plan, *rounds, *graph, *found, *fine, *drafts, *notes, *evidence, *halted]
+
+
+def _looked_up(round: dict[str, Any]) -> str:
+    return f"passages: {len(round['passages'])}" if round["passages"] else f"looks up: {round['query']}"
 
 
 def _noted(key: str, note: dict[str, Any] | None) -> str:
@@ -86,6 +92,17 @@ def answer_view(answer: Answer) -> RenderableType:
         parts.append(Text(f"    {source}", style="dim"))
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
     return Group(*parts, cost_table(answer.cost))
+
+
+def graph_view(graph: Graph) -> RenderableType:
+    """A question's graph, a line for each edge: what relates which entities, and where that stands."""
+    names = {node["id"]: node["name"] for node in graph["nodes"]}
+    lines = [Text(f"graph: {len(graph['nodes'])} entities, {len(graph['edges'])} relations", style="dim")]
+    for edge in graph["edges"]:
+        subject, object = (names.get(edge[end], edge[end]) for end in ("subject", "object"))
+        where = (f"  [{', '.join(edge['passages'])}]", "dim")
+        lines.append(Text.assemble(subject, (f" – {edge['predicate']} → ", "cyan"), object, where))
+    return Group(*lines)
 
 
 def cost_table(cost: Cost) -> Table:

@@ -1,10 +1,16 @@
 """What all tests share; being here it also makes the helpers beside it importable."""
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from sleuth.tools.settings import Settings
+
+hypothesis_settings.register_profile("quick", max_examples=25, deadline=None)
+hypothesis_settings.register_profile("thorough", max_examples=500, deadline=None)
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 @pytest.fixture

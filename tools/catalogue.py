@@ -5,18 +5,18 @@ The keyword index and the vectors are derived from it and follow the journal. Al
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
-from sqlalchemy.exc import DBAPIError
 
-from sleuth.tools.database import open_engine, unusable
-from sleuth.tools.documents import Document, Passage, content_hash
+from sleuth.tools.database import open_engine, transaction
+from sleuth.tools.documents import Document, Passage
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.schema import collections, documents, journal, passages, prepare
+from sleuth.tools.triples import SqlTriples, forget
 
 ChangeKind = Literal["add", "delete"]
 # Below every driver's limit on the parameters of one statement.
@@ -76,11 +76,6 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _fingerprint(passage: Passage) -> str:
-    """What the indexes see of a passage, as a hash: where it is equal they need not change."""
-    return content_hash(f"{passage.title}\0{passage.text}")
-
-
 class Catalogue:
     """Documents and passages of one owner's collection, in SQLite or Postgres."""
 
@@ -106,7 +101,7 @@ class Catalogue:
             known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
             changed = [entry for entry in batch.values() if _differs(entry.document, known.get(entry.document.id))]
             old = self._replace(connection, changed)
-            new = {passage.id: _fingerprint(passage) for entry in changed for passage in entry.passages}
+            new = {passage.id: passage.fingerprint() for entry in changed for passage in entry.passages}
             self._record(connection, "delete", {id_: doc for id_, (doc, mark) in old.items() if new.get(id_) != mark})
             entered = {
                 passage.id: entry.document.id
@@ -115,6 +110,7 @@ class Catalogue:
                 if passage.id not in old or old[passage.id][1] != new[passage.id]
             }
             self._record(connection, "add", entered)
+            self._forget(connection, [mark for _, mark in old.values()])
         updated = sum(entry.document.id in known for entry in changed)
         return Stored(
             added=len(changed) - updated,
@@ -126,9 +122,11 @@ class Catalogue:
     def delete_documents(self, ids: Sequence[str]) -> int:
         """Removes documents with their passages; returns how many there were."""
         with self._begin(write=True) as connection:
-            gone = {row.id: row.document_id for row in self._select(connection, passages, passages.c.document_id, ids)}
-            self._record(connection, "delete", gone)
-            return self._delete(connection, documents, documents.c.id, ids)
+            gone = self._select(connection, passages, passages.c.document_id, ids)
+            self._record(connection, "delete", {row.id: row.document_id for row in gone})
+            deleted = self._delete(connection, documents, documents.c.id, ids)
+            self._forget(connection, [row.content_hash for row in gone])
+        return deleted
 
     def get_document(self, document_id: str) -> Document:
         """One document with its text; raises UnknownName where there is none."""
@@ -224,13 +222,12 @@ class Catalogue:
             if not connection.execute(update(collections).where(*self._own_row()).values(values)).rowcount:
                 connection.execute(insert(collections).values(owner=self.owner, name=self.collection, **values))
 
-    @contextmanager
-    def _begin(self, *, write: bool = False) -> Iterator[Connection]:
-        try:
-            with self._engine.connect().execution_options(sleuth_write=write) as connection, connection.begin():
-                yield connection
-        except DBAPIError as error:
-            raise unusable(self._engine, error, "written" if write else "read") from error
+    def triples(self, *, model: str) -> SqlTriples:
+        """What a model has found in this collection's passages."""
+        return SqlTriples(self._engine, owner=self.owner, collection=self.collection, model=model)
+
+    def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
+        return transaction(self._engine, write=write)
 
     def _own_row(self) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
         return collections.c.owner == self.owner, collections.c.name == self.collection
@@ -263,7 +260,7 @@ class Catalogue:
         place = {"owner": self.owner, "collection": self.collection}
         document_rows = [asdict(entry.document) | place for entry in entries]
         passage_rows = [
-            asdict(passage) | place | {"ordinal": ordinal, "content_hash": _fingerprint(passage)}
+            asdict(passage) | place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
             for entry in entries
             for ordinal, passage in enumerate(entry.passages)
         ]
@@ -271,6 +268,10 @@ class Catalogue:
             if rows:
                 connection.execute(insert(table), rows)
         return {row.id: (row.document_id, row.content_hash) for row in old}
+
+    def _forget(self, connection: Connection, fingerprints: Sequence[str]) -> None:
+        for part in _parts(fingerprints):
+            forget(connection, owner=self.owner, collection=self.collection, fingerprints=part)
 
     def _record(self, connection: Connection, kind: ChangeKind, changed: Mapping[str, str]) -> None:
         """Appends to the journal, one row per document; `changed` maps passage ids to document ids."""

@@ -1,6 +1,8 @@
 """Opens the catalogue's database: a SQLite file or Postgres, each with the guarantees that the catalogue counts on."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
@@ -37,6 +39,16 @@ def open_engine(url: str) -> Engine:
     else:
         event.listen(engine, "begin", _begin_postgres)
     return engine
+
+
+@contextmanager
+def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
+    """One transaction; raises StoreError where the database complains."""
+    try:
+        with engine.connect().execution_options(sleuth_write=write) as connection, connection.begin():
+            yield connection
+    except DBAPIError as error:
+        raise unusable(engine, error, "written" if write else "read") from error
 
 
 def unusable(engine: Engine, error: DBAPIError, what: str) -> StoreError:

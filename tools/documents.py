@@ -34,6 +34,10 @@ class Passage:
     start: int
     end: int
 
+    def fingerprint(self) -> str:
+        """What readers and indexes see of a passage, as a hash: where it is equal, what was made of it holds."""
+        return content_hash(f"{self.title}\0{self.text}")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:

@@ -3,6 +3,7 @@
 All methods block: call them in a thread.
 """
 
+import ctypes
 import os
 import threading
 from importlib.util import find_spec
@@ -68,6 +69,8 @@ class LocalEmbedder:
             if self._model is None:
                 self._model = _load(self.name)
             rows = self._model.encode(texts, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
+        if len(texts) > 1:
+            _give_memory_back()
         return np.asarray(rows, dtype=np.float32)
 
 
@@ -118,6 +121,13 @@ def make_embedder(settings: Settings) -> Embedder:
     same_server = urlsplit(name).netloc == urlsplit(settings.model_url).netloc
     key = settings.model_key.get_secret_value() if settings.model_key and same_server else None
     return EndpointEmbedder(name, key=key)
+
+
+def _give_memory_back() -> None:
+    """Returns freed memory to the system: batches of all lengths otherwise leave 200 MB of holes per 1,000 passages."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's alone
+    if trim is not None:
+        trim(0)
 
 
 def _position(row: dict[str, Any]) -> int:

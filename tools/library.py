@@ -17,6 +17,7 @@ from sleuth.tools.intake import Batch, Intake, Place
 from sleuth.tools.retriever import Query
 from sleuth.tools.search import depth, fuse
 from sleuth.tools.settings import Settings
+from sleuth.tools.triples import TripleStore
 from sleuth.tools.vectors import embedder_changed
 from sleuth.tools.worklist import Found, write_worklist
 
@@ -94,6 +95,10 @@ class Library:
         batch = await asyncio.to_thread(self._intake.read, worklist, place)
         return batch, await self.put(batch.entries)
 
+    def triples(self, *, model: str) -> TripleStore:
+        """What a model has found in this collection's passages; they go with the passages."""
+        return self._catalogue.triples(model=model)
+
     async def put(self, entries: Sequence[Entry]) -> Stored:
         """Stores documents in one transaction; the indexes follow at `catch_up` or at the next search."""
         return await asyncio.to_thread(self._put, entries)
@@ -134,13 +139,17 @@ class Library:
             raise UsageError("Graph search is not available yet in this release: use keyword, dense or hybrid.")
         if not query.text.strip():
             raise UsageError("The question is empty: say what to search for.")
+        await self.require_documents()
+        wanted: tuple[IndexName, ...] = ALL if query.mode == "hybrid" else (query.mode,)
+        indexes = [await self._ready(name) for name in wanted]
+        return await asyncio.to_thread(self._find, query, indexes)
+
+    async def require_documents(self) -> None:
+        """Raises UsageError where there is nothing to search yet."""
         if await asyncio.to_thread(self._catalogue.is_empty):
             raise UsageError(
                 f"Collection {self._settings.collection!r} has no documents yet: `sleuth ingest PATH` reads some in."
             )
-        wanted: tuple[IndexName, ...] = ALL if query.mode == "hybrid" else (query.mode,)
-        indexes = [await self._ready(name) for name in wanted]
-        return await asyncio.to_thread(self._find, query, indexes)
 
     async def catch_up(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Brings both indexes to the catalogue's state; `on_indexed` is told of passages as they are written."""

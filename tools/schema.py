@@ -79,6 +79,18 @@ passages = Table(
     Index("sleuth_passages_document", "owner", "collection", "document_id"),
 )
 
+# What models found in passages; an empty list is a finding too. Passages with equal titles and texts share a row.
+triples = Table(
+    "sleuth_triples",
+    metadata,
+    Column("owner", String, primary_key=True),
+    Column("collection", String, primary_key=True),
+    Column("content_hash", String, primary_key=True),
+    Column("model", String, primary_key=True),
+    Column("version", String, primary_key=True),
+    Column("triples", Text, nullable=False),
+)
+
 journal = Table(
     "sleuth_journal",
     metadata,
@@ -96,7 +108,7 @@ journal = Table(
 
 
 def prepare(connection: Connection) -> None:
-    """Creates what is missing and migrates an older store; raises StoreTooNew for one of a newer release."""
+    """Creates tables that are missing and migrates an older store; raises StoreTooNew for one of a newer release."""
     metadata.create_all(connection)
     found = connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version"))
     if found is None:

@@ -23,7 +23,7 @@ from sleuth.graphs.runs import Runs
 from sleuth.graphs.store import open_store
 from sleuth.graphs.threads import Thread
 from sleuth.studio.output import JsonOption, emit
-from sleuth.studio.view import answer_view
+from sleuth.studio.view import answer_view, graph_view
 from sleuth.tools.errors import UsageError
 from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
@@ -59,14 +59,15 @@ def list_(
 
 @runs_app.command()
 def show(thread: str, *, as_json: JsonOption = False) -> None:
-    """Show a finished run's answer with its evidence and cost."""
+    """Show a finished run's answer with its evidence, its graph if it has one, and its cost."""
 
     async def go() -> Answer:
         async with _reading() as runs:
             return await runs.answer(thread)
 
     answer = asyncio.run(go())
-    emit(answer.to_json(), as_json, answer_view(answer))
+    shown = [*([graph_view(answer.graph)] if answer.graph else []), answer_view(answer)]
+    emit(answer.to_json(), as_json, Group(*shown))
 
 
 @runs_app.command()

@@ -8,7 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from sleuth.agents.desk import Desk
 from sleuth.agents.drafter import DRAFT, Draft, DraftInput
-from sleuth.agents.model import Sampling
+from sleuth.agents.model import Reply, Request, Sampling
 from sleuth.agents.planner import PLAN, PlanInput
 from sleuth.agents.refiner import REFINE, Refined, RefineInput
 from sleuth.agents.role import Role
@@ -111,9 +111,20 @@ async def test_seeds_depend_on_the_place_and_the_question_but_not_on_the_thread(
     assert all(0 <= seed < 2**31 for seed in first)
 
 
+class Answering(ScriptedModel):
+    """Answers questions by their number, whichever is asked first, and one of them badly at first."""
+
+    async def call(self, request: Request) -> Reply:
+        if request.role == "refiner":
+            return await super().call(request)
+        self.requests.append(request)
+        at, repair = request.input["question"].split()[1].rstrip("?"), len(request.messages) > 2
+        return reply("bad") if at == "1" and not repair else reply(Draft(answer=at).model_dump_json())
+
+
 async def test_after_a_fault_only_what_had_not_completed_is_asked_again(office: Furnish) -> None:
     answers = [Draft(answer=str(i)) for i in range(3)]
-    model = ScriptedModel([answers[0], "bad", answers[2], answers[1], ModelUnavailable("down"), Refined(question="q")])
+    model = Answering([ModelUnavailable("down"), Refined(question="q")])
 
     async def work(desk: Desk) -> tuple[list[Draft], Refined]:
         found = await asyncio.gather(*(desk.ask(DRAFT, given(f"Question {i}?")) for i in range(3)))

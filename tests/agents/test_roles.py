@@ -1,11 +1,15 @@
+import json
 from typing import Any
 
 import jsonschema
 import pytest
 from pydantic import ValidationError
 
+from sleuth.agents.extractor import EXTRACT, MOST, Extraction
+from sleuth.agents.parsing import Unparsable, parse
 from sleuth.agents.planner import MAX_STEPS, PLAN_IN_ORDER, Plan, PlanStep
 from sleuth.agents.reviewer import REVIEW, REVIEW_STEP, Review
+from sleuth.agents.subquery import BEGIN, NEXT, NEXT_WITH_FINDING, NextWithFinding
 
 
 def step(question: str, *needs: int) -> PlanStep:
@@ -70,3 +74,41 @@ def test_the_review_schema_allows_what_belongs_to_the_status(value: dict[str, An
 
 def test_the_paper_s_review_blames_no_earlier_step() -> None:
     assert "earlier_step" not in str(REVIEW_STEP.schema())
+
+
+WHERE = {"finding": "Varn", "facts": [1], "plan": "[SUBQ]", "query": "Where?"}
+ENOUGH = {"finding": "", "facts": [], "plan": "[SUFFICIENT]"}
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"),
+    [
+        (WHERE, True),
+        (ENOUGH, True),
+        ({**ENOUGH, "query": "Where?"}, False),
+        ({**WHERE, "plan": "[NO_RETRIEVAL]"}, False),
+        ({key: WHERE[key] for key in WHERE if key != "query"}, False),
+        ({**WHERE, "facts": [0]}, False),
+    ],
+)
+def test_a_guided_plan_writes_what_belongs_to_its_label(value: dict[str, Any], fits: bool) -> None:
+    assert jsonschema.Draft202012Validator(NEXT_WITH_FINDING.schema() or {}).is_valid(value) is fits
+    bare = {key: value[key] for key in value if key not in ("finding", "facts")}
+    assert jsonschema.Draft202012Validator(NEXT.schema() or {}).is_valid(bare) is (fits or value["facts"] == [0])
+
+
+@pytest.mark.parametrize("text", ['{"plan": "[SUBQ]"}', '{"plan": "[SUBQ]", "query": " "}', '{"plan": "[WAIT]"}'])
+def test_a_plan_without_its_sub_query_is_refused(text: str) -> None:
+    with pytest.raises(Unparsable):
+        parse(text, NextWithFinding)
+
+
+def test_at_the_start_there_is_nothing_that_could_be_sufficient() -> None:
+    assert BEGIN.choices == ("[NO_RETRIEVAL]", "[SUBQ]")
+    assert parse(" [subq]. ", str, choices=BEGIN.choices) == "[SUBQ]"
+
+
+def test_a_bare_list_of_triples_is_read_too() -> None:
+    triple = {"subject": "Oda", "predicate": "born in", "object": "Varn"}
+    assert parse(json.dumps([triple]), Extraction) == Extraction.model_validate({"triples": [triple]})
+    assert (EXTRACT.schema() or {})["properties"]["triples"]["maxItems"] == MOST

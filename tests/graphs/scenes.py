@@ -15,10 +15,10 @@ from langgraph.graph.state import CompiledStateGraph
 
 from sleuth.agents.model import Message, Reply, Request, TokenLogprob
 from sleuth.agents.scripted import ScriptedModel, reply
-from sleuth.graphs import crp_rag, par_rag, plain_rag
+from sleuth.graphs import crp_rag, par_rag, plain_rag, ras
 from sleuth.graphs.answer import Answer, Note
 from sleuth.graphs.runs import Runs
-from sleuth.graphs.state import Budget, Context
+from sleuth.graphs.state import Budget, Context, MethodSettings
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.documents import Hit, Passage
 from sleuth.tools.embedder import Embedder
@@ -162,7 +162,6 @@ def without_checkpoints(graph: Graph) -> CompiledStateGraph[Any, Context, Any, A
     return graph().compile()
 
 
-Settings = par_rag.Settings | plain_rag.Settings | crp_rag.Settings
 AnyModel = ScriptedModel | Replying
 
 
@@ -173,7 +172,7 @@ class Case:
     graph: Graph
     model: AnyModel
     retriever: Shelf
-    settings: Settings
+    settings: MethodSettings
     budget: Budget = field(default_factory=Budget)
     embedder: Embedder | None = None
     archive: MemoryArchive = field(default_factory=MemoryArchive)
@@ -212,14 +211,14 @@ class Case:
 
 
 def par(
-    replies: Iterable[Any] | AnyModel, passages: list[Passage], settings: Settings | None = None, **more: Any
+    replies: Iterable[Any] | AnyModel, passages: list[Passage], settings: MethodSettings | None = None, **more: Any
 ) -> Case:
     """PAR-RAG with a model, or with the replies that it gives in order."""
     model = replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
     return Case(par_rag.graph, model, Shelf(passages), settings or par_rag.Settings(), **more)
 
 
-def plain(replies: Iterable[Any], passages: list[Passage], settings: Settings | None = None, **more: Any) -> Case:
+def plain(replies: Iterable[Any], passages: list[Passage], settings: MethodSettings | None = None, **more: Any) -> Case:
     """Plain RAG with the replies that its model gives in order."""
     return Case(plain_rag.graph, ScriptedModel(replies), Shelf(passages), settings or plain_rag.Settings(), **more)
 
@@ -232,11 +231,19 @@ def sure(text: str, perplexity: float = 1.5) -> Reply:
 
 
 def crp(
-    replies: Iterable[Any] | AnyModel, passages: list[Passage], settings: Settings | None = None, **more: Any
+    replies: Iterable[Any] | AnyModel, passages: list[Passage], settings: MethodSettings | None = None, **more: Any
 ) -> Case:
     """CRP-RAG with a model, or with the replies that it gives in order."""
     model = replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
     return Case(crp_rag.graph, model, Shelf(passages), settings or crp_rag.Settings(), **more)
+
+
+def structured(
+    replies: Iterable[Any] | AnyModel, retriever: Shelf, settings: MethodSettings | None = None, **more: Any
+) -> Case:
+    """RAS with a model, or with the replies that it gives in order."""
+    model = replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
+    return Case(ras.graph, model, retriever, settings or ras.Settings(), **more)
 
 
 def resolves(citation: Mapping[str, Any], shown: Iterable[Passage]) -> bool:

@@ -33,6 +33,18 @@ def test_documents_come_and_go_as_in_sqlite(catalogue: Catalogue) -> None:
     assert catalogue.passage_ids() == {entry("b", "x").passages[0].id}
 
 
+async def test_triples_come_and_go_with_their_passages(catalogue: Catalogue) -> None:
+    one = entry("a", "Oda was born in Varn.")
+    catalogue.put_documents([one])
+    (mark,) = (passage.fingerprint() for passage in one.passages)
+    store = catalogue.triples(model="small")
+    for triple in (("Oda", "born in", "Värn"), ("Oda", "born in", "Varn")):
+        await store.put({mark: [triple], "gone": [triple]}, version="1")
+    assert await store.get([mark, "gone"], version="1") == {mark: [("Oda", "born in", "Varn")]}
+    catalogue.delete_documents(["a"])
+    assert await store.get([mark], version="1") == {}
+
+
 def test_the_embedder_is_remembered(catalogue: Catalogue) -> None:
     assert catalogue.embedder() is None
     catalogue.set_embedder(EmbedderRecord(name="one", dimension=None))

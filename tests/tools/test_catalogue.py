@@ -134,7 +134,7 @@ def test_a_file_that_is_no_database_is_explained(tmp_path: Path) -> None:
 PUTS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.sampled_from("xyz"), unique=True)), max_size=4)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.one_of(PUTS, st.sampled_from("abc")), max_size=5))
 def test_the_journal_tells_everything(steps: list[list[tuple[str, list[str]]] | str], catalogue: Catalogue) -> None:
     for step in steps:

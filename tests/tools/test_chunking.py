@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth.tools.chunking import BLOCK_CHARS, CHUNK_CHARS, HEADING_CHARS, split
@@ -18,7 +18,6 @@ TEXTS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
 @given(text=TEXTS, media_type=st.sampled_from(MEDIA_TYPES))
 def test_spans_cover_the_text_in_order_and_within_the_limit(text: str, media_type: str) -> None:
     spans = split(text, media_type)

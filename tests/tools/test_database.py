@@ -7,7 +7,7 @@ from sleuth.tools.errors import UsageError
 
 
 def test_without_a_url_the_catalogue_is_a_file_at_home() -> None:
-    assert catalogue_url(Path("/home/x"), None) == "sqlite:////home/x/catalogue.db"
+    assert catalogue_url(Path("/srv/x"), None) == "sqlite:////srv/x/catalogue.db"
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 from entries import entry
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth.tools.documents import Passage
@@ -53,7 +53,6 @@ def test_query_syntax_is_only_text(shared: KeywordIndex, text: str) -> None:
     assert ("bridge" in found(shared, text)) == ("bridge" in text)
 
 
-@settings(max_examples=100, deadline=None)
 @given(text=st.text())
 def test_any_text_is_a_query(shared: KeywordIndex, text: str) -> None:
     shared.search(text, 3)
