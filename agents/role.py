@@ -19,7 +19,7 @@ O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
 
 NAMES = (
     *("reader", "planner", "drafter", "refiner", "reviewer", "answerer"),
-    *("expander", "fuser", "aggregator", "verifier", "reasoner", "extractor"),
+    *("expander", "fuser", "aggregator", "verifier", "integrator", "extractor"),
 )
 """The roles: keys of `settings.models`, beside "default"."""
 

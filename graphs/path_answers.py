@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sleuth.agents import reasoner
+from sleuth.agents import integrator
 from sleuth.agents.desk import Desk
 from sleuth.agents.trajectory import Step
 from sleuth.graphs.answer import Note
@@ -61,27 +61,27 @@ class Walk:
         """The result of a path's last step, with the results before it as known conditions (equations 11 and 12)."""
         backing, step = self.backing[path[-1]], self.nodes[path[-1]]["content"]
         before = [results[path[:length]] for length in range(2, len(path))]
-        given = reasoner.TakeStepInput(
+        given = integrator.TakeStepInput(
             question=self._question,
             step=step,
             known=(*self._known_along(path), *known_steps(before)),
             sources=backing.sources,
         )
         loss = f"Step {path[-1]} has no result."
-        said = await ask_or(asking, reasoner.TAKE_STEP, given, reasoner.Result(), loss)
+        said = await ask_or(asking, integrator.TAKE_STEP, given, integrator.Result(), loss)
         return _found(step, clean(said.answer), [backing])
 
     async def _take_path(self, path: Path, asking: Desk) -> Note:
         """A path's answer in one reading of all its steps."""
         backing = [self.backing[key] for key in steps_of(path)]
-        given = reasoner.TakePathInput(
+        given = integrator.TakePathInput(
             question=self._question,
             steps=tuple(self.nodes[key]["content"] for key in steps_of(path)),
             known=self._known_along(path),
             sources=tuple(source for each in backing for source in each.sources),
         )
         loss = f"{label(path).capitalize()} has no answer."
-        said = await ask_or(asking, reasoner.TAKE_PATH, given, reasoner.Result(), loss)
+        said = await ask_or(asking, integrator.TAKE_PATH, given, integrator.Result(), loss)
         return _found(self._question, clean(said.answer), backing)
 
     def _known_along(self, path: Path) -> tuple[Step, ...]:
@@ -95,12 +95,12 @@ class Walk:
     async def integrate(self, paths: Sequence[Path], results: Results, asking: Desk) -> str:
         """One answer from those of several paths (equation 13)."""
         answers = tuple(
-            reasoner.PathAnswer(answer=results[path]["finding"], steps=known_steps(along(path, results)))
+            integrator.PathAnswer(answer=results[path]["finding"], steps=known_steps(along(path, results)))
             for path in paths
         )
-        given = reasoner.IntegrateInput(question=self._question, answers=answers)
-        first = reasoner.Integrated(answer=answers[0].answer)
-        said = await ask_or(asking, reasoner.INTEGRATE, given, first, "The first path's answer stands for all.")
+        given = integrator.IntegrateInput(question=self._question, answers=answers)
+        first = integrator.Integrated(answer=answers[0].answer)
+        said = await ask_or(asking, integrator.INTEGRATE, given, first, "The first path's answer stands for all.")
         return clean(said.answer)
 
 

@@ -24,7 +24,7 @@ from sleuth.agents.extractor import EXTRACT, ExtractInput, Extraction, Triple
 from sleuth.agents.fuser import FUSE, Fused, FuseInput
 from sleuth.agents.planner import PLAN, PLAN_IN_ORDER, OrderedPlan, OrderedStep, Plan, PlanInput, PlanStep
 from sleuth.agents.reader import READ, Reading, ReadInput
-from sleuth.agents.reasoner import (
+from sleuth.agents.integrator import (
     INTEGRATE,
     TAKE_PATH,
     TAKE_STEP,

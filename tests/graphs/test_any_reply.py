@@ -73,7 +73,7 @@ by_role = st.fixed_dictionaries(
             replies | st.fixed_dictionaries({"knowledge": words, "citations": citations}), min_size=1, max_size=4
         ),
         "verifier": st.lists(words, min_size=1, max_size=4),
-        "reasoner": st.lists(replies | st.fixed_dictionaries({"answer": words}), min_size=1, max_size=4),
+        "integrator": st.lists(replies | st.fixed_dictionaries({"answer": words}), min_size=1, max_size=4),
     }
 )
 par_settings = st.builds(

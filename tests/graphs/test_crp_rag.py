@@ -24,10 +24,10 @@ from sleuth.tools.errors import ModelUnavailable
 GRAPH = Settings(shortcut=False)
 PAPER = Settings().as_in_paper()
 
-CRP_ROLES = ("expander", "fuser", "aggregator", "verifier", "reasoner")
+CRP_ROLES = ("expander", "fuser", "aggregator", "verifier", "integrator")
 KNOW = ["retrieve", "aggregate", "verify"]
 EXPAND, FUSE, AGGREGATE, VERIFY = "expander/expand", "fuser/fuse", "aggregator/aggregate", "verifier/verify"
-STEP, PATH, INTEGRATE, REWRITE = "reasoner/step", "reasoner/path", "reasoner/integrate", "refiner/refine"
+STEP, PATH, INTEGRATE, REWRITE = "integrator/step", "integrator/path", "integrator/integrate", "refiner/refine"
 
 CHAINS = {"two hops": "q08", "four hops": "q24", "unanswerable": "q31", "false premise": "q37"}
 

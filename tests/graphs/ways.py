@@ -29,7 +29,7 @@ class Ways:
             case "verifier":
                 found = self._known.get(given["question"], "")
                 return sure(found or "who knows", 1.5 if found else 40.0)
-            case "reasoner":
+            case "integrator":
                 return {"answer": self._reason(given)}
             case "refiner":
                 return {"question": f"{given['question']} (said otherwise)"}

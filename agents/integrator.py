@@ -67,8 +67,8 @@ def _lines_of_reasoning(answers: tuple[PathAnswer, ...]) -> str:
 
 
 TAKE_STEP: Role[TakeStepInput, Result] = Role(
-    name="reasoner",
-    prompt="reasoner/step",
+    name="integrator",
+    prompt="integrator/step",
     input=TakeStepInput,
     output=Result,
     render=lambda given: {
@@ -81,8 +81,8 @@ TAKE_STEP: Role[TakeStepInput, Result] = Role(
 )
 
 TAKE_PATH: Role[TakePathInput, Result] = Role(
-    name="reasoner",
-    prompt="reasoner/path",
+    name="integrator",
+    prompt="integrator/path",
     input=TakePathInput,
     output=Result,
     render=lambda given: {
@@ -95,8 +95,8 @@ TAKE_PATH: Role[TakePathInput, Result] = Role(
 )
 
 INTEGRATE: Role[IntegrateInput, Integrated] = Role(
-    name="reasoner",
-    prompt="reasoner/integrate",
+    name="integrator",
+    prompt="integrator/integrate",
     input=IntegrateInput,
     output=Integrated,
     render=lambda given: {"question": given.question, "answers": _lines_of_reasoning(given.answers)},
