@@ -18,16 +18,9 @@ O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
 
 
 NAMES = (
-    "reader",
-    "planner",
-    "drafter",
-    "refiner",
-    "reviewer",
-    "answerer",
-    "reasoner",
-    "evaluator",
-    "detective",
-    "extractor",
+    *("reader", "planner", "drafter", "refiner", "reviewer", "answerer"),
+    *("expander", "fuser", "aggregator", "verifier", "integrator", "reasoner", "evaluator"),
+    *("detective", "extractor"),
 )
 """The roles: keys of `settings.models`, beside "default"."""
 

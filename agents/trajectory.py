@@ -18,10 +18,15 @@ def render(steps: tuple[Step, ...]) -> str:
     if not steps:
         return "(nothing yet)"
     return "\n".join(
-        f"{i}. Question: {_line(step.question)}\n   Answer: {_line(step.answer)}"
-        for i, step in enumerate(steps, start=1)
+        f"{i}. Question: {line(step.question)}\n   Answer: {line(step.answer)}" for i, step in enumerate(steps, start=1)
     )
 
 
-def _line(text: str) -> str:
+def listed(texts: tuple[str, ...]) -> str:
+    """Texts numbered from 1, a line each; says so when there is none."""
+    return "\n".join(f"{i}. {line(text)}" for i, text in enumerate(texts, start=1)) or "(nothing yet)"
+
+
+def line(text: str) -> str:
+    """A text as one line that opens and closes no fence."""
     return unfenced(" ".join(text.split()))

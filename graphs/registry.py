@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
-from sleuth.graphs import par_rag, plain_rag, ras, retro_rag
+from sleuth.graphs import crp_rag, par_rag, plain_rag, ras, retro_rag
 from sleuth.graphs.state import Context, MethodSettings, Question, RunState
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
@@ -70,6 +70,15 @@ METHODS: dict[str, Method] = {
             graph=par_rag.graph,
             state=par_rag.State,
             settings=par_rag.Settings,
+        ),
+        Method(
+            name="crp-rag",
+            line="grow a graph of possible steps, gather knowledge for each, answer along the paths where it suffices",
+            paper="CRP-RAG, for complex logical reasoning and knowledge planning (Xu et al., Electronics 14(1), 2025)",
+            when="there is more than one way to the answer, or a refusal is better than a guess",
+            graph=crp_rag.graph,
+            state=crp_rag.State,
+            settings=crp_rag.Settings,
         ),
         Method(
             name="retro-rag",

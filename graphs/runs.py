@@ -22,6 +22,7 @@ from sleuth.graphs.registry import Method, method
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context
 from sleuth.graphs.store import Store
 from sleuth.graphs.threads import Thread, ThreadStatus, lease
+from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.settings import Profile
@@ -52,6 +53,7 @@ class Services:
 
     model: Model
     retriever: Retriever
+    embedder: Embedder | None = None
     triples: TripleStore = field(default_factory=MemoryTriples)
 
 
@@ -165,6 +167,7 @@ class Runs:
         return Context(
             model=self.services.model,
             retriever=self.services.retriever,
+            embedder=self.services.embedder,
             triples=self.services.triples,
             archive=self.store.archive,
             settings=kind.configure(thread.options["values"], thread.options["profile"]),

@@ -16,6 +16,7 @@ from sleuth.agents.role import I, O, Role
 from sleuth.graphs.answer import Note, Verdict
 from sleuth.tools.archive import Archive
 from sleuth.tools.documents import content_hash
+from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import BadReply
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.triples import MemoryTriples, TripleStore
@@ -109,13 +110,17 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What a run needs and its state must not hold. `started` is a monotonic clock reading, in seconds."""
+    """What a run needs and its state must not hold.
+
+    `embedder` is for comparing texts; `started` is a monotonic clock reading, in seconds.
+    """
 
     model: Model
     retriever: Retriever
     archive: Archive
     settings: MethodSettings
     budget: Budget = field(default_factory=Budget)
+    embedder: Embedder | None = None
     triples: TripleStore = field(default_factory=MemoryTriples)
     started: float = field(default_factory=time.monotonic)
 

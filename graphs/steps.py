@@ -17,6 +17,7 @@ from sleuth.graphs.answer import Citation, Note
 from sleuth.graphs.evidence import check, clean, known_steps, note, sources, support
 from sleuth.graphs.state import ask_or
 from sleuth.tools.documents import Passage
+from sleuth.tools.text import words
 
 
 class Step(TypedDict):
@@ -58,17 +59,13 @@ def numbered(steps: Sequence[OrderedStep]) -> dict[str, Step]:
 
 def already_known(plan: Plan, notes: Notes) -> dict[str, Note | None]:
     """The handed-over notes that answer a step, word for word, moved to its key; none other keeps a step's key."""
-    answered = {_words(found["question"]): key for key, found in notes.items()}
+    answered = {words(found["question"]): key for key, found in notes.items()}
     taken = {
-        key: answered[_words(step["question"])] for key, step in plan.items() if _words(step["question"]) in answered
+        key: answered[words(step["question"])] for key, step in plan.items() if words(step["question"]) in answered
     }
     aside = [key for key in notes if key in plan and key not in taken.values()]
     left = dict.fromkeys([*taken.values(), *aside])
     return {**left, **{f"known {key}": notes[key] for key in aside}, **{key: notes[old] for key, old in taken.items()}}
-
-
-def _words(question: str) -> str:
-    return " ".join(question.casefold().split())
 
 
 def ready(plan: Plan, done: Container[str], *, side_by_side: bool) -> list[str]:

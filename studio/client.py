@@ -106,7 +106,7 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         library = await stack.enter_async_context(await Library.open(settings))
         store = await stack.enter_async_context(open_store(settings))
         triples = library.triples(model=model.name_of("extractor"))
-        services = Services(model=model, retriever=library, triples=triples)
+        services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
         yield Sleuth(runs=Runs(store, services), library=library, settings=settings)
 
 

@@ -87,6 +87,7 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
         return Context(
             model=services.model,
             retriever=services.retriever,
+            embedder=services.embedder,
             triples=services.triples,
             archive=archive,
             settings=kind.configure(values, sleuth.settings.profile),
@@ -123,5 +124,6 @@ def _served(name: str) -> Served:
 
 plain_rag = _served("plain-rag")
 par_rag = _served("par-rag")
+crp_rag = _served("crp-rag")
 retro_rag = _served("retro-rag")
 ras = _served("ras")

@@ -36,7 +36,7 @@ class Library:
         """Use `Library.open`."""
         self._settings = settings
         self._catalogue = catalogue
-        self._embedder = embedder
+        self.embedder = embedder
         self._indexes = Indexes(settings, catalogue, embedder)
         self._intake = Intake(catalogue, loaders=settings.loaders)
 
@@ -166,7 +166,7 @@ class Library:
 
     def _put(self, entries: Sequence[Entry]) -> Stored:
         if self._catalogue.embedder() is None:
-            self._catalogue.set_embedder(EmbedderRecord(name=self._embedder.name, dimension=None))
+            self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
         return self._catalogue.put_documents(entries)
 
     def _find(self, query: Query, indexes: Sequence[Index]) -> list[Hit]:

@@ -97,6 +97,11 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def words(text: str) -> str:
+    """What is left of a text to compare it word for word: without letter case, on one line."""
+    return one_line(text).casefold()
+
+
 def title_from(text: str | None) -> str | None:
     """A title of one line and bounded length, or None where nothing is left."""
     return one_line(text or "")[:MAX_TITLE_CHARS].strip() or None

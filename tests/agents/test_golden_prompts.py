@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from sleuth.agents.aggregator import AGGREGATE, AggregateInput, Knowledge
 from sleuth.agents.answerer import (
     ANSWER,
     ANSWER_FROM_FACTS,
@@ -40,7 +41,20 @@ from sleuth.agents.evaluator import (
     EvidenceInput,
     RelevanceInput,
 )
+from sleuth.agents.expander import EXPAND, ExpandInput, NextStep
 from sleuth.agents.extractor import EXTRACT, ExtractInput, Extraction, Triple
+from sleuth.agents.fuser import FUSE, Fused, FuseInput
+from sleuth.agents.integrator import (
+    INTEGRATE,
+    TAKE_PATH,
+    TAKE_STEP,
+    Integrated,
+    IntegrateInput,
+    PathAnswer,
+    Result,
+    TakePathInput,
+    TakeStepInput,
+)
 from sleuth.agents.planner import PLAN, PLAN_IN_ORDER, OrderedPlan, OrderedStep, Plan, PlanInput, PlanStep
 from sleuth.agents.reader import READ, Reading, ReadInput
 from sleuth.agents.reasoner import (
@@ -61,6 +75,7 @@ from sleuth.agents.scripted import ScriptedModel
 from sleuth.agents.sources import Source
 from sleuth.agents.subquery import BEGIN, NEXT, NEXT_WITH_FINDING, Bare, Next, NextWithFinding, SoFar
 from sleuth.agents.trajectory import Step
+from sleuth.agents.verifier import VERIFY, VerifyInput
 
 QUESTION = "Who is the mayor of the town where Oda Brell was born?"
 SOURCES = (
@@ -97,6 +112,28 @@ CASES: list[tuple[Role[Any, Any], Any, Any]] = [
         StepReview(status="PASS"),
     ),
     (ANSWER, AnswerInput(question=QUESTION, trajectory=STEPS), Final(known=True, answer="Lena Holt")),
+    (EXPAND, ExpandInput(question=QUESTION, steps=("Where was she born?",), known=STEPS), NextStep(step="q")),
+    (FUSE, FuseInput(question=QUESTION, steps=("Where was she born?", "Where does she come from?")), Fused(step="q")),
+    (AGGREGATE, AggregateInput(step=STEPS[0].question, sources=SOURCES), Knowledge(knowledge="Varn")),
+    (VERIFY, VerifyInput(question=STEPS[0].question, sources=SOURCES), "Varn"),
+    (
+        TAKE_STEP,
+        TakeStepInput(question=QUESTION, step="Who is its mayor?", known=STEPS, sources=SOURCES),
+        Result(answer="Lena Holt"),
+    ),
+    (
+        TAKE_PATH,
+        TakePathInput(question=QUESTION, steps=("Who is its mayor?",), known=STEPS, sources=SOURCES),
+        Result(answer="Lena Holt"),
+    ),
+    (
+        INTEGRATE,
+        IntegrateInput(
+            question=QUESTION,
+            answers=(PathAnswer(answer="Lena Holt", steps=STEPS), PathAnswer(answer="nobody", steps=())),
+        ),
+        Integrated(answer="Lena Holt"),
+    ),
     (BEGIN, Bare(question=QUESTION), "[SUBQ]"),
     (NEXT, CHAIN, Next(plan="[SUFFICIENT]")),
     (NEXT_WITH_FINDING, CHAIN, NextWithFinding(plan="[SUFFICIENT]", finding="Lena Holt", facts=[1])),

@@ -2,24 +2,26 @@
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.model import Message, Reply, Request, TokenLogprob
 from sleuth.agents.scripted import ScriptedModel, reply
-from sleuth.graphs import par_rag, plain_rag, ras
+from sleuth.graphs import crp_rag, par_rag, plain_rag, ras
 from sleuth.graphs.answer import Answer, Note
 from sleuth.graphs.runs import Runs
 from sleuth.graphs.state import Budget, Context, MethodSettings
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.documents import Hit, Passage
+from sleuth.tools.embedder import Embedder
 from sleuth.tools.retriever import Query
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "questions.jsonl"
@@ -64,6 +66,8 @@ class Replying:
         if isinstance(said, BaseException):
             raise said
         await asyncio.sleep(0)
+        if isinstance(said, dict) and "usage" in said:
+            return cast(Reply, said)
         return reply(said if isinstance(said, str) else json.dumps(said), prompt_tokens=len(request.text().split()))
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
@@ -170,6 +174,7 @@ class Case:
     retriever: Shelf
     settings: MethodSettings
     budget: Budget = field(default_factory=Budget)
+    embedder: Embedder | None = None
     archive: MemoryArchive = field(default_factory=MemoryArchive)
     saver: InMemorySaver = field(default_factory=InMemorySaver)
     nodes: list[str] = field(default_factory=list)
@@ -200,6 +205,7 @@ class Case:
             archive=self.archive,
             settings=self.settings,
             budget=self.budget,
+            embedder=self.embedder,
             **more,
         )
 
@@ -215,6 +221,21 @@ def par(
 def plain(replies: Iterable[Any], passages: list[Passage], settings: MethodSettings | None = None, **more: Any) -> Case:
     """Plain RAG with the replies that its model gives in order."""
     return Case(plain_rag.graph, ScriptedModel(replies), Shelf(passages), settings or plain_rag.Settings(), **more)
+
+
+def sure(text: str, perplexity: float = 1.5) -> Reply:
+    """A plain reply whose tokens have this perplexity."""
+    top = -math.log(perplexity)
+    pieces = [text[:1], text[1:]] if len(text) > 1 else [text]
+    return reply(text, logprobs=[TokenLogprob(token=piece, logprob=top, top={piece: top}) for piece in pieces])
+
+
+def crp(
+    replies: Iterable[Any] | AnyModel, passages: list[Passage], settings: MethodSettings | None = None, **more: Any
+) -> Case:
+    """CRP-RAG with a model, or with the replies that it gives in order."""
+    model = replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
+    return Case(crp_rag.graph, model, Shelf(passages), settings or crp_rag.Settings(), **more)
 
 
 def structured(

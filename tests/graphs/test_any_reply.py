@@ -4,11 +4,12 @@ import json
 from itertools import cycle
 from typing import Any
 
+from hashing_embedder import HashingEmbedder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes import Case, Replying, Shelf, passage, resolves
 
-from sleuth.graphs import par_rag, plain_rag
+from sleuth.graphs import crp_rag, par_rag, plain_rag
 from sleuth.graphs.state import Budget
 
 SHELF = [
@@ -66,6 +67,13 @@ by_role = st.fixed_dictionaries(
         "planner": st.lists(steps | replies, min_size=1, max_size=2),
         "refiner": st.lists(replies | st.fixed_dictionaries({"question": words}), min_size=1, max_size=2),
         **{name: st.lists(replies, min_size=1, max_size=4) for name in ("drafter", "reviewer", "answerer", "reader")},
+        "expander": st.lists(replies | st.fixed_dictionaries({"step": words}), min_size=1, max_size=4),
+        "fuser": st.lists(replies | st.fixed_dictionaries({"step": words}), min_size=1, max_size=2),
+        "aggregator": st.lists(
+            replies | st.fixed_dictionaries({"knowledge": words, "citations": citations}), min_size=1, max_size=4
+        ),
+        "verifier": st.lists(words, min_size=1, max_size=4),
+        "integrator": st.lists(replies | st.fixed_dictionaries({"answer": words}), min_size=1, max_size=4),
     }
 )
 par_settings = st.builds(
@@ -75,6 +83,14 @@ par_settings = st.builds(
     max_requeries=st.integers(0, 2),
     max_returns=st.integers(0, 2),
     coarse_k=st.integers(1, 3),
+)
+crp_settings = st.builds(
+    crp_rag.Settings,
+    samples=st.integers(1, 2),
+    structure=st.sampled_from(["graph", "tree", "chain", "text"]),
+    **dict.fromkeys(("shortcut", "aggregate", "verify", "iterate"), st.booleans()),
+    max_depth=st.integers(1, 2),
+    agreement_samples=st.integers(1, 2),
 )
 most_calls = st.none() | st.integers(0, 12)
 
@@ -88,7 +104,7 @@ async def check_run(case: Case, question: str) -> None:
     verdict = await case.run(question)
     assert all(resolves(citation, SHELF) for citation in verdict["citations"])
     assert all(resolves(citation, SHELF) for note in case.state["notes"].values() for citation in note["citations"])
-    assert verdict["status"] in ("answered", "unknown", "out_of_budget")
+    assert verdict["status"] in ("answered", "unknown", "refused", "out_of_budget")
     assert not verdict["citations"] or verdict["text"]
     assert case.budget.max_calls is None or len(case.model.requests) <= case.budget.max_calls
 
@@ -97,6 +113,14 @@ async def check_run(case: Case, question: str) -> None:
 @given(by_role, par_settings, most_calls)
 async def test_par_rag(said: dict[str, list[Any]], chosen: par_rag.Settings, most: int | None) -> None:
     case = Case(par_rag.graph, model(said), Shelf(SHELF), chosen, budget=Budget(max_calls=most))
+    await check_run(case, "Is it high?")
+
+
+@settings(max_examples=10, deadline=None)
+@given(by_role, crp_settings, most_calls)
+async def test_crp_rag(said: dict[str, list[Any]], chosen: crp_rag.Settings, most: int | None) -> None:
+    case = Case(crp_rag.graph, model(said), Shelf(SHELF), chosen, budget=Budget(max_calls=most))
+    case.embedder = HashingEmbedder()
     await check_run(case, "Is it high?")
 
 
