@@ -30,7 +30,6 @@ HEAVY = {
     "sentence_transformers",
     "chromadb",
     "vllm",
-    "langchain_chroma",
     "langchain_community",
 }
 """Take seconds to import, or import what does."""
