@@ -251,7 +251,7 @@ async def _checkpoints(folder: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
     serde = JsonPlusSerializer(allowed_msgpack_modules=[IngestInput])
     try:
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-        async with aiosqlite.connect(folder / "checkpoints.db") as connection:
+        async with aiosqlite.connect(folder / "checkpoints.db", timeout=30) as connection:
             saver = AsyncSqliteSaver(connection, serde=serde)
             await saver.setup()
             yield saver
