@@ -86,7 +86,7 @@ def sentence_with(answer: str, text: str) -> tuple[int, int] | None:
 
 def _sentences_with(answer: str, text: str) -> Iterator[tuple[int, int]]:
     words = clean(answer).rstrip(".").split()
-    if words:
+    if words and " ".join(words).casefold() not in ("yes", "no"):  # a "no" stands in sentences of all kinds
         pattern = r"(?<!\w)" + r"\s+".join(re.escape(word) for word in words) + r"(?!\w)"
         spans = (_sentence_around(found.span(), text) for found in re.finditer(pattern, text, re.IGNORECASE))
         yield from (span for span in spans if not text.startswith("#", span[0]))

@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents.reader import READ, Reading, ReadInput
-from sleuth.graphs.evidence import answered, check, clean, conclude, find, known_steps, load, note, sources
+from sleuth.graphs.evidence import answered, check, clean, conclude, find, known_steps, load, note, sources, support
 from sleuth.graphs.state import (
     Context,
     MethodSettings,
@@ -63,7 +63,7 @@ async def answer(state: State, runtime: Runtime[Context]) -> Update:
     text = clean(read.answer)
     if not (read.answerable and text):
         return {"verdict": conclude("unknown", "", []), "calls": asking.calls, "warnings": asking.warnings}
-    found = note(state.question, text, check(asking, text, read.citations, shown))
+    found = note(state.question, text, check(asking, text, read.citations, shown) or support(text, shown))
     verdict = answered(asking, text, [*state.notes.values(), found])
     return {"notes": {"answer": found}, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
 

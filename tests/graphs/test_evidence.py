@@ -155,3 +155,8 @@ async def test_what_was_found_is_kept_as_it_was() -> None:
     assert [each.id for each in shown] == ["tower", "bridge", "bridge"]
     assert shown[0] == passage("tower", "About tower: “ä”.")
     assert [source.title for source in sources(shown)] == ["Tower", "Bridge", "Bridge"]
+
+
+@pytest.mark.parametrize("answer", ["no", "Yes.", "NO"])
+def test_a_yes_or_no_is_not_found_in_a_sentence(answer: str) -> None:
+    assert sentence_with(answer, "There is no bridge. Yes, there was.") is None

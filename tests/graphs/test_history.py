@@ -139,7 +139,7 @@ async def test_a_fork_into_another_method_starts_with_what_was_found(runs: Runs,
     (reading,) = model.requests[asked:]
     assert [step["answer"] for step in reading.input["known"]] == ["Trevandle & Ruske"]
     assert answer.method == "plain-rag"
-    assert [citation["passage"] for citation in answer.citations] == ["q08-1"]
+    assert [citation["passage"] for citation in answer.citations] == ["q08-1", "q08-2"]
     assert (await finish(runs, done)).text == "1868", "the origin stays as it was"
 
 
