@@ -6,7 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from sleuth.graphs.registry import METHODS
+from sleuth.graphs.registry import method as find_method
+from sleuth.graphs.runs import Runs, check_question
 from sleuth.graphs.state import Budget
+from sleuth.graphs.store import open_store
 from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
 from sleuth.studio.output import JsonOption, emit, progress_console
 from sleuth.studio.view import answer_view, watch
@@ -38,7 +41,10 @@ def ask(
 
 
 async def _ask(question: str, options: dict[str, Any], *, as_json: bool) -> None:
-    async with open_sleuth(Settings(), command="sleuth ask") as sleuth:
+    settings = Settings()
+    check_question(question)  # what can be wrong without a model server is said without one
+    find_method(options["method"]).configure(options["values"], settings.profile)
+    async with open_sleuth(settings, command="sleuth ask") as sleuth:
         answer = await watch(sleuth.stream(question, **options), progress_console())
     emit(answer.to_json(), as_json, answer_view(answer))
 
@@ -58,7 +64,13 @@ def resume(
 
 
 async def _resume(thread: str, budget: Budget | None, *, as_json: bool) -> None:
-    async with open_sleuth(Settings(), command="sleuth resume") as sleuth:
+    settings = Settings()
+    async with open_store(settings) as store:
+        if (await store.threads.get(thread)).status == "done" and budget is None:
+            finished = await Runs(store).answer(thread)
+            emit(finished.to_json(), as_json, answer_view(finished))
+            return
+    async with open_sleuth(settings, command="sleuth resume") as sleuth:
         answer = await watch(sleuth.runs.run(thread, budget=budget), progress_console())
     emit(answer.to_json(), as_json, answer_view(answer))
 
