@@ -173,3 +173,10 @@ async def test_ctrl_c_leaves_a_run_that_goes_on(env: dict[str, str]) -> None:
     assert_explained(shown, 1, "no answer yet", "sleuth resume stopped")
     resumed = await sleuth("resume", "stopped", "--json", **env)
     assert resumed.json()["text"] == "the fair at Brindlecote"
+
+
+async def test_a_finished_run_is_shown_without_a_model_server(env: dict[str, str]) -> None:
+    asked = await sleuth("ask", QUESTION, "--thread", "kept", *BY_WORDS, "--json", **env)
+    nobody = f"http://127.0.0.1:{free_port()}/v1"
+    again = await sleuth("resume", "kept", "--json", **env | {"SLEUTH_MODEL_URL": nobody})
+    assert (again.status, again.json()) == (0, asked.json())
