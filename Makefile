@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV := .cache/uv/bin
 PYTEST := $(BIN)/python -m pytest
+UNIT := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.cache/pyc $(PYTEST) -n auto --disable-socket --allow-unix-socket
 COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --override studio/embedded/overrides.txt \
 	--python-version 3.11 --no-annotate --no-header --index-strategy unsafe-best-match \
 	$$($(UV)/python studio/embedded/torch_index.py) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-integration test-faults check format lock bench studio clean
+.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check format lock bench studio clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -36,10 +37,13 @@ demo: setup ## Read documents in, ask with two methods, kill and resume a run
 
 test: setup ## Unit tests, then integration tests, then the totals
 	@rm -rf .cache/junit
-	@$(MAKE) --no-print-directory --keep-going test-unit test-integration; $(BIN)/python tests/totals.py .cache/junit
+	@$(MAKE) --no-print-directory --keep-going test-unit test-sweeps test-integration; $(BIN)/python tests/totals.py .cache/junit
 
 test-unit: setup ## Seconds; no sockets
-	PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.cache/pyc $(PYTEST) tests --ignore tests/integration -n auto --disable-socket --allow-unix-socket --junit-xml .cache/junit/unit.xml
+	$(UNIT) tests -m "not sweep" --ignore tests/integration --junit-xml .cache/junit/unit.xml
+
+test-sweeps: setup ## As the unit tests, at every place or number; no sockets
+	$(UNIT) tests/graphs -m sweep --junit-xml .cache/junit/sweeps.xml
 
 test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgres
 	$(PYTEST) tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml

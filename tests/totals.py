@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 def main(folder: Path) -> int:
     """Prints the totals of the JUnit files in a folder as the last line; returns the exit status."""
     counts: Counter[str] = Counter()
-    for name in ("unit.xml", "integration.xml"):
+    for name in ("unit.xml", "sweeps.xml", "integration.xml"):
         file = folder / name
         if not file.is_file():
             counts["failed"] += 1

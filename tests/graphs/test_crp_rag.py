@@ -228,6 +228,7 @@ def endless() -> Callable[[Request], Any]:
         ({"max_paths": 1, "max_depth": 1}, [2], "max_paths is reached: only 1 paths were answered from."),
     ],
 )
+@pytest.mark.sweep
 async def test_bounds_hold_and_are_named(settings: dict[str, int], layers: list[int], warning: str) -> None:
     case = crp(Replying(endless()), [TOWER], Settings(shortcut=False, **settings))  # type: ignore[arg-type]
     verdict = await case.run("?")
@@ -446,6 +447,7 @@ def two_ways(*, logprobs: bool = True) -> Replying:
 
 
 @pytest.mark.parametrize("logprobs", [True, False])
+@pytest.mark.sweep
 async def test_a_run_never_makes_more_calls_than_it_may(logprobs: bool) -> None:
     settings = Settings(samples=3)
     full = crp(two_ways(logprobs=logprobs), [TOWER], settings, embedder=HashingEmbedder())
@@ -464,6 +466,7 @@ async def test_a_run_never_makes_more_calls_than_it_may(logprobs: bool) -> None:
     assert before_the_last["text"]
 
 
+@pytest.mark.sweep
 async def test_repairs_count_too() -> None:
     model = Ways([A, C], [B, C])
 
@@ -478,6 +481,7 @@ async def test_repairs_count_too() -> None:
         assert len(case.model.requests) == len(case.state["calls"]) <= most
 
 
+@pytest.mark.sweep
 async def test_a_failure_anywhere_repeats_no_completed_call() -> None:
     settings = Settings(samples=3)
     whole = crp(two_ways(), [TOWER], settings, embedder=HashingEmbedder())
@@ -551,6 +555,7 @@ def calls_of(case: Case) -> Counter[str]:
 
 @tests(max_examples=20, deadline=None)
 @given(said, shapes)
+@pytest.mark.sweep
 async def test_calls_are_bounded_and_no_insufficient_step_is_ever_answered(
     lines: dict[str, list[Any]], settings: Settings
 ) -> None:
@@ -607,6 +612,7 @@ async def test_a_fork_from_par_rag_starts_with_its_notes(store: Store) -> None:
     assert [citation["passage"] for citation in answer.citations] == ["q08-1", "q08-2"]
 
 
+@pytest.mark.sweep
 async def test_a_fork_from_any_checkpoint_comes_to_the_same_end(store: Store) -> None:
     def steady(request: Request) -> Any:  # both samples are the same, so that a fork sees the same graph
         return Ways([A, C])(request)

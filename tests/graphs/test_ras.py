@@ -335,6 +335,7 @@ async def test_an_answer_without_a_graph_has_none_in_its_json(store: Store) -> N
     assert "graph" not in (await finish(runs, await runs.start("2 and 2?", "ras"))).to_json()
 
 
+@pytest.mark.sweep
 async def test_further_runs_read_no_passage_again(store: Store) -> None:
     chain = example("q08")
     model = Replying(reply_to(chain))
@@ -440,6 +441,7 @@ any_settings = st.builds(
 
 @settings(max_examples=40, deadline=None)
 @given(said_by_anyone, any_settings, st.none() | st.integers(0, 12))
+@pytest.mark.sweep
 async def test_a_run_ends_within_five_rounds_asks_nothing_twice_and_cites_only_what_stands_there(
     said: dict[str, list[Any]], chosen: Settings, most: int | None
 ) -> None:
@@ -532,6 +534,7 @@ async def test_a_question_whose_answer_was_handed_over_needs_no_plan() -> None:
 
 
 @pytest.mark.parametrize("id", ["q08", "q24"])
+@pytest.mark.sweep
 async def test_a_run_never_makes_more_calls_than_it_may(id: str) -> None:
     chain = example(id)
     full = structured(Replying(reply_to(chain)), shelf(chain))

@@ -410,6 +410,7 @@ async def test_only_what_is_missing_is_searched_and_what_was_handed_over_stays(t
     assert verdict["text"] == "1868"
 
 
+@pytest.mark.sweep
 async def test_a_fork_into_par_rag_takes_the_inferences_along(store: Store, two_hops: Chain) -> None:
     detective = Detective(two_hops)
 
@@ -434,6 +435,7 @@ async def test_a_fork_into_par_rag_takes_the_inferences_along(store: Store, two_
 
 
 @pytest.mark.parametrize("id", ["q08", "q31"])
+@pytest.mark.sweep
 async def test_a_run_never_makes_more_calls_than_it_may(id: str) -> None:
     chain = example(id)
     settings = Settings(max_iterations=2)
@@ -449,6 +451,7 @@ async def test_a_run_never_makes_more_calls_than_it_may(id: str) -> None:
         assert verdict["text"] in ("", chain.answer)
 
 
+@pytest.mark.sweep
 async def test_orphans_are_tested_only_where_there_is_room_and_else_go(two_hops: Chain) -> None:
     settings = Settings(max_sources=1, max_iterations=2)
     full = forgetful(two_hops, settings)
@@ -512,6 +515,7 @@ class Faltering(Judging):
         return said
 
 
+@pytest.mark.sweep
 async def test_a_run_that_fails_anywhere_goes_on_without_repeating_a_completed_call(two_hops: Chain) -> None:
     full = retro(two_hops)
     await full.run(two_hops.question)
@@ -584,6 +588,7 @@ async def states_of(case: Case) -> AsyncIterator[dict[str, Any]]:
     st.none() | st.integers(0, 30),
     st.randoms(use_true_random=False),
 )
+@pytest.mark.sweep
 async def test_evidence_is_bounded_and_supported_at_every_checkpoint(
     replies: list[dict[str, Any]], scores: list[float], settings: Settings, most: int | None, random: Random
 ) -> None:
