@@ -14,6 +14,7 @@ from sleuth.graphs.evidence import check, known_steps, note, sources, support
 from sleuth.graphs.state import ask_or
 from sleuth.tools.documents import Passage
 from sleuth.tools.errors import BadReply
+from sleuth.tools.text import words
 
 UNDECIDED = 0.5
 """The score of what cannot be scored; a test is passed only above it."""
@@ -83,7 +84,7 @@ async def inferred(
     """New inferences, each with the passages that it names; without any of those shown it is none."""
     none = detective.Inferences(inferences=[])
     said = await ask_or(asking, detective.INFER, given, none, f"Round {round} has no inferences.")
-    heard = {_words(found["finding"]) for found in known.values()}
+    heard = {words(found["finding"]) for found in known.values()}
     notes = {}
     for at, inference in enumerate(said.inferences, start=1):
         resting = [shown[cited.source - 1] for cited in inference.citations if cited.source <= len(shown)]
@@ -91,16 +92,12 @@ async def inferred(
             asking.warnings.append(
                 f"an inference of round {round} names no passage that was shown: {inference.claim!r}"
             )
-        elif _words(inference.claim) not in heard:
-            heard.add(_words(inference.claim))
+        elif words(inference.claim) not in heard:
+            heard.add(words(inference.claim))
             citations = check(asking, inference.claim, inference.citations, shown)
             found = note(inference.question, inference.claim, citations)
             notes[inference_key(round, at)] = resting_on(found, resting)
     return notes
-
-
-def _words(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 async def refuted(asking: Desk, new: Notes, *, query: str, known: Notes, shown: Sequence[Passage]) -> set[str]:
