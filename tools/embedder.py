@@ -57,7 +57,9 @@ class LocalEmbedder:
 
     def embed_passages(self, texts: list[str]) -> Vectors:
         """One row per text; sentence-transformers sorts them by length, so that batches hold little padding."""
-        return self._encode(texts)
+        vectors = self._encode(texts)
+        _give_memory_back()
+        return vectors
 
     def embed_query(self, text: str) -> Vectors:
         """One vector for a question."""
@@ -69,8 +71,6 @@ class LocalEmbedder:
             if self._model is None:
                 self._model = _load(self.name)
             rows = self._model.encode(texts, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
-        if len(texts) > 1:
-            _give_memory_back()
         return np.asarray(rows, dtype=np.float32)
 
 
