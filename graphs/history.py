@@ -10,7 +10,7 @@ from langgraph.types import StateSnapshot
 from sleuth.graphs.answer import Note
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, check_version, checkpoint_id, now, unknown_checkpoint
-from sleuth.graphs.state import Question
+from sleuth.graphs.state import Budget, Question
 from sleuth.graphs.threads import Thread
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
@@ -128,9 +128,9 @@ async def _hand_over(
     """A thread of another method that starts with this one's notes."""
     values = {**state.values, **changes}
     notes: dict[str, Note] = {f"handed over {at}": note for at, note in enumerate(values.get("notes", {}).values(), 1)}
-    profile, budget = thread.options["profile"], thread.options["budget"]
-    new = await runs.start(values.get("question", thread.question), into, profile=profile)
-    await runs.store.threads.link(new, parent=thread.id, checkpoint=checkpoint_id(state), budget=budget)
+    profile, budget = thread.options["profile"], Budget(**thread.options["budget"])
+    new = await runs.start(values.get("question", thread.question), into, profile=profile, budget=budget)
+    await runs.store.threads.link(new, parent=thread.id, checkpoint=checkpoint_id(state))
     forked = await runs.store.threads.get(new)
     given = {"question": forked.question, "notes": notes}
     made = await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)

@@ -115,10 +115,8 @@ class Threads:
         values = {"status": status, "problem": problem, "updated_at": at}
         await asyncio.to_thread(self._write, update(threads).where(threads.c.id == id).values(values))
 
-    async def link(self, id: str, *, parent: str, checkpoint: str, budget: dict[str, Any]) -> None:
-        """Records what a thread was forked from, and gives it the same budget."""
-        thread = await self.get(id)
-        await self.set_options(id, {**thread.options, "budget": budget})
+    async def link(self, id: str, *, parent: str, checkpoint: str) -> None:
+        """Records what a thread was forked from."""
         origin = {"parent": parent, "parent_checkpoint": checkpoint}
         await asyncio.to_thread(self._write, update(threads).where(threads.c.id == id).values(origin))
 

@@ -9,6 +9,7 @@ from scenes import Chain, Replying, example, finish
 
 from sleuth.graphs.history import export, fork, hashes_in, history
 from sleuth.graphs.runs import Runs, checkpoint_id
+from sleuth.graphs.state import Budget
 from sleuth.tools.documents import content_hash
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
@@ -203,3 +204,10 @@ async def test_a_fork_of_a_fork_goes_on_where_the_first_stood(short: tuple[Runs,
     moments = {moment.checkpoint: moment for moment in await history(runs, id)}
     for made in (first, second):
         assert (moments[made["checkpoint"]].node, moments[made["checkpoint"]].next) == (["draft"], drafted.next)
+
+
+async def test_a_fork_into_another_method_has_the_same_budget(runs: Runs, chain: Chain) -> None:
+    id = await runs.start(chain.question, "par-rag", budget=Budget(max_calls=40))
+    await finish(runs, id)
+    forked = await fork(runs, id, at=(await history(runs, id))[0].checkpoint, into="plain-rag")
+    assert (await runs.store.threads.get(forked["thread"])).options["budget"]["max_calls"] == 40

@@ -56,7 +56,8 @@ async def test_another_owner_s_threads_are_not_seen_but_their_names_are_taken(st
 async def test_where_a_thread_stands_is_recorded(store: Store) -> None:
     await store.threads.add(thread("monday"))
     await store.threads.mark("monday", "failed", at="2026-02-02", problem="The server is down.")
-    await store.threads.link("monday", parent="sunday", checkpoint="1f", budget={"max_calls": 3})
+    await store.threads.link("monday", parent="sunday", checkpoint="1f")
+    await store.threads.set_options("monday", {"budget": {"max_calls": 3}})
     assert await store.threads.get("monday") == replace(
         thread("monday", "2026-02-02"),
         status="failed",
