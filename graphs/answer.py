@@ -57,6 +57,13 @@ class Verdict(TypedDict):
     citations: list[Citation]
 
 
+class Threshold(TypedDict):
+    """A bound that a run decided by, and where it comes from."""
+
+    value: float
+    by: str
+
+
 class Entity(TypedDict):
     """A node of a question's graph."""
 
@@ -104,10 +111,9 @@ class Answer:
     cost: Cost
     warnings: list[str] = field(default_factory=list)
     graph: Graph | None = None
+    threshold: Threshold | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form that the command line and the HTTP interface print; a graph is in it only if there is one."""
-        written = asdict(self)
-        if self.graph is None:
-            del written["graph"]
-        return written
+        """The JSON form that the command line and the HTTP interface print; graph and threshold only where they are."""
+        absent = [name for name in ("graph", "threshold") if getattr(self, name) is None]
+        return {name: value for name, value in asdict(self).items() if name not in absent}

@@ -16,8 +16,9 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents.verifier import VerifyInput
+from sleuth.graphs.answer import Threshold
 from sleuth.graphs.evidence import answered, conclude, find, known_steps, load
-from sleuth.graphs.growth import Structure, alike, drawn, fuse, propose
+from sleuth.graphs.growth import Structure, alike, bound, drawn, fuse, propose
 from sleuth.graphs.node_knowledge import Backing, Holdings, Knowledge, handed_over, summarise
 from sleuth.graphs.path_answers import Walk, along, contradictions
 from sleuth.graphs.reasoning_graph import (
@@ -43,7 +44,7 @@ from sleuth.graphs.state import (
     desk,
     settings_of,
 )
-from sleuth.graphs.sufficiency import Verification, agree, measure, missing
+from sleuth.graphs.sufficiency import Verification, agree, measure, missing, threshold
 from sleuth.tools.retriever import Mode, Query
 
 
@@ -58,7 +59,11 @@ class Settings(MethodSettings):
     merge_threshold: float = Field(default=0.85, ge=0, le=1, description="steps more alike than this become one")
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a step")
     mode: Mode = Field(default="hybrid", description="how to search (paper: dense)")
-    perplexity_threshold: float = Field(default=2.0, ge=1, description="knowledge is sufficient below it")
+    perplexity_threshold: float | None = Field(
+        default=None,
+        ge=1,
+        description="knowledge is sufficient below it; default: as fitted, else 2.0",
+    )
     agreement_samples: int = Field(default=3, ge=1, le=20, description="answers compared without log-probabilities")
     aggregate: bool = Field(default=True, description="off: passages are read as they are (ablation)")
     verify: bool = Field(default=True, description="off: the shortest and the longest path answer (ablation)")
@@ -91,6 +96,8 @@ class State(RunState):
     """What they say about it."""
     verified: Annotated[dict[str, Verification], Keyed] = field(default_factory=dict)
     """Whether that is enough; a node that nothing was found for is not here."""
+    threshold: Threshold | None = None
+    """The perplexity below which it is."""
 
 
 Run = Runtime[Context]
@@ -105,6 +112,7 @@ class Update(RunUpdate, total=False):
     passages: dict[str, list[str]]
     knowledge: dict[str, Knowledge]
     verified: dict[str, Verification]
+    threshold: Threshold
 
 
 async def plan(state: State, runtime: Run) -> Update:
@@ -115,8 +123,8 @@ async def plan(state: State, runtime: Run) -> Update:
         known = list(handed_over(nodes, state.notes))
         return {"nodes": closed(nodes, known), "wave": [] if known else [SOURCE]}
     sinks = open_sinks(nodes)
-    if bound := _bound(state, settings, len(sinks)):
-        loss = f"{bound} is reached: {len(sinks)} open steps were taken as the last ones."
+    if reached := bound(state.depth, settings.max_depth, len(nodes) - 1 + len(sinks), settings.max_nodes):
+        loss = f"{reached} is reached: {len(sinks)} open steps were taken as the last ones."
         return {**_planned(state, closed(nodes, sinks)), "warnings": [loss]}
     draws = drawn(sinks, settings.structure, settings.samples)
     if not affordable(state, runtime, len(draws)):
@@ -129,8 +137,8 @@ async def plan(state: State, runtime: Run) -> Update:
     if not affordable(state, runtime, len(asking.calls) + fuses):
         return {"halted": True, "calls": asking.calls, "warnings": asking.warnings}
     if len(similar) > room:
-        bound = "max_width" if room == settings.max_width else "max_nodes"
-        asking.warnings.append(f"{bound} is reached: {len(similar) - room} proposed steps were left out.")
+        full = "max_width" if room == settings.max_width else "max_nodes"
+        asking.warnings.append(f"{full} is reached: {len(similar) - room} proposed steps were left out.")
     layer = await fuse(state.question, similar[:room], asking)
     below = {key for proposal in layer for key in proposal.prev}
     nodes = closed(grown(nodes, layer), [sink for sink in sinks if sink not in below])
@@ -170,13 +178,14 @@ async def verify(state: State, runtime: Run) -> Update:
     }
     if not affordable(state, runtime, len(given)):
         return {"halted": True}
-    verified = await measure(given, settings.perplexity_threshold, asking)
+    limit = state.threshold or threshold(settings.perplexity_threshold, runtime.context.threshold)
+    verified = await measure(given, limit["value"], asking)
     unsure = {key: given[key] for key, found in verified.items() if found["answer"] and found["perplexity"] is None}
     samples = settings.agreement_samples
     if not affordable(state, runtime, len(asking.calls) + len(unsure) * samples):
         return {"halted": True, "calls": asking.calls, "warnings": asking.warnings}
     verified |= await agree(unsure, verified, samples, asking)
-    return {"verified": verified, "calls": asking.calls, "warnings": asking.warnings}
+    return {"verified": verified, "threshold": limit, "calls": asking.calls, "warnings": asking.warnings}
 
 
 async def answer(state: State, runtime: Run) -> Update:
@@ -256,13 +265,6 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 # What the nodes above are made of
-
-
-def _bound(state: State, settings: Settings, sinks: int) -> str | None:
-    """The bound that keeps the graph from a further layer, in which every open step has a successor."""
-    if state.depth >= settings.max_depth:
-        return "max_depth"
-    return "max_nodes" if len(state.nodes) - 1 + sinks > settings.max_nodes else None
 
 
 def _planned(state: State, nodes: dict[str, Node]) -> Update:

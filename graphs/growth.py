@@ -14,6 +14,13 @@ from sleuth.tools.embedder import Embedder
 Structure = Literal["graph", "tree", "chain", "text"]
 
 
+def bound(depth: int, max_depth: int, steps: int, max_nodes: int) -> str | None:
+    """The bound that keeps the graph from a further layer, with which it would have at least so many steps."""
+    if depth >= max_depth:
+        return "max_depth"
+    return "max_nodes" if steps > max_nodes else None
+
+
 def drawn(sinks: Sequence[str], structure: Structure, samples: int) -> list[str]:
     """The sinks to draw steps for, one entry each: all of them once before any of them again.
 

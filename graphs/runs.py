@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from sleuth.agents.model import Model
-from sleuth.graphs.answer import Answer, Cost, NodeCost, Note, graph_of
+from sleuth.graphs.answer import Answer, Cost, NodeCost, Note, Threshold, graph_of
 from sleuth.graphs.registry import Method, method
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context
 from sleuth.graphs.store import Store
@@ -49,12 +49,13 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """What runs are made with; read-only commands need none of it."""
+    """What runs are made with; read-only commands need none of it. `threshold` was fitted for the verifier's model."""
 
     model: Model
     retriever: Retriever
     embedder: Embedder | None = None
     triples: TripleStore = field(default_factory=MemoryTriples)
+    threshold: Threshold | None = None
 
 
 class Runs:
@@ -169,6 +170,7 @@ class Runs:
             retriever=self.services.retriever,
             embedder=self.services.embedder,
             triples=self.services.triples,
+            threshold=self.services.threshold,
             archive=self.store.archive,
             settings=kind.configure(thread.options["values"], thread.options["profile"]),
             budget=Budget(**thread.options["budget"]),
@@ -194,6 +196,7 @@ class Runs:
             cost=cost_of(state.values["calls"]),
             warnings=state.values["warnings"],
             graph=graph_of(state.values),
+            threshold=state.values.get("threshold"),
         )
 
 

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from sleuth.agents.desk import CallRecord, Desk
 from sleuth.agents.model import Model
 from sleuth.agents.role import I, O, Role
-from sleuth.graphs.answer import Note, Verdict
+from sleuth.graphs.answer import Note, Threshold, Verdict
 from sleuth.tools.archive import Archive
 from sleuth.tools.documents import content_hash
 from sleuth.tools.embedder import Embedder
@@ -112,7 +112,8 @@ class Budget:
 class Context:
     """What a run needs and its state must not hold.
 
-    `embedder` is for comparing texts; `started` is a monotonic clock reading, in seconds.
+    `embedder` is for comparing texts, `threshold` the perplexity that `sleuth calibrate` has fitted for the verifier's
+    model; `started` is a monotonic clock reading, in seconds.
     """
 
     model: Model
@@ -122,6 +123,7 @@ class Context:
     budget: Budget = field(default_factory=Budget)
     embedder: Embedder | None = None
     triples: TripleStore = field(default_factory=MemoryTriples)
+    threshold: Threshold | None = None
     started: float = field(default_factory=time.monotonic)
 
     def fingerprint(self) -> str:

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 from sleuth.agents.desk import Desk
 from sleuth.agents.probabilities import perplexity
 from sleuth.agents.verifier import VERIFY, VerifyInput, again
+from sleuth.graphs.answer import Threshold
 from sleuth.graphs.evidence import clean
 from sleuth.graphs.reasoning_graph import Nodes
 from sleuth.graphs.state import ask_or
@@ -24,6 +25,16 @@ class Verification(TypedDict):
 
 
 Given = Mapping[str, VerifyInput]
+
+UNFITTED = 2.0
+"""The paper names no threshold; this one holds for models that none was fitted for."""
+
+
+def threshold(given: float | None, fitted: Threshold | None) -> Threshold:
+    """What perplexity has to stay below: as set, else as fitted for the model, else a default; and which of them."""
+    if given is not None:
+        return Threshold(value=given, by="as set for this run")
+    return fitted or Threshold(value=UNFITTED, by="the default; `sleuth calibrate` fits one for the model")
 
 
 async def measure(given: Given, threshold: float, asking: Desk) -> dict[str, Verification]:

@@ -13,6 +13,7 @@ from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, Services, Step
 from sleuth.graphs.state import Budget, Context, Question
 from sleuth.graphs.store import open_store
+from sleuth.graphs.thresholds import fitted
 from sleuth.tools.errors import RunError
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
@@ -106,7 +107,13 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         library = await stack.enter_async_context(await Library.open(settings))
         store = await stack.enter_async_context(open_store(settings))
         triples = library.triples(model=model.name_of("extractor"))
-        services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
+        services = Services(
+            model=model,
+            retriever=library,
+            embedder=library.embedder,
+            triples=triples,
+            threshold=await asyncio.to_thread(fitted, settings.home, model.name_of("verifier")),
+        )
         yield Sleuth(runs=Runs(store, services), library=library, settings=settings)
 
 

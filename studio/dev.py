@@ -89,6 +89,7 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
             retriever=services.retriever,
             embedder=services.embedder,
             triples=services.triples,
+            threshold=services.threshold,
             archive=archive,
             settings=kind.configure(values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),

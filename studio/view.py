@@ -99,6 +99,9 @@ def answer_view(answer: Answer) -> RenderableType:
         parts.append(Text(f"[{at}] “{citation['quote']}”"))
         parts.append(Text(f"    {source}", style="dim"))
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
+    if answer.threshold is not None:
+        bound = f"perplexity threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
+        parts.append(Text(bound, style="dim"))
     return Group(*parts, cost_table(answer.cost))
 
 

@@ -14,6 +14,7 @@ from scenes import Case, Chain, Replying, Shelf, crp, example, finish, passage, 
 from ways import Ways, way
 
 from sleuth.agents.model import Request
+from sleuth.graphs.answer import Threshold
 from sleuth.graphs.crp_rag import Settings
 from sleuth.graphs.history import fork, history
 from sleuth.graphs.runs import Runs, Services
@@ -280,6 +281,30 @@ async def test_the_threshold_decides(threshold: float, status: str) -> None:
     verdict = await case.run("?")
     assert verdict["status"] == status
     assert case.state["verified"]["2"]["perplexity"] == pytest.approx(1.5, abs=1e-6)
+
+
+FITTED = Threshold(value=1.4, by="fitted for the model")
+
+
+@pytest.mark.parametrize(
+    ("given", "fitted", "holds", "status"),
+    [
+        (None, None, {"value": 2.0, "by": "the default; `sleuth calibrate` fits one for the model"}, "answered"),
+        (None, FITTED, FITTED, "refused"),
+        (1.6, FITTED, {"value": 1.6, "by": "as set for this run"}, "answered"),
+    ],
+)
+async def test_a_threshold_is_as_set_or_as_fitted_or_the_default_and_the_answer_says_which(
+    store: Store, given: float | None, fitted: Threshold | None, holds: Threshold, status: str
+) -> None:
+    model = Replying(Ways([A]))
+    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER]), threshold=fitted))
+    values = {"shortcut": False} | ({"perplexity_threshold": given} if given else {})
+    id = await runs.start("?", "crp-rag", values=values)
+    answer = await finish(runs, id)
+    assert answer.status == status
+    assert answer.to_json()["threshold"] == holds
+    assert await finish(Runs(store, Services(model=model, retriever=Shelf([TOWER]))), id) == answer
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""`sleuth calibrate`: where the perplexity of an answer tells whether its knowledge suffices."""
