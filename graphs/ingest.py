@@ -141,7 +141,8 @@ async def read(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpd
 
 async def embed(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
     """Brings the indexes to where the catalogue is: the slow part, done beside the next batch's reading."""
-    await runtime.context.library.catch_up(on_indexed=tell(runtime.stream_writer))
+    library = runtime.context.library
+    await library.catch_up(on_indexed=tell(runtime.stream_writer, library.slowest))
     return {}
 
 
@@ -200,7 +201,7 @@ async def ingest(
         await Library.open(settings, embedder=embedder, check_embedder=not rebuild) as library,
     ):
         if rebuild:
-            await library.rebuild(on_indexed=tell(board.show))
+            await library.rebuild(on_indexed=tell(board.show, library.slowest))
         done = await _run(paths, settings, library, board) if paths else IngestReport(warnings=library.notes)
     return replace(done, seconds=time.monotonic() - began)
 

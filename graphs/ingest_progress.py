@@ -52,11 +52,11 @@ class Board:
             self._on_progress(self._now)
 
 
-def tell(writer: Callable[[dict[str, Any]], None] | StreamWriter) -> OnIndexed:
-    """What a library calls as it indexes."""
+def tell(writer: Callable[[dict[str, Any]], None] | StreamWriter, slowest: IndexName) -> OnIndexed:
+    """What a library calls as it indexes; a passage counts when it is in the slowest index, which comes last."""
 
     def told(index: IndexName, passages: int) -> None:
-        if index == "dense":  # the words are indexed within a moment, only embedding takes time
+        if index == slowest:
             writer({"embedded": passages})
 
     return told

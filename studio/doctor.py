@@ -20,6 +20,7 @@ from sleuth.agents.endpoint import Endpoint, Listed
 from sleuth.studio.embedded.convert import is_converted
 from sleuth.studio.embedded.install import locked_pins, missing_pins
 from sleuth.tools.database import catalogue_url, open_engine
+from sleuth.tools.embedder import NONE
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.settings import Settings
@@ -157,6 +158,8 @@ async def _model_server(settings: Settings) -> str:
 async def _embedder(settings: Settings) -> str:
     """Without loading the model: that takes longer than all the rest."""
     name = settings.embedder
+    if name == NONE:
+        return "none: search goes by words, without vectors"
     if name.startswith(("http://", "https://")):
         return await _reached(name.partition("#")[0])
     if importlib.util.find_spec("sentence_transformers") is None:

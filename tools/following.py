@@ -85,6 +85,11 @@ def mend(catalogue: Catalogue, index: Index, *, on_indexed: OnIndexed) -> str | 
     return f"{index.name}: {len(missing)} passages were missing and {len(left_over)} left over; mended."
 
 
+def forget_deleted(catalogue: Catalogue, index: Index) -> None:
+    """Takes out what the catalogue no longer has, and puts nothing in: for an index that is not in use."""
+    _bring(catalogue, index, sorted(index.ids() - catalogue.passage_ids()), lambda _passages: None)
+
+
 def _bring(catalogue: Catalogue, index: Index, ids: Iterable[str], on_indexed: OnIndexed) -> None:
     for part in _parts(list(ids)):
         present = catalogue.passages(part)

@@ -13,9 +13,9 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 
 from sleuth.tools.catalogue import Catalogue, EmbedderRecord
-from sleuth.tools.embedder import Embedder
+from sleuth.tools.embedder import Embedder, NoEmbedder, no_embedder
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.following import Index, catch_up, mend
+from sleuth.tools.following import Index, catch_up, forget_deleted, mend
 from sleuth.tools.keywords import KeywordIndex
 from sleuth.tools.settings import Settings
 from sleuth.tools.vectors import VectorIndex
@@ -44,6 +44,11 @@ class Indexes:
         self._folder = settings.home / "locks"
         self._token = uuid4().hex
 
+    @property
+    def names(self) -> tuple[IndexName, ...]:
+        """The indexes that are kept up to date, the slowest last; without an embedder there are no vectors."""
+        return ("keyword",) if isinstance(self._embedder, NoEmbedder) else ALL
+
     def close(self) -> None:
         """Closes what was opened; indexing under way in another thread stops after the passages it has in hand."""
         self._closing.set()
@@ -57,7 +62,10 @@ class Indexes:
 
         Raises:
             EmbedderChanged: the vectors are those of another embedder.
+            UsageError: vectors are wanted where there is no embedder.
         """
+        if name not in self.names:
+            raise no_embedder()
         with self._turn:
             if self._closing.is_set():
                 raise StoreError("The library is closed.")
@@ -67,17 +75,25 @@ class Indexes:
             return self._open[name]
 
     def clear(self) -> None:
-        """Empties both indexes, so that they are built anew, by the present embedder."""
+        """Empties the indexes, so that they are built anew, by the present embedder."""
         with self._turn, self._indexing():
-            self._catalogue.set_embedder(EmbedderRecord(name=self._embedder.name, dimension=None))
-            for name in ALL:
+            if "dense" in self.names:
+                self._catalogue.set_embedder(EmbedderRecord(name=self._embedder.name, dimension=None))
+            for name in self.names:
                 self._opened(name).clear()
             self._known.clear()
+
+    def forget_deleted(self) -> None:
+        """What is deleted also leaves vectors that an embedder of earlier made, though they are not used now."""
+        if "dense" not in self.names and self._catalogue.embedder() is not None:
+            with self._turn, self._indexing():
+                forget_deleted(self._catalogue, self._opened("dense"))
 
     def _follow(self, name: IndexName, on_indexed: OnIndexed) -> None:
         index = self._opened(name)
         if isinstance(index, VectorIndex):
             index.check_embedder()
+            self._record(index)
 
         def told(passages: int) -> None:
             on_indexed(name, passages)
@@ -88,7 +104,7 @@ class Indexes:
         if name not in self._known and (note := mend(self._catalogue, index, on_indexed=told)):
             self.notes.append(note)
         if isinstance(index, VectorIndex):
-            self._note_dimension(index)
+            self._record(index)
         self._known[name] = index.applied()
 
     def _opened(self, name: IndexName) -> Index:
@@ -121,17 +137,19 @@ class Indexes:
         return KeywordIndex(self._settings.home / "keywords" / f"{collection}-{mark}")
 
     def _vectors(self) -> VectorIndex:
+        record = None if "dense" in self.names else self._catalogue.embedder()
         return VectorIndex(
             self._settings.chroma_url or self._settings.home / "chroma",
             owner=self._settings.owner,
             collection=self._settings.collection,
-            embedder=self._embedder,
+            embedder=NoEmbedder(record.name) if record else self._embedder,
         )
 
-    def _note_dimension(self, vectors: VectorIndex) -> None:
-        record, dimension = self._catalogue.embedder(), vectors.dimension()
-        if record is not None and record.dimension != dimension:
-            self._catalogue.set_embedder(EmbedderRecord(name=record.name, dimension=dimension))
+    def _record(self, vectors: VectorIndex) -> None:
+        """The catalogue knows whose vectors there are, also where documents were first read without an embedder."""
+        record = EmbedderRecord(name=self._embedder.name, dimension=vectors.dimension())
+        if self._catalogue.embedder() != record:
+            self._catalogue.set_embedder(record)
 
     @contextmanager
     def _indexing(self) -> Iterator[None]:

@@ -1,15 +1,16 @@
 """One owner's collection behind one door: the catalogue, its two indexes, and search over them."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from sleuth.tools.catalogue import Catalogue, EmbedderRecord, Entry, Listed, Stored
 from sleuth.tools.database import catalogue_url
 from sleuth.tools.documents import Document, Hit, Passage
-from sleuth.tools.embedder import Embedder, make_embedder
+from sleuth.tools.embedder import NONE, Embedder, NoEmbedder, make_embedder
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.following import Index
 from sleuth.tools.indexes import ALL, Indexes, IndexName, OnIndexed
@@ -20,6 +21,8 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.triples import TripleStore
 from sleuth.tools.vectors import embedder_changed
 from sleuth.tools.worklist import Found, write_worklist
+
+_log = logging.getLogger(__name__)
 
 
 def _ignore(_index: IndexName, _passages: int) -> None:
@@ -36,9 +39,20 @@ class Library:
         """Use `Library.open`."""
         self._settings = settings
         self._catalogue = catalogue
-        self.embedder = embedder
+        self._embedder = embedder
+        self._told = False
         self._indexes = Indexes(settings, catalogue, embedder)
         self._intake = Intake(catalogue, loaders=settings.loaders)
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What texts can be compared with; None where SLEUTH_EMBEDDER is none."""
+        return None if isinstance(self._embedder, NoEmbedder) else self._embedder
+
+    @property
+    def slowest(self) -> IndexName:
+        """The index that a passage enters last."""
+        return self._indexes.names[-1]
 
     @property
     def notes(self) -> list[str]:
@@ -68,7 +82,8 @@ class Library:
         url = catalogue_url(settings.home, settings.database_url)
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
         record = catalogue.embedder()
-        if check_embedder and record is not None and record.name != embedder.name:
+        mixed = record is not None and embedder.name not in (record.name, NONE)
+        if check_embedder and record is not None and mixed:
             catalogue.close()
             raise embedder_changed(settings.collection, record.name, embedder.name)
         return cls(settings, catalogue, embedder)
@@ -133,15 +148,15 @@ class Library:
         """The best `query.k` passages, best first.
 
         Raises:
-            UsageError: the collection is empty, the question is, or the mode is not there yet.
+            UsageError: the collection is empty, the question is, the mode is not there yet, or it is dense where there
+                is no embedder; hybrid then goes by words alone, and says so once in the log.
         """
         if query.mode == "graph":
             raise UsageError("Graph search is not available yet in this release: use keyword, dense or hybrid.")
         if not query.text.strip():
             raise UsageError("The question is empty: say what to search for.")
         await self.require_documents()
-        wanted: tuple[IndexName, ...] = ALL if query.mode == "hybrid" else (query.mode,)
-        indexes = [await self._ready(name) for name in wanted]
+        indexes = [await self._ready(name) for name in self._wanted(query.mode)]
         return await asyncio.to_thread(self._find, query, indexes)
 
     async def require_documents(self) -> None:
@@ -152,20 +167,29 @@ class Library:
             )
 
     async def catch_up(self, *, on_indexed: OnIndexed = _ignore) -> None:
-        """Brings both indexes to the catalogue's state; `on_indexed` is told of passages as they are written."""
-        for name in ALL:
+        """Brings the indexes to the catalogue's state; `on_indexed` is told of passages as they are written."""
+        for name in self._indexes.names:
             await self._ready(name, on_indexed)
+        await asyncio.to_thread(self._indexes.forget_deleted)
 
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
-        """Builds both indexes anew from the catalogue, with the present embedder."""
+        """Builds the indexes anew from the catalogue, with the present embedder."""
         await asyncio.to_thread(self._indexes.clear)
         await self.catch_up(on_indexed=on_indexed)
+
+    def _wanted(self, mode: Literal["keyword", "dense", "hybrid"]) -> tuple[IndexName, ...]:
+        if mode != "hybrid":
+            return (mode,)
+        if "dense" not in self._indexes.names and not self._told:
+            self._told = True
+            _log.warning("SLEUTH_EMBEDDER is none: hybrid search goes by words alone.")
+        return tuple(name for name in ALL if name in self._indexes.names)
 
     async def _ready(self, name: IndexName, on_indexed: OnIndexed = _ignore) -> Index:
         return await asyncio.to_thread(self._indexes.ready, name, on_indexed)
 
     def _put(self, entries: Sequence[Entry]) -> Stored:
-        if self._catalogue.embedder() is None:
+        if self.embedder is not None and self._catalogue.embedder() is None:
             self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
         return self._catalogue.put_documents(entries)
 

@@ -38,7 +38,9 @@ class Settings(BaseSettings):
     model: str | None = Field(default=None, description="model or adapter name; default: the only one the server lists")
     models: dict[str, str] = Field(default_factory=dict, description="model name per role, as JSON")
     model_key: SecretStr | None = Field(default=None, description="bearer token for the model server; never logged")
-    embedder: str = Field(default="all-MiniLM-L6-v2", description="sentence-transformers name, folder, or URL")
+    embedder: str = Field(
+        default="all-MiniLM-L6-v2", min_length=1, description="sentence-transformers name, folder, URL, or none"
+    )
     loaders: dict[Annotated[str, AfterValidator(_suffix)], str] = Field(
         default_factory=dict, description="loader class of langchain-community per further file suffix, as JSON"
     )

@@ -31,6 +31,10 @@ async def test_a_fresh_home_lacks_only_the_server(tmp_path: Path) -> None:
     assert not (tmp_path / "fresh").exists()  # looking makes nothing
 
 
+async def test_no_embedder_is_fine_too(tmp_path: Path) -> None:
+    assert "without vectors" in (await findings(tmp_path, embedder="none"))["embedder"].detail
+
+
 async def test_a_catalogue_is_read_and_one_from_the_future_is_named(tmp_path: Path) -> None:
     Catalogue(catalogue_url(tmp_path, None), owner="local", collection="default").close()
     assert (await findings(tmp_path))["catalogue"].detail == "schema 1, 0 documents in 'default'"

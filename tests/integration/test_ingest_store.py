@@ -15,12 +15,14 @@ from hashing_embedder import HashingEmbedder
 from sleuth.graphs.ingest import IngestProgress, IngestReport, ingest
 from sleuth.tools.catalogue import Catalogue
 from sleuth.tools.database import catalogue_url
+from sleuth.tools.embedder import Embedder, NoEmbedder
 from sleuth.tools.errors import EmbedderChanged, StoreBusy, UsageError
 from sleuth.tools.indexes import ALL, Indexes
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.retriever import Mode, Query
 from sleuth.tools.settings import Settings
+from sleuth.tools.vectors import VectorIndex
 
 pytestmark = pytest.mark.integration
 
@@ -59,7 +61,7 @@ def held(settings: Settings) -> list[tuple[int, set[str]]]:
     return stores
 
 
-async def run(settings: Settings, *paths: Path, embedder: HashingEmbedder | None = None) -> IngestReport:
+async def run(settings: Settings, *paths: Path, embedder: Embedder | None = None) -> IngestReport:
     return await ingest(list(paths), settings=settings, embedder=embedder or HashingEmbedder())
 
 
@@ -135,6 +137,28 @@ async def test_a_path_that_is_not_there_leaves_nothing_behind(settings: Settings
             await run(settings, tmp_path / "nowhere")
     write(tmp_path / "nowhere" / "a.md", "Now it is there.")
     assert (await run(settings, tmp_path / "nowhere")).added == 1
+
+
+async def test_vectors_come_with_the_embedder_and_what_is_deleted_leaves_them_without(
+    settings: Settings, tmp_path: Path
+) -> None:
+    source, nobody = corpus(tmp_path / "c.jsonl", 20), NoEmbedder()
+    report = await run(settings, source, embedder=nobody)
+    assert (report.added, report.warnings) == (20, [])
+    assert not (settings.home / "chroma").exists()
+    embedder = HashingEmbedder()
+    report = await run(settings, source, embedder=embedder)
+    assert (report.unchanged, report.warnings, len(embedder.embedded)) == (20, [], 20)
+    async with await Library.open(settings, embedder=nobody) as library:
+        await library.delete(["p3"])
+    vectors = VectorIndex(settings.home / "chroma", owner="local", collection="default", embedder=nobody)
+    assert vectors.ids() == {f"p{n}" for n in range(20) if n != 3}
+    vectors.close()
+    await run(settings, source, corpus(tmp_path / "d.jsonl", 22), embedder=nobody)
+    again = HashingEmbedder()
+    async with await Library.open(settings, embedder=again) as library:
+        assert (await library.search(Query(text=line(21), k=1, mode="dense")))[0].passage.id == "p21"
+    assert sorted(text.partition(".")[0] for text in again.embedded) == ["Title 20", "Title 21", "Title 3"]
 
 
 async def test_another_embedder_is_refused_until_everything_is_built_anew(settings: Settings, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.embedder import EndpointEmbedder, LocalEmbedder, make_embedder
+from sleuth.tools.embedder import EndpointEmbedder, LocalEmbedder, NoEmbedder, make_embedder
 from sleuth.tools.errors import EmbedderChanged, StoreError, UnknownName, UsageError
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Query, Retriever
@@ -62,6 +62,29 @@ async def test_another_embedder_is_refused_by_both_names(settings: Settings) -> 
         await Library.open(settings, embedder=HashingEmbedder("two"))
 
 
+async def test_words_are_found_without_an_embedder(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    bare = settings.model_copy(update={"embedder": "none"})
+    async with await Library.open(bare) as library:
+        await library.put([entry("bridge", "The bridge is made of stone."), entry("sea", "Water.")])
+        await library.catch_up()
+        assert (library.embedder, library.slowest) == (None, "keyword")
+        for query in [Query(text="stone", mode=mode) for mode in ("keyword", "hybrid", "hybrid")]:
+            assert [hit.passage.document_id for hit in await library.search(query)] == ["bridge"]
+        assert [record.getMessage() for record in caplog.records] == [
+            "SLEUTH_EMBEDDER is none: hybrid search goes by words alone."
+        ]
+        with pytest.raises(UsageError, match=r"SLEUTH_EMBEDDER is none.*mode keyword.*sleuth ingest"):
+            await library.search(Query(text="stone", mode="dense"))
+
+
+async def test_no_embedder_is_no_other_embedder(settings: Settings) -> None:
+    for embedder in (NoEmbedder(), HashingEmbedder("one"), NoEmbedder()):
+        async with await Library.open(settings, embedder=embedder) as library:
+            await library.put([entry("a", "x")])
+    with pytest.raises(EmbedderChanged, match=r"one.*two.*--rebuild"):
+        await Library.open(settings, embedder=HashingEmbedder("two"))
+
+
 async def test_a_home_that_cannot_be_made_is_explained(settings: Settings) -> None:
     settings.home.write_text("a file, not a folder")
     with pytest.raises(StoreError, match="SLEUTH_HOME"):
@@ -70,4 +93,5 @@ async def test_a_home_that_cannot_be_made_is_explained(settings: Settings) -> No
 
 def test_the_embedder_is_what_the_setting_looks_like() -> None:
     assert isinstance(make_embedder(Settings(embedder="all-MiniLM-L6-v2")), LocalEmbedder)
+    assert isinstance(make_embedder(Settings(embedder="none")), NoEmbedder)
     assert isinstance(make_embedder(Settings(embedder="https://host/v1#model")), EndpointEmbedder)
