@@ -71,7 +71,9 @@ lock: ## Resolve requirements.in and server.in again; ARGS=--upgrade takes the n
 bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall, and ingest with and without kills
 	$(BIN)/python benchmarks/checkpoint_bytes.py
 	@test -z "$(CORPUS)" || for each in ingest_rate ingest_kill; do $(BIN)/python benchmarks/$$each.py $(CORPUS) || exit; done
-	@test -z "$(QUESTIONS)" || $(BIN)/python benchmarks/search_recall.py $(CORPUS) $(QUESTIONS)
+	@test -z "$(QUESTIONS)" || { rm -rf .cache/bench/recall && export SLEUTH_HOME=.cache/bench && \
+		$(BIN)/sleuth ingest $(CORPUS) && \
+		$(BIN)/sleuth eval $(QUESTIONS) --retrieval keyword,dense,hybrid --out .cache/bench/recall; }
 
 studio: setup ## Open the graphs in LangGraph Studio (a server on this machine)
 	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --config studio/langgraph.json --no-browser

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -140,6 +141,16 @@ class Library:
         """The passages with these ids, in this order; those that are gone are left out."""
         return await asyncio.to_thread(self._catalogue.passages, ids)
 
+    async def known_ids(self, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that are a passage's or a document's."""
+        passages = await self.passages(ids)
+        documents = await asyncio.to_thread(self._catalogue.sources_of_ids, ids)
+        return {passage.id for passage in passages} | documents.keys()
+
+    async def fingerprint(self) -> str:
+        """SHA-256 over every passage's id, title and text: equal collections have equal ones."""
+        return await asyncio.to_thread(self._fingerprint)
+
     async def count(self) -> tuple[int, int]:
         """How many documents and how many passages there are."""
         return await asyncio.to_thread(lambda: (self._catalogue.count_documents(), self._catalogue.count_passages()))
@@ -187,6 +198,12 @@ class Library:
 
     async def _ready(self, name: IndexName, on_indexed: OnIndexed = _ignore) -> Index:
         return await asyncio.to_thread(self._indexes.ready, name, on_indexed)
+
+    def _fingerprint(self) -> str:
+        digest = sha256()
+        for passage in self._catalogue.passages(sorted(self._catalogue.passage_ids())):
+            digest.update(f"{passage.id}\0{passage.fingerprint()}\n".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
     def _put(self, entries: Sequence[Entry]) -> Stored:
         if self.embedder is not None and self._catalogue.embedder() is None:

@@ -6,7 +6,7 @@ Scored = list[tuple[str, float]]
 
 # Cormack, Clarke and Büttcher (SIGIR 2009) use 60, for long rankings. Here a handful of passages is wanted, and with 60
 # the places 1 and 20 count nearly the same: on 2Wiki recall@5 is then below that of words alone, with 2 it is above
-# (benchmarks/search_recall.py).
+# (`sleuth eval QUESTIONS --retrieval keyword,dense,hybrid`).
 _RRF_K = 2
 
 

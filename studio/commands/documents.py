@@ -137,14 +137,15 @@ def search(
 
     async def go() -> list[Hit]:
         async with _library("sleuth search") as library:
-            return await library.search(Query(text=query, k=k, mode=_mode(mode)))
+            return await library.search(Query(text=query, k=k, mode=find_mode(mode)))
 
     hits = asyncio.run(go())
     lines = [line for hit in hits for line in _hit_lines(hit)]
     emit([_hit_json(hit) for hit in hits], as_json, Group(*lines) if lines else "Nothing was found.")
 
 
-def _mode(name: str) -> Mode:
+def find_mode(name: str) -> Mode:
+    """The search mode of this name; raises UnknownName with the nearest."""
     modes: tuple[Mode, ...] = get_args(Mode)
     for mode in modes:
         if mode == name:

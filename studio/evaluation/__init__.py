@@ -1,0 +1,1 @@
+"""Evaluation: questions with known answers, measured on search alone or on whole methods, and a report of it."""

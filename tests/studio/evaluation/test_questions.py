@@ -1,0 +1,90 @@
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from written import Write
+
+from sleuth.studio.evaluation.questions import read_questions, sample
+from sleuth.tools.errors import UsageError
+
+
+def test_a_question_alone_is_enough(write: Write) -> None:
+    [file] = read_questions([write({"question": "Why?"}, "", {"question": "How?"})])
+    assert [question.id for question in file.questions] == ["1", "3"]
+    assert file.questions[0].answers == ()
+    assert file.questions[0].hops is None
+
+
+def test_everything_that_a_line_may_hold(write: Write) -> None:
+    row = {
+        "id": 7,
+        "question": " Who? ",
+        "answer": "Ann",
+        "answer_aliases": ["Ann", "Anna"],
+        "gold_ids": ["a", "b", "a"],
+        "type": "2hop",
+        "decomposition": [{"question": "x", "answer": 1907, "gold_id": "a"}, {"question": "y", "answer": "Ann"}],
+        "evidence_triples": [["s", "p", "o"]],
+        "level": "hard",
+    }
+    [file] = read_questions([write(row)])
+    question = file.questions[0]
+    assert (question.key, question.question) == ("questions/7", "Who?")
+    assert question.answers == ("Ann", "Anna")
+    assert question.gold == ("a", "b")
+    assert [hop.answer for hop in question.decomposition] == ["1907", "Ann"]
+    assert (question.hops, question.group("hops"), question.group("type")) == (2, "2", "2hop")
+
+
+def test_gzipped_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    for name in ("east", "west"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "questions.jsonl.gz").write_bytes(gzip.compress(b'{"question": "Why?"}'))
+    paths = [tmp_path / name / "questions.jsonl.gz" for name in ("east", "west")]
+    assert [file.questions[0].key for file in read_questions(paths)] == ["east/1", "west/1"]
+    with pytest.raises(UsageError, match="must differ"):
+        read_questions([paths[0], paths[0]])
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("{oops", "line 2: no JSON"),
+        ('["a"]', "line 2: line: .*"),
+        ('{"id": "x"}', "line 2: question: field required"),
+        ('{"question": " "}', "line 2: its question is empty"),
+        ('{"question": "Why?", "gold_ids": "a"}', "line 2: gold_ids: .*list"),
+        ('{"question": "Why?", "id": "q1"}', "line 2: the id 'q1' stands on line 1"),
+    ],
+)
+def test_a_broken_line_is_named(write: Write, line: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        read_questions([write({"id": "q1", "question": "Why?"}, line)])
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, write: Write) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_questions([tmp_path / "nowhere.jsonl"])
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_questions([write("no gzip", name="broken.jsonl.gz")])
+    with pytest.raises(UsageError, match="holds no question"):
+        read_questions([write("")])
+
+
+def test_a_sample_is_drawn_per_file_by_the_seed(write: Write) -> None:
+    rows = [{"question": f"Question {number}?"} for number in range(20)]
+    files = read_questions([write(*rows, name=f"{name}.jsonl") for name in ("a", "b")])
+    everything = [question for file in files for question in file.questions]
+    drawn = sample(everything, 5, seed=1)
+    assert [question.set for question in drawn] == ["a"] * 5 + ["b"] * 5
+    assert drawn == sample(everything, 5, seed=1)
+    assert drawn != sample(everything, 5, seed=2)
+    assert drawn == [question for question in everything if question in drawn]
+    assert sample(everything, None, seed=1) == everything
+    assert len(sample(everything, 100, seed=1)) == 40
+
+
+def test_line_separators_of_unicode_do_not_end_a_line(write: Write) -> None:
+    [file] = read_questions([write(json.dumps({"question": "one\u2028two"}, ensure_ascii=False))])
+    assert file.questions[0].question == "one\u2028two"

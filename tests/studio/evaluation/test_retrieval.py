@@ -1,0 +1,92 @@
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from entries import entry
+from written import Write
+
+from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
+from sleuth.studio.evaluation.folder import open_folder
+from sleuth.studio.evaluation.retrieval import recall
+from sleuth.tools.documents import Hit, Passage
+from sleuth.tools.errors import StoreBusy, UsageError
+from sleuth.tools.library import Library
+from sleuth.tools.settings import Settings
+
+FISH = {"id": "fish", "question": "Which fish swims in the lake?", "gold_ids": ["lake"], "type": "one"}
+BOTH = {"id": "both", "question": "Which bird sits on the hill?", "gold_ids": ["hill", "moon"], "type": "two"}
+
+
+def hits(*ids: str) -> list[Hit]:
+    passages = (Passage(id=f"{id}#1", document_id=id, title=id, text=id, start=0, end=1) for id in ids)
+    return [Hit(passage=passage, score=1 / rank, rank=rank) for rank, passage in enumerate(passages, start=1)]
+
+
+def test_recall_counts_passages_and_documents() -> None:
+    found = hits("x", "a", "y", "z", "b", "c")
+    assert recall(found, ["a#1", "b"]) == {"recall@2": 0.5, "recall@5": 1.0, "recall@20": 1.0, "all@5": 1.0}
+    assert recall(found, ["a", "c"]) == {"recall@2": 0.5, "recall@5": 0.5, "recall@20": 1.0, "all@5": 0.0}
+    assert recall([], ["a"]) == {"recall@2": 0.0, "recall@5": 0.0, "recall@20": 0.0, "all@5": 0.0}
+
+
+@pytest.fixture
+async def shelf(settings: Settings) -> Settings:
+    """A collection of a lake, a hill, and a document of each letter."""
+    async with await Library.open(settings) as library:
+        texts = {"lake": "A pike is the fish that swims in the lake.", "hill": "A lark is the bird on the hill."}
+        texts |= {letter: f"The letter {letter} and no more." for letter in "abcdefgh"}
+        await library.put([entry(id, text) for id, text in texts.items()])
+    return settings
+
+
+async def judge(settings: Settings, questions: Path, out: Path, **more: Any) -> dict[str, Any]:
+    wanted = Evaluation(paths=(questions,), out=out, modes=("keyword",), **more)
+    return await evaluate(settings, wanted, on_progress=lambda what, done, total: None)
+
+
+async def test_search_is_judged_in_all_and_by_group(shelf: Settings, write: Write, tmp_path: Path) -> None:
+    report = await judge(shelf, write(FISH, BOTH), tmp_path / "out")
+    summary = report["retrieval"]["summary"]
+    assert summary["all"]["systems"]["keyword"]["recall@5"]["mean"] == 0.75
+    assert summary["by"]["type"]["two"]["systems"]["keyword"]["recall@5"]["mean"] == 0.5
+    assert report["warnings"] == [
+        "1 of 3 gold_ids, of 1 questions, are not in the collection (the first: 'moon') and count as not found."
+    ]
+    written = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert written == json.loads(json.dumps(report))
+    assert "| keyword | 75.0 (" in (tmp_path / "out" / "report.md").read_text()
+    lines = [json.loads(line) for line in (tmp_path / "out" / "retrieval.jsonl").read_text().splitlines()]
+    assert [(line["mode"], line["question"]) for line in lines] == [
+        ("keyword", "questions/fish"),
+        ("keyword", "questions/both"),
+    ]
+
+
+async def test_questions_of_other_documents_are_refused(shelf: Settings, write: Write, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="None of the 1 gold_ids"):
+        await judge(shelf, write({"question": "Where?", "gold_ids": ["mars"]}), tmp_path / "out")
+    with pytest.raises(UsageError, match="none of the questions names its gold_ids"):
+        await judge(shelf, write({"question": "Where?"}), tmp_path / "out")
+
+
+async def test_a_folder_belongs_to_one_evaluation(shelf: Settings, write: Write, tmp_path: Path) -> None:
+    questions, out = write(FISH, BOTH), tmp_path / "out"
+    first = await judge(shelf, questions, out, limit=1)
+    again = await judge(shelf, questions, out, limit=1)
+    assert again["retrieval"]["summary"] == first["retrieval"]["summary"]
+    with pytest.raises(UsageError, match="differs in: limit, seed"):
+        await judge(shelf, questions, out, seed=4)
+    async with open_folder(out):
+        with pytest.raises(StoreBusy, match="Another evaluation"):
+            await asyncio.wait_for(judge(shelf, questions, out, limit=1), 5)
+
+
+async def test_changed_documents_are_another_evaluation(shelf: Settings, write: Write, tmp_path: Path) -> None:
+    questions, out = write(FISH), tmp_path / "out"
+    await judge(shelf, questions, out)
+    async with await Library.open(shelf) as library:
+        await library.put([entry("more", "Another text.")])
+    with pytest.raises(UsageError, match="differs in: data"):
+        await judge(shelf, questions, out)

@@ -1,0 +1,58 @@
+import random
+
+import numpy as np
+import pytest
+
+from sleuth.studio.evaluation.statistics import difference, interval
+
+
+def test_nothing_and_one_value() -> None:
+    assert interval([], seed=0) == {"mean": None, "low": None, "high": None, "n": 0}
+    assert interval([0.5], seed=0) == {"mean": 0.5, "low": 0.5, "high": 0.5, "n": 1}
+
+
+def test_an_interval_is_that_of_scipy() -> None:
+    from scipy.stats import bootstrap
+
+    values = [random.Random(1).random() for _ in range(60)]
+    ours = interval(values, seed=3)
+    theirs = bootstrap((values,), np.mean, method="percentile", n_resamples=500, rng=np.random.default_rng(3))
+    assert ours["low"] == pytest.approx(theirs.confidence_interval.low, abs=0.02)
+    assert ours["high"] == pytest.approx(theirs.confidence_interval.high, abs=0.02)
+
+
+def test_an_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    dice = random.Random(5)
+    covered = 0
+    for _ in range(200):
+        found = interval([float(dice.random() < 0.3) for _ in range(80)], seed=1)
+        covered += found["low"] <= 0.3 <= found["high"]
+    assert 180 <= covered <= 199
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    pairs = [(float(n % 3 == 0), float(n % 5 == 0)) for n in range(40)]
+    assert difference("a", "b", "em", pairs, seed=1) == difference("a", "b", "em", pairs, seed=1)
+    assert difference("a", "b", "em", pairs, seed=1) != difference("a", "b", "em", pairs, seed=2)
+
+
+def test_a_permutation_test_of_few_pairs_is_exact() -> None:
+    found = difference("a", "b", "em", [(1.0, 0.0)] * 6, seed=0)
+    assert found["p"] == pytest.approx(2 / 2**6)
+    assert (found["mean"], found["low"], found["high"], found["detectable"]) == (1.0, 1.0, 1.0, None)
+
+
+def test_equal_systems_do_not_differ() -> None:
+    found = difference("a", "b", "em", [(0.5, 0.5)] * 9, seed=0)
+    assert (found["mean"], found["p"], found["needed"]) == (0.0, 1.0, None)
+    assert difference("a", "b", "em", [], seed=0)["mean"] is None
+
+
+def test_how_many_questions_it_takes() -> None:
+    """Half of 100 questions won, half of these lost again: sd 0.866 of a mean difference of 0.25."""
+    pairs = [(1.0, 0.0)] * 50 + [(0.0, 1.0)] * 25 + [(1.0, 1.0)] * 25
+    found = difference("a", "b", "em", pairs, seed=0)
+    spread = np.std([a - b for a, b in pairs], ddof=1)
+    assert found["detectable"] == pytest.approx(2.802 * spread / 10)
+    assert found["needed"] == np.ceil((2.802 * spread / 0.25) ** 2)
+    assert found["p"] < 0.01

@@ -1,0 +1,6 @@
+"""How tests write a questions file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+Write = Callable[..., Path]
