@@ -56,7 +56,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
             "warnings": [missing] if missing else [],
             **about,
             "settings": record.settings_record(settings),
-            "embedder": library.embedder.name,
+            "embedder": library.embedder and library.embedder.name,
             "versions": record.versions(),
         }
         if wanted.modes:
