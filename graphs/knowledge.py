@@ -136,14 +136,14 @@ def merge(
 ) -> tuple[dict[str, str], dict[str, Fact]]:
     """The entities that are new, and the facts that are new or stand in further passages (equation 6)."""
     numbers = {(fact["subject"], identity(fact["predicate"]), fact["object"]): at for at, fact in facts.items()}
-    last = max(map(int, facts), default=0)
     names: dict[str, str] = {}
     changed: dict[str, Fact] = {}
     for passage, triples in found:
         for subject, predicate, object in triples:
             ends = identity(subject), identity(object)
             names = {**dict(zip(ends, (subject, object), strict=True)), **names}
-            at = numbers.setdefault((ends[0], identity(predicate), ends[1]), str(last + len(changed) + 1))
+            number = max(map(int, numbers.values()), default=0) + 1
+            at = numbers.setdefault((ends[0], identity(predicate), ends[1]), str(number))
             new = Fact(subject=ends[0], predicate=predicate, object=ends[1], passages=[], round=round)
             fact = changed.get(at) or facts.get(at) or new
             if passage.id not in fact["passages"]:

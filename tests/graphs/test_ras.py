@@ -206,6 +206,16 @@ async def test_what_is_the_same_entity_is_one_node_and_the_same_fact_one_edge() 
     assert [citation["passage"] for citation in verdict["citations"]] == ["tower"]
 
 
+async def test_facts_that_are_new_are_numbered_without_gaps_where_another_stands_in_a_further_passage() -> None:
+    said = ["[SUBQ]", triples(IN_VARN), next_("Where?"), triples(IN_VARN, BORN), ENOUGH, final("Varn", 1)]
+    case = structured(said, Shelf([], found={"?": [TOWER], "Where?": [BRIDGE]}), UNCHECKED)
+    await case.run("?")
+    assert {number: fact["passages"] for number, fact in case.state["facts"].items()} == {
+        "1": ["tower", "bridge"],
+        "2": ["bridge"],
+    }
+
+
 async def test_the_sentence_that_holds_the_whole_triple_is_cited() -> None:
     text = passage("text", "Varn is old. Ida Moll wrote. Ida Moll was born in Varn. Varn lies low.")
     case = structured(["[SUBQ]", triples(BORN), ENOUGH, final("Varn", 1)], Shelf([text]))
@@ -466,7 +476,9 @@ async def test_a_run_ends_within_five_rounds_asks_nothing_twice_and_cites_only_w
     assert all(resolves(citation, [TOWER, BRIDGE]) for citation in cited)
     entities = case.state.get("entities", {})
     assert all(identity(name) == key for key, name in entities.items())
-    for fact in case.state.get("facts", {}).values():
+    facts = case.state.get("facts", {})
+    assert list(facts) == [str(number) for number in range(1, len(facts) + 1)]
+    for fact in facts.values():
         assert {fact["subject"], fact["object"]} <= entities.keys()
         assert set(fact["passages"]) <= {"tower", "bridge"} and len(fact["passages"]) == len(set(fact["passages"]))
 

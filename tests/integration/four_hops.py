@@ -1,16 +1,15 @@
-"""A model server that answers by the request alone, so that a killed run meets the same replies again.
+"""Replies, over HTTP or in the same process, that drive PAR-RAG through all that it can do.
 
-It drives PAR-RAG through all that it can do: two steps side by side, a reply that has to be repaired, a review that
-asks anew, one that reopens an earlier step, one that revises, and a step that follows without search.
+Two steps side by side, a reply that has to be repaired, a review that asks anew, one that reopens an earlier step, one
+that revises, and a step that follows without search.
 """
 
 import asyncio
 import json
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from recording_proxy import CHAT, Said, completion
+from scripted_backend import Asked
 
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.scripted import reply
@@ -40,28 +39,10 @@ REVIEWS = {
 }
 
 
-@dataclass(frozen=True)
-class FourHops:
-    """The backend; every reply takes 20 to 80 ms and `slower` seconds, so that replies to gathered calls cross."""
-
-    slower: float = 0.0
-
-    async def say(self, method: str, path: str, body: bytes) -> Said:
-        if path != CHAT:
-            known = {"/v1/models": {"data": [{"id": "scripted"}]}, "/tokenize": {"count": 1000}}
-            return Said(200, json.dumps(known.get(path, {})).encode())
-        asked = json.loads(body)
-        await asyncio.sleep(self.slower + 0.02 + sha256(body).digest()[0] / 255 * 0.06)
-        return completion(_reply(asked))
-
-
-def _reply(asked: dict[str, Any]) -> str:
-    if "response_format" not in asked:
-        return "amber"  # a probe for choices, or for plain text
-    prompt, *more = [message["content"] for message in asked["messages"] if message["role"] != "system"]
-    lines = [line for line in prompt.splitlines() if line.startswith(("Question: ", "Question to rewrite: "))]
-    question = lines[-1].split(": ", 1)[1] if lines else ""
-    return reply_text(asked["response_format"]["json_schema"]["name"], question, repair=bool(more))
+def four_hops(asked: Asked) -> str:
+    """The script of a server."""
+    question = asked.after("Question to rewrite: ") or asked.after("Question: ")
+    return reply_text(asked.prompt.replace("/", "_"), question, repair=asked.repair)
 
 
 def reply_text(role: str, question: str, *, repair: bool) -> str:
@@ -73,8 +54,6 @@ def reply_text(role: str, question: str, *, repair: bool) -> str:
 
 def _by_role(role: str, question: str) -> Any:
     match role:
-        case "probe":
-            return {"ready": True}
         case "planner_plan":
             return {"steps": PLAN}
         case "refiner_refine":

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Protocol
+from typing import Any, Protocol
 
 import httpx
 import uvicorn
@@ -117,15 +117,16 @@ async def proxying(backend: Backend) -> AsyncIterator[Proxy]:
         await task
 
 
-def completion(text: str) -> Said:
-    """A chat reply of these words, for backends without a model."""
+def completion(text: str, *, tokens: list[dict[str, Any]] | None = None, finish: str = "stop") -> Said:
+    """A chat reply of these words, with log-probabilities where tokens are given, for backends without a model."""
     message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": finish}
     body = {
         "id": "1",
         "object": "chat.completion",
         "created": 0,
         "model": "scripted",
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "choices": [choice | ({"logprobs": {"content": tokens}} if tokens else {})],
         "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
     }
     return Said(200, json.dumps(body).encode())

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
@@ -22,17 +22,41 @@ from sleuth.studio.client import last
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
+from sleuth.tools.triples import Triple, TripleStore
+
+BEFORE = "before"
+"""The thread of a run whose triples all runs have."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What to run, and after how many commits to die; none: run to the end."""
+    """What to run, and after how many commits to die; none: run to the end.
+
+    Triples that a run reads are its own, so that each run has the same to read; those of the run `BEFORE` are all's.
+    """
 
     settings: Settings
+    method: str
     question: str
     thread: str
     values: dict[str, Any] = field(default_factory=dict)
     die_after: int | None = None
+
+
+class Own:
+    """The triples that one run has read, and those that an earlier one had."""
+
+    def __init__(self, store: TripleStore, thread: str) -> None:
+        self._store = store
+        self._thread = thread
+
+    async def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
+        wanted = list(fingerprints)
+        before = await self._store.get(wanted, version=f"{BEFORE} {version}")
+        return before | await self._store.get(wanted, version=f"{self._thread} {version}")
+
+    async def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
+        await self._store.put(found, version=f"{self._thread} {version}")
 
 
 class _Counting:
@@ -88,9 +112,11 @@ async def _run(job: Job, pipe: Connection) -> None:
         library = await stack.enter_async_context(await Library.open(job.settings, embedder=HashingEmbedder()))
         store = await stack.enter_async_context(open_store(job.settings))
         saver = _counting(store, job.die_after)
-        runs = Runs(replace(store, saver=saver), Services(model=model, retriever=library))
+        triples = Own(library.triples(model=model.name_of("extractor")), job.thread)
+        services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
+        runs = Runs(replace(store, saver=saver), services)
         if not await store.threads.exists(job.thread):
-            await runs.start(job.question, "par-rag", values=job.values, thread=job.thread)
+            await runs.start(job.question, job.method, values=job.values, thread=job.thread)
         pipe.send("running")
         answer = await last(runs.run(job.thread))
         pipe.send({"answer": answer.to_json(), "commits": saver.commits, "checkpoints": saver.checkpoints})

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from cli_process import Done, sleuth
-from four_hops import QUESTION, FourHops
+from four_hops import QUESTION, four_hops
 from hashing_embedder import HashingEmbedder
 from recording_proxy import proxying
+from scripted_backend import Scripted
 from vllm_fixture import free_port
 
 from sleuth.graphs.ingest import ingest
@@ -38,7 +39,7 @@ async def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 async def env(home: Path) -> AsyncIterator[dict[str, str]]:
     """The variables of a command that can work; a model server answers."""
-    async with proxying(FourHops(slower=0.1)) as proxy:
+    async with proxying(Scripted(four_hops, slower=0.1)) as proxy:
         yield {"SLEUTH_HOME": str(home), "SLEUTH_MODEL_URL": proxy.url}
 
 

@@ -1,0 +1,223 @@
+"""Questions that drive each method through all that it can do, with what a model says to them.
+
+CRP-RAG: samples, two of them fused, four nodes side by side of which one lacks its knowledge, two paths that contradict
+each other. RetroRAG: three rounds, an answer that states nothing, one that the second contradicts, inferences, evidence
+that leaves and inferences that leave with it. RAS: three sub-queries, passages read by an earlier run and new ones.
+Each has a reply that must be repaired.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import four_hops
+from scripted_backend import Asked, Script, Sure
+
+QUESTION = four_hops.QUESTION
+BROKEN = '{"answer": "broken'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What to ask a method with which settings, and what has to be seen when it is not interrupted.
+
+    `widest`: the most calls side by side. `before`: asked by another run first, whose triples are kept. `scripted`: the
+    prompts that the script answers where all others go to a real model.
+    """
+
+    method: str
+    script: Script
+    widest: int
+    prompts: frozenset[str]
+    question: str = QUESTION
+    values: dict[str, Any] = field(default_factory=dict)
+    before: str = ""
+    scripted: frozenset[str] = frozenset()
+
+
+PAR = Trial(
+    method="par-rag",
+    script=four_hops.four_hops,
+    widest=2,
+    prompts=frozenset(
+        {
+            *("planner/plan", "drafter/draft", "drafter/conclude"),
+            *("reviewer/review", "refiner/refine", "answerer/answer"),
+        }
+    ),
+)
+
+
+# CRP-RAG
+
+BUILDER, SAME, PLACE = "Who built the Light?", "Who has built the Light?", "Where does the keeper live?"
+FAIR, COLOUR = "Which fair is held there?", "What colour has its lamp?"
+DRAWN = {True: (BUILDER, SAME, PLACE), False: (FAIR, COLOUR, FAIR)}
+UNKNOWN = {QUESTION, COLOUR}
+
+
+def several_ways(asked: Asked) -> Any:
+    """Two ways to one last step, and beside it one that nothing is known about."""
+    match asked.prompt:
+        case "expander/expand":
+            first = "(nothing yet)" in asked.text.split("Steps so far:")[-1]
+            return {"step": DRAWN[first][asked.turn % 3], "final": not first}
+        case "fuser/fuse":
+            return {"step": BUILDER}
+        case "aggregator/aggregate":
+            step = asked.after("Step: ")
+            if step == PLACE and not asked.repair:
+                return BROKEN
+            return {"knowledge": f"So much is known: {step}", "citations": [{"source": 1, "quote": "the"}]}
+        case "verifier/verify":
+            return Sure("Perhaps.", 40.0) if asked.after("Question: ") in UNKNOWN else Sure("It is known.", 1.25)
+        case "integrator/step":
+            step = asked.after("This step: ")
+            if step == FAIR:
+                return {"answer": "the fair of the builder" if BUILDER in asked.text else "the fair of the keeper"}
+            return {"answer": f"an answer to {step}"}
+    return {"answer": "two fairs, one for each way"}
+
+
+CRP = Trial(
+    method="crp-rag",
+    script=several_ways,
+    values={"samples": 3, "top_k": 3},
+    widest=6,
+    prompts=frozenset(
+        {
+            *("expander/expand", "fuser/fuse", "aggregator/aggregate", "verifier/verify"),
+            *("integrator/step", "integrator/integrate"),
+        }
+    ),
+)
+
+
+# RetroRAG
+
+SEARCHES = ("When is the Kelp Fair held?", "Which yard launched the Lady Morrable?")
+
+
+def taken_back(asked: Asked) -> Any:
+    """What was searched for last helps most, so that what was found before has to leave."""
+    title = " ".join(asked.titles())
+    stage = 2 if "Lady Morrable" in title else 1 if "Kelp Fair" in title else 0
+    match asked.prompt:
+        case "evaluator/evidence":
+            return _near(asked.after("Question: "), asked.text)
+        case "evaluator/relevance":
+            return 0.8
+        case "evaluator/attribution":
+            return 0.9 if asked.after("Statement: ") in " ".join(asked.text.split("Statement: ")[0].split()) else 0.1
+        case "evaluator/consistency":
+            return 0.9 if asked.after("First answer: ") == asked.after("Second answer: ") else 0.3
+        case "detective/entities":
+            return {"entities": ["Pellowrig Light", "the builder"]} if asked.repair else BROKEN
+        case "detective/infer":
+            return {"inferences": [_told(at, title) for at, title in enumerate(asked.titles(), start=1)]}
+        case "detective/requery":
+            return {"query": SEARCHES[min(stage, 1)]}
+    second = asked.prompt == "reasoner/monitor"
+    said = ("unknown", "another fair" if second else "the Kelp Fair", "the fair at Sennick")[stage]
+    return {"answer": said} if second else {"reason": f"stage {stage}", "citations": [], "answer": said}
+
+
+def _told(source: int, title: str) -> dict[str, Any]:
+    return {"question": f"What is {title}?", "claim": title, "citations": [{"source": source, "quote": title}]}
+
+
+def _near(query: str, text: str) -> float:
+    """The later a query names a word of the title, the more its source helps."""
+    title = {word.lower() for word in text.splitlines()[1].split()}
+    words = [word.strip("?").lower() for word in query.split()]
+    return 0.1 + 0.8 * max((at for at, word in enumerate(words, start=1) if word in title), default=0) / len(words)
+
+
+RETRO = Trial(
+    method="retro-rag",
+    script=taken_back,
+    values={"max_sources": 2, "max_inferences": 2, "top_k": 3},
+    widest=6,
+    prompts=frozenset(
+        {
+            *("evaluator/evidence", "evaluator/relevance", "evaluator/attribution", "evaluator/consistency"),
+            *("detective/entities", "detective/infer", "detective/requery", "reasoner/reason", "reasoner/monitor"),
+        }
+    ),
+)
+
+
+# RAS
+
+SUB_QUERIES = ("Who built the Pellowrig Light?", "When is the Kelp Fair held?")
+
+
+def a_graph(asked: Asked) -> Any:
+    """Three sub-queries, the question itself the first of them; each finds facts of its own."""
+    match asked.prompt:
+        case "planner/begin":
+            return "[SUBQ]"
+        case "extractor/extract":
+            title = asked.titles()[0]
+            if "Kelp" in title and not asked.repair:
+                return BROKEN
+            return {"triples": [{"subject": title, "predicate": "is told of in", "object": title.split()[-1]}]}
+        case "planner/next_with_finding":
+            done = asked.text.count("[SUBQ] ")
+            said = {"finding": f"finding {done}", "facts": [done]}
+            if done > len(SUB_QUERIES):
+                return {**said, "plan": "[SUFFICIENT]"}
+            return {**said, "plan": "[SUBQ]", "query": SUB_QUERIES[done - 1]}
+    return {"facts": [1, 2], "answer": "the Kelp Fair", "known": True}
+
+
+RAS = Trial(
+    method="ras",
+    script=a_graph,
+    values={"top_k": 3},
+    widest=3,
+    before=SUB_QUERIES[0],
+    prompts=frozenset(
+        {"planner/begin", "planner/next_with_finding", "extractor/extract", "answerer/from_facts"},
+    ),
+)
+
+TRIALS = {trial.method: trial for trial in (PAR, CRP, RETRO, RAS)}
+
+
+# For the small real model. Left alone it plans one step for nearly every question, or looks nothing up.
+
+REAL_PLAN = [
+    {"question": "Who built the Pellowrig Light?", "needs": []},
+    {"question": "Where was the builder of the Pellowrig Light born?", "needs": [1]},
+    {"question": "Which fair is held in that place?", "needs": [2]},
+]
+
+WITH_MODEL = {
+    trial.method: trial
+    for trial in (
+        replace(
+            PAR,
+            script=lambda _: {"steps": REAL_PLAN},
+            scripted=frozenset({"planner/plan"}),
+            values={"coarse_k": 2, "fine_k": 2},
+            prompts=frozenset({"drafter/draft", "reviewer/review", "refiner/refine"}),
+        ),
+        replace(
+            CRP,
+            values={"samples": 2, "max_depth": 1, "top_k": 2, "shortcut": False, "perplexity_threshold": 1e9},
+            prompts=CRP.prompts - {"fuser/fuse"},
+        ),
+        replace(
+            RETRO,
+            values={"max_iterations": 2, "max_sources": 2, "max_inferences": 2, "top_k": 2, "threshold": 1},
+            prompts=frozenset({"evaluator/evidence", "reasoner/reason", "reasoner/monitor", "detective/requery"}),
+        ),
+        replace(
+            RAS,
+            before="",
+            scripted=frozenset({"planner/begin"}),
+            values={"top_k": 2, "max_iterations": 2},
+            prompts=frozenset({"extractor/extract", "planner/next_with_finding", "answerer/from_facts"}),
+        ),
+    )
+}
