@@ -198,7 +198,10 @@ async def refine(state: State, runtime: Run) -> Update:
     asks = (refine_step(state.question, state.plan, state.notes, key, asking) for key in built)
     questions = await asyncio.gather(*asks)
     steps = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
-    return {"plan": steps, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
+    handed_over = {key: found for key, found in state.notes.items() if key not in state.plan}
+    notes = already_known(steps, handed_over)  # now that the question has its names
+    wave = [key for key in wave if key not in notes]
+    return {"plan": steps, "notes": notes, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
 
 
 async def answer(state: State, runtime: Run) -> Update:

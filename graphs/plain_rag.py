@@ -1,11 +1,14 @@
 """Plain RAG: search once with the question, read, answer. The baseline that every method must beat.
 
-retrieve -> answer
+    retrieve -> answer
+
+What another run has handed over is read first, and nothing is searched for if that is enough.
 """
 
 from dataclasses import dataclass, field
+from typing import Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 from pydantic import Field
 
@@ -38,19 +41,22 @@ class State(RunState):
 
     evidence: list[str] = field(default_factory=list)
     """Passages shown to the reader, by archive reference."""
+    searched: bool = False
+    """Whether they were looked for; what was handed over is read before."""
 
 
 class Update(RunUpdate, total=False):
     """What a node may change."""
 
     evidence: list[str]
+    searched: bool
 
 
 async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
     """The passages most like the question."""
     settings = settings_of(runtime, Settings)
     query = Query(text=state.question, k=settings.top_k, mode=settings.mode)
-    return {"evidence": (await find(runtime.context, {"": query}))[""]}
+    return {"evidence": (await find(runtime.context, {"": query}))[""], "searched": True}
 
 
 async def answer(state: State, runtime: Runtime[Context]) -> Update:
@@ -62,10 +68,25 @@ async def answer(state: State, runtime: Runtime[Context]) -> Update:
     read = await ask_or(asking, READ, given, Reading(answerable=False), "The question stays open.")
     text = clean(read.answer)
     if not (read.answerable and text):
+        if not state.searched:
+            return {"calls": asking.calls, "warnings": asking.warnings}
         return {"verdict": conclude("unknown", "", []), "calls": asking.calls, "warnings": asking.warnings}
     found = note(state.question, text, check(asking, text, read.citations, shown) or support(text, shown))
     verdict = answered(asking, text, [*state.notes.values(), found])
     return {"notes": {"answer": found}, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+
+
+# Routers
+
+
+def begin(state: State) -> Literal["retrieve", "answer"]:
+    """What was handed over may be enough."""
+    return "answer" if state.notes else "retrieve"
+
+
+def after_answer(state: State) -> Literal["retrieve", "__end__"]:
+    """To the search, where it was not."""
+    return "__end__" if state.verdict else "retrieve"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -73,7 +94,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(retrieve)
     graph.add_node(answer)
-    graph.add_edge(START, "retrieve")
+    graph.add_conditional_edges(START, begin)
     graph.add_edge("retrieve", "answer")
-    graph.add_edge("answer", END)
+    graph.add_conditional_edges("answer", after_answer)
     return graph

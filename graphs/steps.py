@@ -59,7 +59,7 @@ def numbered(steps: Sequence[OrderedStep]) -> dict[str, Step]:
 
 def already_known(plan: Plan, notes: Notes) -> dict[str, Note | None]:
     """The handed-over notes that answer a step, word for word, moved to its key; none other keeps a step's key."""
-    answered = {words(found["question"]): key for key, found in notes.items()}
+    answered = {words(found["question"]): key for key, found in notes.items() if found["finding"]}
     taken = {
         key: answered[words(step["question"])] for key, step in plan.items() if words(step["question"]) in answered
     }

@@ -69,10 +69,12 @@ class Detective:
     def _known(self, given: Mapping[str, Any]) -> list[bool]:
         """Which hops are answered by what is shown; a handed-over note answers in its own words."""
         texts = [source["text"] for source in given["sources"]] + [step["answer"] for step in given["known"]]
-        asked = [step["question"] for step in given["known"]]
+        noted = [text for step in given["known"] for text in (step["question"], step["answer"])]
         claims = [self.claim(at) for at in range(len(self.chain.hops))]
+        if self.chain.question in noted:
+            return [True] * len(claims)
         return [
-            bool(hop.answer) and (hop.asked in asked or any(claim in text for text in texts))
+            bool(hop.answer) and (hop.asked in noted or hop.answer in noted or any(claim in text for text in texts))
             for claim, hop in zip(claims, self.chain.hops, strict=True)
         ]
 

@@ -131,14 +131,14 @@ async def test_a_fork_may_take_back_what_was_found(runs: Runs, done: str, model:
 
 
 async def test_a_fork_into_another_method_starts_with_what_was_found(runs: Runs, done: str, model: Replying) -> None:
-    first_review = [moment for moment in await history(runs, done) if moment.node == ["review"]][-1]
+    last_review = next(moment for moment in await history(runs, done) if moment.node == ["review"])
     asked = len(model.requests)
-    forked = await fork(runs, done, at=first_review.checkpoint, into="plain-rag")
+    forked = await fork(runs, done, at=last_review.checkpoint, into="plain-rag")
     thread = await runs.store.threads.get(forked["thread"])
-    assert (thread.method, thread.parent, thread.parent_checkpoint) == ("plain-rag", done, first_review.checkpoint)
+    assert (thread.method, thread.parent, thread.parent_checkpoint) == ("plain-rag", done, last_review.checkpoint)
     answer = await finish(runs, forked["thread"])
     (reading,) = model.requests[asked:]
-    assert [step["answer"] for step in reading.input["known"]] == ["Trevandle & Ruske"]
+    assert [step["answer"] for step in reading.input["known"]] == ["Trevandle & Ruske", "1868"]
     assert answer.method == "plain-rag"
     assert [citation["passage"] for citation in answer.citations] == ["q08-1", "q08-2"]
     assert (await finish(runs, done)).text == "1868", "the origin stays as it was"

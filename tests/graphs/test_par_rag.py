@@ -372,6 +372,28 @@ async def test_what_was_handed_over_is_neither_searched_nor_asked_again() -> Non
     assert verdict["text"] == chain.answer
 
 
+async def test_a_step_that_what_was_handed_over_answers_once_its_question_has_names_is_not_searched_for() -> None:
+    chain = example("q08")
+    notes = {
+        f"handed over {at}": {"question": hop.asked, "finding": hop.answer, "passages": []}
+        for at, hop in enumerate(chain.hops)
+    }
+    replies = chain.replies()
+    case = par([replies[0], replies[3], replies[-1]], chain.passages)
+    verdict = await case.run(chain.question, notes)  # type: ignore[arg-type]
+    assert case.nodes == ["plan", "refine", "answer"]
+    assert case.prompts() == ["planner/plan", "refiner/refine", "answerer/answer"]
+    assert case.retriever.queries == []
+    assert verdict["text"] == chain.answer
+
+
+async def test_what_another_run_did_not_find_is_looked_up() -> None:
+    known = {"question": "How high is the tower?", "finding": "", "passages": []}
+    case = par([ONE, draft("30 m"), PASS, {"known": True, "answer": "30 m"}], BOTH)
+    await case.run("?", {"x": known})  # type: ignore[dict-item]
+    assert case.nodes == [*FIRST, "answer"]
+
+
 async def test_what_was_handed_over_is_told_once() -> None:
     known = {"question": "How high is the tower?", "finding": "30 m", "passages": []}
     case = par([ONE, {"known": True, "answer": "30 m"}], BOTH)

@@ -205,7 +205,7 @@ WITH_MODEL = {
         replace(
             CRP,
             values={"samples": 2, "max_depth": 1, "top_k": 2, "shortcut": False, "perplexity_threshold": 1e9},
-            prompts=CRP.prompts - {"fuser/fuse"},
+            prompts=CRP.prompts - {"fuser/fuse", "integrator/integrate"},
         ),
         replace(
             RETRO,
@@ -216,7 +216,7 @@ WITH_MODEL = {
             RAS,
             before="",
             scripted=frozenset({"planner/begin"}),
-            values={"top_k": 2, "max_iterations": 2},
+            values={"top_k": 1, "max_iterations": 2},
             prompts=frozenset({"extractor/extract", "planner/next_with_finding", "answerer/from_facts"}),
         ),
     )

@@ -1,0 +1,134 @@
+"""A model that knows a chain and plays every role of every method; what it has been told it does not ask for."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from retro_scenes import Detective
+from scenes import Chain, Hop, Json, Shelf, sure
+
+from sleuth.agents.model import Reply, Request
+
+
+class Everyone:
+    """Says a hop's answer only where it is shown: among the sources, or as what is known."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+        self._detective = Detective(chain)
+
+    def reply_to(self, request: Request) -> Any:
+        """One reply."""
+        replies: dict[str, Callable[[Json], Any]] = {
+            "planner": lambda given: self._plan(request.prompt, given),
+            "expander": self._expanded,
+            "fuser": lambda given: {"step": given["steps"][0]},
+            "aggregator": lambda given: {
+                "knowledge": self._found(given["step"], given),
+                "citations": self._quotes(given),
+            },
+            "verifier": self._verified,
+            "integrator": self._integrated,
+            "extractor": lambda given: self._triples(given["sources"][0]["text"]),
+            "refiner": lambda given: {"question": self._named(given["question"])},
+            "reviewer": lambda _: {"status": "PASS"},
+            **dict.fromkeys(("drafter", "reader", "answerer"), self._answered),
+        }
+        reply = replies.get(request.role)
+        return reply(request.input) if reply else self._detective.reply_to(request)
+
+    def _expanded(self, given: Json) -> Json:
+        missing = self._missing(given["known"], without=given["steps"])
+        return {"step": missing[0].asked if missing else self.chain.question, "final": len(missing) <= 1}
+
+    def _verified(self, given: Json) -> Reply:
+        found = self._found(given["question"], given)
+        return sure(found or "who knows", 1.2 if found else 40.0)
+
+    def _named(self, planned: str) -> str:
+        return next(hop.asked for hop in self.chain.hops if hop.planned == planned)
+
+    def _plan(self, prompt: str, given: Json) -> Any:
+        missing = self._missing(given.get("known", ()), *self._facts(given))
+        if prompt == "planner/begin":
+            return "[SUBQ]"
+        if prompt.startswith("planner/next"):
+            asked = given["queries"][-1]["text"] if given["queries"] else ""
+            said = {"finding": self._hop_found(asked), "facts": list(range(1, 1 + len(given["sources"])))}
+            return (
+                {**said, "plan": "[SUBQ]", "query": missing[0].asked} if missing else {**said, "plan": "[SUFFICIENT]"}
+            )
+        if not missing:
+            return [{"question": self.chain.question, "action": "Answer", "needs": []}]
+        first = self.chain.hops.index(missing[0])
+        return [
+            {
+                "question": hop.planned if at else hop.asked,
+                "needs": [need - first for need in hop.needs if need > first],
+            }
+            for at, hop in enumerate(self.chain.hops[first:])
+        ]
+
+    def _facts(self, given: Json) -> Iterable[str]:
+        yield from (source["text"] for source in given.get("sources", ()))
+        yield from (query["finding"] for query in given.get("queries", ()))
+
+    def _hop_found(self, asked: str) -> str:
+        return next((hop.answer for hop in self.chain.hops if hop.asked == asked), "")
+
+    def _missing(self, known: Iterable[Mapping[str, str]], *more: str, without: Iterable[str] = ()) -> list[Hop]:
+        """The hops that nothing told answers."""
+        steps = list(known)
+        if any(step["question"] == self.chain.question and step["answer"] == self.chain.answer for step in steps):
+            return []
+        told = " ".join([*(step["answer"] for step in steps), *more])
+        return [hop for hop in self.chain.hops if hop.answer not in told and hop.asked not in without]
+
+    def _found(self, asked: str, given: Json) -> str:
+        """The answer to a hop, or to the question if all hops are answered."""
+        hop = next((hop for hop in self.chain.hops if hop.asked == asked), None)
+        if hop and any(hop.answer in text for text in self._texts(given)):
+            return hop.answer
+        whole = asked == self.chain.question and not self._missing(self._known(given), *self._sources(given))
+        return self.chain.answer if whole else ""
+
+    def _known(self, given: Json) -> tuple[Mapping[str, str], ...]:
+        own = [{"question": source["title"], "answer": source["text"]} for source in given.get("sources", ())]
+        return (*given.get("known", ()), *given.get("trajectory", ()), *own)
+
+    def _sources(self, given: Json) -> list[str]:
+        return [source["text"] for source in given.get("sources", ())]
+
+    def _texts(self, given: Json) -> list[str]:
+        return [*self._sources(given), *(step["answer"] for step in self._known(given))]
+
+    def _quotes(self, given: Json) -> list[Json]:
+        return [
+            {"source": at, "quote": f"this is known: {hop.answer}"}
+            for at, source in enumerate(given["sources"], start=1)
+            for hop in self.chain.hops
+            if source["text"] == hop.passage.text
+        ]
+
+    def _integrated(self, given: Json) -> Json:
+        if "answers" in given:
+            return {"answer": given["answers"][0]["answer"]}
+        return {"answer": self._found(given["step"] if "step" in given else given["question"], given)}
+
+    def _triples(self, text: str) -> list[Json]:
+        hops = [hop for hop in self.chain.hops if hop.passage.text == text]
+        return [{"subject": hop.asked.rstrip("?"), "predicate": "is", "object": hop.answer} for hop in hops]
+
+    def _answered(self, given: Json) -> Json:
+        found = self._found(given["question"], given)
+        quotes = self._quotes(given) if found and "sources" in given and "queries" not in given else []
+        known = bool(found) or ("queries" in given and not self._missing(given["known"], *self._facts(given)))
+        facts = list(range(1, 1 + len(given["sources"]))) if "queries" in given else []
+        answer = found or (self.chain.answer if known else "")
+        return {"answerable": known, "known": known, "answer": answer, "citations": quotes, "facts": facts}
+
+
+def finds(chain: Chain, *, at_once: bool = False) -> Shelf:
+    """The question finds the first hop's passage, or all `at_once`, each hop's own question and draft its own."""
+    found = {hop.asked: [hop.passage] for hop in chain.hops}
+    drafted = {f"{hop.asked} {hop.answer}": [hop.passage] for hop in chain.hops}
+    return Shelf(chain.passages if at_once else [chain.hops[0].passage], found={**found, **drafted})

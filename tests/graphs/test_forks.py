@@ -1,0 +1,80 @@
+"""A fork of any checkpoint of any method into any other one runs, and what was found out is not looked up again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+
+import pytest
+from everyone import Everyone, finds
+from hashing_embedder import HashingEmbedder
+from retro_scenes import Judging
+from scenes import Chain, Replying, Shelf, example, finish
+
+from sleuth.graphs.answer import Note
+from sleuth.graphs.history import fork, history
+from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.store import Store
+from sleuth.tools.text import words
+
+PLAYED = ["plain-rag", "par-rag", "crp-rag", "retro-rag", "ras"]
+
+
+@dataclass
+class Table:
+    """A store of runs over a chain, in which everybody knows their part; `asks` and `searches` are those of a run."""
+
+    store: Store
+    chain: Chain
+    model: Replying = field(init=False)
+    shelf: Shelf = field(init=False)
+
+    def runs(self, method: str) -> Runs:
+        """With a model and a shelf that nobody has asked yet, and no triples; plain RAG has one search for all."""
+        self.model = Judging(Everyone(self.chain).reply_to)
+        self.shelf = finds(self.chain, at_once=method == "plain-rag")
+        services = Services(model=self.model, retriever=self.shelf, embedder=HashingEmbedder())
+        return Runs(self.store, services)
+
+    async def play(self, method: str) -> str:
+        """A run from scratch; its thread."""
+        runs = self.runs(method)
+        id = await runs.start(self.chain.question, method)
+        await finish(runs, id)
+        return id
+
+
+def covers(notes: Sequence[Note], chain: Chain) -> bool:
+    """Whether notes answer every hop, or the question itself."""
+    if any(words(each["question"]) == words(chain.question) and each["finding"] for each in notes):
+        return True
+    return all(any(hop.answer in each["finding"] for each in notes) for hop in chain.hops)
+
+
+@pytest.fixture
+def table(store: Store) -> Table:
+    return Table(store, example("q08"))
+
+
+@pytest.mark.parametrize(("method", "into"), permutations(PLAYED, 2))
+@pytest.mark.sweep
+async def test_a_fork_of_any_checkpoint_into_any_other_method_goes_on_from_what_is_known(
+    table: Table, method: str, into: str
+) -> None:
+    await table.play(into)
+    needed = len(table.model.requests)
+    id = await table.play(method)
+    covered = 0
+    for moment in await history(table.runs(method), id):
+        runs = table.runs(into)
+        thread = (await fork(runs, id, at=moment.checkpoint, into=into))["thread"]
+        forked = await runs.store.threads.get(thread)
+        notes = list((await runs.graph(forked).aget_state(runs.config(forked))).values["notes"].values())
+        answer = await finish(runs, thread)
+        assert (answer.method, answer.status, answer.text) == (into, "answered", table.chain.answer)
+        known = {words(each["question"]) for each in notes if each["finding"]}
+        assert not known & {words(query.text) for query in table.shelf.queries}, "what is known was looked up"
+        if covers(notes, table.chain):
+            covered += 1
+            assert table.shelf.queries == []
+            assert len(table.model.requests) < needed or len(table.model.requests) == 1, "one call is the least"
+    assert covered
