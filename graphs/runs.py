@@ -6,7 +6,7 @@ completed is sent again.
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -215,12 +215,17 @@ def check_question(question: str) -> str:
 
 def check_version(state: StateSnapshot) -> None:
     """Raises StoreTooNew for a checkpoint that a newer release wrote."""
-    found = state.values.get("schema_version", SCHEMA_VERSION) if state.values else SCHEMA_VERSION
+    found = version_of(state.values or {})
     if found > SCHEMA_VERSION:
         raise StoreTooNew(
             f"This checkpoint was written by a newer release (state version {found}, this release knows "
             f"{SCHEMA_VERSION}): upgrade sleuth to go on with it."
         )
+
+
+def version_of(values: Mapping[str, Any]) -> int:
+    """The layout of a state; one that does not say is of the first, whose version no node wrote."""
+    return int(values.get("schema_version", 1))
 
 
 def checkpoint_id(state: StateSnapshot) -> str:

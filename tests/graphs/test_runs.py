@@ -11,7 +11,7 @@ from scenes import Chain, Replying, finish, resolves, sent
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.answer import Answer
 from sleuth.graphs.history import fork, history
-from sleuth.graphs.runs import MAX_QUESTION, Runs, Step
+from sleuth.graphs.runs import MAX_QUESTION, Runs, Step, version_of
 from sleuth.graphs.state import Budget
 from sleuth.graphs.store import Store
 from sleuth.tools.errors import ModelUnavailable, RunError, StoreTooNew, ThreadBusy, UnknownName, UsageError
@@ -207,6 +207,15 @@ async def test_a_resumed_run_may_spend_more(runs: Runs, chain: Chain) -> None:
     reviewed = next(moment for moment in await history(runs, id) if moment.node == ["review"])
     await fork(runs, id, at=reviewed.checkpoint)
     assert (await finish(runs, id, budget=Budget())).text == "1868"
+
+
+async def test_a_state_without_a_version_is_of_the_first(runs: Runs, chain: Chain) -> None:
+    id = await runs.start(chain.question, "plain-rag")
+    await finish(runs, id)
+    thread = await runs.store.threads.get(id)
+    values = (await runs.graph(thread).aget_state(runs.config(thread))).values
+    assert "schema_version" not in values, "no node writes it"
+    assert (version_of(values), version_of({}), version_of({"schema_version": 7})) == (1, 1, 7)
 
 
 async def test_a_checkpoint_of_a_newer_release_is_refused(runs: Runs, chain: Chain) -> None:
