@@ -1,0 +1,48 @@
+"""Which function plays which prompt.
+
+A new prompt needs a line here, and a function in the family of its role: it gets the scene (what was asked and shown,
+what that tells of the gold, the dice) and returns what the role says. A new role also needs its errors in
+parameters.py.
+"""
+
+from collections.abc import Callable
+
+from sleuth.agents.simulation import answering, gathering, judging, planning
+from sleuth.agents.simulation.said import Said
+from sleuth.agents.simulation.scene import Scene
+
+PLAYS: dict[str, Callable[[Scene], Said]] = {
+    "planner/plan": planning.plan,
+    "planner/plan_in_order": planning.plan_in_order,
+    "planner/begin": planning.begin,
+    "planner/next": planning.next_query,
+    "planner/next_with_finding": planning.next_with_finding,
+    "expander/expand": planning.expand,
+    "fuser/fuse": planning.fuse,
+    "refiner/refine": planning.refine,
+    "detective/entities": planning.entities,
+    "detective/requery": planning.requery,
+    "reader/read": answering.read,
+    "drafter/draft": answering.draft,
+    "drafter/conclude": answering.conclude,
+    "answerer/answer": answering.answer,
+    "answerer/from_facts": answering.from_facts,
+    "answerer/unaided": answering.unaided,
+    "reasoner/reason": answering.reason,
+    "reasoner/monitor": answering.monitor,
+    "reasoner/recall": answering.recall,
+    "reasoner/guess": answering.guess,
+    "integrator/step": answering.take_step,
+    "integrator/path": answering.take_path,
+    "integrator/integrate": answering.integrate,
+    "verifier/verify": answering.verify,
+    "reviewer/review": judging.review,
+    "reviewer/review_step": judging.review_step,
+    "evaluator/consistency": judging.consistency,
+    "evaluator/evidence": judging.evidence,
+    "evaluator/relevance": judging.relevance,
+    "evaluator/attribution": judging.attribution,
+    "aggregator/aggregate": gathering.aggregate,
+    "extractor/extract": gathering.extract,
+    "detective/infer": gathering.infer,
+}

@@ -1,0 +1,103 @@
+"""Words of questions and passages: what is compared, how a question is said, and how it is said otherwise."""
+
+import re
+from collections.abc import Mapping
+
+from sleuth.tools.text import unwrap, words
+
+REFERENCE = re.compile(r"#(\d+)")
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_WORD = re.compile(r"\w+")
+_NAME = re.compile(r"\b[A-Z][\w'’-]*(?:(?: (?:of|the|de|von|and|for|&)){0,2} [A-Z][\w'’-]*)*|\b\d[\d,.]*\d\b")
+_EMPTY = frozenset(
+    _WORD.findall(
+        "a an the of in on at to for from by with and or is was were are be been did do does has have had it its that "
+        "this these those which what who whom whose when where why how one person place thing name called as than s"
+    )
+)
+_DESCRIPTIONS = (
+    (re.compile(r"what (?:is|was|are|were) (the .+)", re.IGNORECASE), r"\1"),
+    (re.compile(r"who (.+)", re.IGNORECASE), r"the person who \1"),
+    (re.compile(r"where (.+)", re.IGNORECASE), r"the place where \1"),
+    (re.compile(r"(in|on) which (\w+) (.+)", re.IGNORECASE), r"the \2 \1 which \3"),
+    (re.compile(r"which (\w+) (.+)", re.IGNORECASE), r"the \1 which \2"),
+)
+_OTHERWISE = ("{}", "{}, according to the documents", "Can you tell: {}")
+_ASTRAY = "Which awards and honours were given to {}?"
+MAX_QUESTION = 240
+
+
+def content(text: str) -> frozenset[str]:
+    """The words that tell one question from another."""
+    return frozenset(_WORD.findall(text.casefold())) - _EMPTY
+
+
+def names(text: str) -> list[str]:
+    """Names and numbers, in their order, each once."""
+    found = (_without_lead(name.strip(" .,")) for name in _NAME.findall(text))
+    return list(dict.fromkeys(name for name in found if len(name) > 1))
+
+
+def _without_lead(name: str) -> str:
+    """A name without the question word before it, as in "Were Ilse"."""
+    while name and name.split(maxsplit=1)[0].casefold() in _EMPTY:
+        name = name.partition(" ")[2]
+    return name
+
+
+def units(text: str) -> list[str]:
+    """Sentences, and lines of tables."""
+    return [unit.strip() for unit in _SENTENCE_END.split(unwrap(text)) if unit.strip()]
+
+
+def says(text: str, answer: str) -> bool:
+    """Whether an answer stands in a text as whole words."""
+    wanted = words(answer).strip(" .")
+    return bool(wanted) and re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", words(text)) is not None
+
+
+def references(question: str) -> list[int]:
+    """The numbers of the hops, from 1, that a question builds on."""
+    return sorted({int(number) for number in REFERENCE.findall(question)})
+
+
+def filled(question: str, values: Mapping[int, str]) -> str:
+    """A question with the values in the place of its references."""
+    return REFERENCE.sub(lambda found: values.get(int(found.group(1)), found.group()), question)
+
+
+def described(question: str) -> str:
+    """What a question asks for, as a phrase: "Who built it?" becomes "the person who built it"."""
+    asked = question.strip().rstrip("?")
+    asked = asked[:1].lower() + asked[1:]
+    for pattern, phrase in _DESCRIPTIONS:
+        if pattern.fullmatch(asked):
+            return pattern.sub(phrase, asked)
+    return f"the answer to “{asked}”"
+
+
+def otherwise(question: str, way: int) -> str:
+    """The question in one of a few other ways; way 0 leaves it as it is."""
+    asked = question.strip().rstrip("?").removeprefix("Can you tell: ").removesuffix(", according to the documents")
+    return shortened(f"{_OTHERWISE[way % len(_OTHERWISE)].format(asked)}?")
+
+
+def astray(about: str) -> str:
+    """A question that leads nowhere."""
+    return shortened(_ASTRAY.format(about))
+
+
+def shortened(question: str) -> str:
+    """What a structured reply has room for."""
+    return question if len(question) <= MAX_QUESTION else f"{question[: MAX_QUESTION - 1].rstrip()}?"
+
+
+def excerpt(unit: str, answer: str, most: int = 200) -> str:
+    """The words of a sentence around an answer, as many as a citation has room for."""
+    if len(unit) <= most:
+        return unit
+    at = max(0, unit.casefold().find(answer.casefold()))
+    start = max(0, min(at - most // 2, len(unit) - most))
+    cut = unit[start : start + most]
+    return cut.split(" ", 1)[-1].rsplit(" ", 1)[0] if " " in cut.strip() else cut

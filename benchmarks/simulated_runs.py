@@ -1,0 +1,115 @@
+"""What the studies with the simulated model share: a collection with its questions, and one run in this process.
+
+Everything that comes out of it is simulated: it says what the control flow of a method does with errors of given rates,
+not how well a language model answers.
+"""
+
+import gzip
+import json
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sleuth.agents.model import Model
+from sleuth.agents.simulation import Gold, gold_of
+from sleuth.graphs.ingest import ingest
+from sleuth.graphs.registry import METHODS
+from sleuth.graphs.state import Context, MethodSettings
+from sleuth.tools.archive import MemoryArchive
+from sleuth.tools.embedder import Embedder
+from sleuth.tools.intake import Place
+from sleuth.tools.library import Library
+from sleuth.tools.retriever import Mode, Retriever
+from sleuth.tools.settings import Settings
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NO_LIMIT = 100_000
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Documents to search, and the gold of the questions about them."""
+
+    library: Library
+    golds: list[Gold]
+    embedder: Embedder
+
+
+@asynccontextmanager
+async def collection(
+    corpus: Path, questions: Path, mode: Mode, *, limit: int | None = None, home: Path | None = None
+) -> AsyncIterator[Collection]:
+    """The documents read in, with vectors only where the mode needs them, and the questions whose gold is known."""
+    with tempfile.TemporaryDirectory() as scratch:
+        settings = Settings(home=home or Path(scratch))
+        if mode != "keyword":
+            await ingest([corpus], settings=settings)
+        async with await Library.open(settings) as library:
+            if mode == "keyword":
+                await _read_in(library, corpus, Path(scratch) / "files")
+            known = await _passages(library)
+            asked = [row for row in rows(questions) if row.get("gold_ids")][:limit]
+            yield Collection(library, [gold_of(row, known) for row in asked], library.embedder)
+
+
+async def _read_in(library: Library, corpus: Path, worklist: Path) -> None:
+    await library.list_files(worklist, [corpus])
+    place: Place | None = Place()
+    while place is not None:
+        batch, _ = await library.take_in(worklist, place)
+        place = batch.next_place
+
+
+async def _passages(library: Library) -> dict[str, tuple[str, str]]:
+    """Titles and whole texts of documents, by id and by file name."""
+    known: dict[str, tuple[str, str]] = {}
+    after = ""
+    while listed := await library.documents(limit=1000, after=after):
+        for each in listed:
+            document = await library.document(each.id)
+            known[each.id] = known[Path(each.source).name] = (document.title, document.text)
+        after = listed[-1].id
+    return known
+
+
+@dataclass
+class Outcome:
+    """How a run ended: right, refused (nothing was answered, whatever the reason), or wrong."""
+
+    kind: str
+    calls: int
+    text: str
+    state: dict[str, Any] = field(repr=False)
+
+
+async def run(
+    name: str, gold: Gold, model: Model, retriever: Retriever, *, embedder: Embedder, settings: MethodSettings
+) -> Outcome:
+    """One question by one method, without a store."""
+    context = Context(model=model, retriever=retriever, archive=MemoryArchive(), settings=settings, embedder=embedder)
+    compiled = METHODS[name].graph().compile()
+    state = await compiled.ainvoke({"question": gold.question}, {"recursion_limit": NO_LIMIT}, context=context)
+    verdict = state["verdict"]
+    return Outcome(_kind(gold, verdict), len(state["calls"]), verdict["text"], state)
+
+
+def _kind(gold: Gold, verdict: dict[str, Any]) -> str:
+    """An answer to what has none is wrong, and so is one that names more than the right one."""
+    if verdict["status"] != "answered":
+        return "refused"
+    text = verdict["text"]
+    return "right" if gold.right(text) and " or " not in text else "wrong"
+
+
+def at_mode(settings: MethodSettings, mode: Mode) -> MethodSettings:
+    """The settings with every search in one mode."""
+    names = [name for name in type(settings).model_fields if name.endswith("mode")]
+    return settings.model_copy(update=dict.fromkeys(names, mode))

@@ -1,0 +1,143 @@
+"""Every method from its question to its verdict with the simulated model, over articles of the example corpus."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hashing_embedder import HashingEmbedder
+from scenes import without_checkpoints
+
+from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.simulation import Gold, SimulatedModel, Simulation, gold_of
+from sleuth.graphs.registry import METHODS
+from sleuth.graphs.state import Context
+from sleuth.tools.archive import MemoryArchive
+from sleuth.tools.documents import Hit, Passage
+from sleuth.tools.retriever import Query
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ARTICLES = {path.name: path.read_text(encoding="utf-8") for path in sorted((EXAMPLES / "corpus").glob("*.md"))}
+WORDS = {name: frozenset(text.lower().split()) for name, text in ARTICLES.items()}
+ROWS = {row["id"]: row for row in map(json.loads, (EXAMPLES / "questions.jsonl").read_text("utf-8").splitlines())}
+
+ANSWERABLE = ("q06", "q08", "q10", "q27")
+LONGER = "q16"
+WITHOUT_ANSWER = ("q33", "q35", "q37", "q38")
+
+
+def gold(id: str) -> Gold:
+    return gold_of(ROWS[id], {name: (title_of(text), text) for name, text in ARTICLES.items()})
+
+
+def article(name: str) -> Passage:
+    text = ARTICLES[name]
+    return Passage(id=name, document_id=name, title=title_of(text), text=text, start=0, end=len(text))
+
+
+def title_of(text: str) -> str:
+    return text.splitlines()[0].lstrip("# ")
+
+
+@dataclass
+class Words:
+    """A retriever that counts shared words; articles in `hidden` are not there."""
+
+    hidden: frozenset[str] = frozenset()
+
+    async def search(self, query: Query) -> list[Hit]:
+        wanted = set(query.text.lower().replace("?", "").split())
+        best = sorted(WORDS.keys() - self.hidden, key=lambda name: (-len(wanted & WORDS[name]), name))[: query.k]
+        return [Hit(passage=article(name), score=1 / rank, rank=rank) for rank, name in enumerate(best, start=1)]
+
+
+@dataclass
+class Listening:
+    """A model that remembers what another one was asked and said."""
+
+    model: SimulatedModel
+
+    def __post_init__(self) -> None:
+        self.heard: list[tuple[Request, Reply]] = []
+        self.context_window = 8192
+
+    async def call(self, request: Request) -> Reply:
+        reply = await self.model.call(request)
+        self.heard.append((request, reply))
+        return reply
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        return await self.model.count_tokens(messages, role=role)
+
+
+async def ended(
+    name: str, asked: Gold, simulation: Simulation | None = None, retriever: Words | None = None
+) -> tuple[Mapping[str, Any], Listening]:
+    model = Listening(SimulatedModel(asked, simulation or Simulation(rates={})))
+    context = Context(
+        model=model,
+        retriever=retriever or Words(),
+        archive=MemoryArchive(),
+        settings=METHODS[name].settings(),
+        embedder=HashingEmbedder(),
+    )
+    state = await without_checkpoints(METHODS[name].graph).ainvoke({"question": asked.question}, context=context)
+    return state["verdict"], model
+
+
+@pytest.mark.parametrize("name", METHODS)
+async def test_a_method_answers_one_hop_and_cites_it(name: str) -> None:
+    verdict, _ = await ended(name, gold("q06"))
+    assert (verdict["status"], verdict["text"]) == ("answered", "14 weeks")
+    assert "quarve-blue.md" in {citation["passage"] for citation in verdict["citations"]}
+
+
+@pytest.mark.parametrize("name", ["par-rag", "retro-rag", "ras"])
+@pytest.mark.parametrize("id", [*ANSWERABLE, LONGER])
+async def test_methods_that_go_from_hop_to_hop_answer_chains(name: str, id: str) -> None:
+    verdict, _ = await ended(name, gold(id))
+    assert verdict["status"] == "answered"
+    assert gold(id).right(verdict["text"])
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("id", WITHOUT_ANSWER)
+async def test_what_the_documents_do_not_tell_is_not_answered(name: str, id: str) -> None:
+    assert (await ended(name, gold(id)))[0]["status"] in ("refused", "unknown")
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("id", ANSWERABLE)
+async def test_without_the_last_passage_no_method_answers(name: str, id: str) -> None:
+    asked = gold(id)
+    verdict, model = await ended(name, asked, retriever=Words(hidden=frozenset({asked.hops[-1].passage})))
+    assert verdict["status"] != "answered"
+    assert all(asked.answer not in reply["text"] for _, reply in model.heard if asked.type != "comparison")
+
+
+async def test_errors_move_what_comes_out() -> None:
+    answered = {}
+    for rate in (0.0, 0.5, 1.0):
+        simulations = [Simulation(seed=seed, rates={"missed": rate}) for seed in range(12)]
+        verdicts = [(await ended("plain-rag", gold("q06"), simulation))[0] for simulation in simulations]
+        answered[rate] = sum(verdict["status"] == "answered" for verdict in verdicts)
+    assert answered[0.0] == 12 > answered[0.5] > answered[1.0] == 0
+
+
+async def test_inventions_are_wrong_answers_unless_a_review_finds_them() -> None:
+    invented = Simulation(rates={"drafter.invented": 1.0})
+    flattered = Simulation(rates={"drafter.invented": 1.0, "reviewer.flattering": 1.0})
+    asked = gold("q06")
+    assert (await ended("par-rag", asked, invented))[0]["text"] == "14 weeks"
+    assert (await ended("par-rag", asked, flattered))[0]["text"] not in ("14 weeks", "")
+
+
+@pytest.mark.parametrize("name", METHODS)
+async def test_the_same_seed_gives_the_same_run(name: str) -> None:
+    simulation = Simulation(seed=1, rates={"missed": 0.2, "invented": 0.2, "wrong-question": 0.2})
+    runs = [await ended(name, gold("q08"), simulation) for _ in range(2)]
+    said = [[(asked.prompt, reply) for asked, reply in model.heard] for _, model in runs]
+    assert runs[0][0] == runs[1][0]
+    assert said[0] == said[1]
