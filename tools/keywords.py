@@ -103,6 +103,15 @@ class KeywordIndex:
         found = [(str(searcher.doc(address)["id"][0]), float(score)) for score, address in hits]
         return sorted(found, key=lambda hit: (-hit[1], hit[0]))
 
+    def stems(self, text: str) -> list[str]:
+        """The stems that a text is searched by, in their order."""
+        return list(self._words.analyze(text))
+
+    def frequency(self, stem: str) -> int:
+        """How many passages have a word with this stem."""
+        query = tantivy.Query.term_query(self._schema, "text", stem)
+        return int(self._index.searcher().search(query, 1, count=True).count or 0)
+
     def _match(self, word: str) -> tantivy.Query:
         title = tantivy.Query.boost_query(tantivy.Query.term_query(self._schema, "title", word), _TITLE_BOOST)
         clauses = [tantivy.Query.term_query(self._schema, "text", word), title]

@@ -1,0 +1,102 @@
+"""Words and sentences of a text in any script, as spans of characters."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+Shape = Literal["name", "number", "plain", "caseless", "unspaced"]
+Gap = Literal["close", "comma", "break"]
+
+# Marks that `\w` leaves out though they are parts of words: Hebrew and Arabic vowels, and Indic to Burmese scripts.
+_LETTER = r"(?:[^\W_]|[\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u109f])"
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_WORD = re.compile(rf"{_LETTER}+(?:['’.&\-‐]{_LETTER}+)*")
+_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*[^\Wa-z_])|[。！？｡।॥؟۔]+|\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d+[.)])\s?)")
+# After these a full stop is no end: "St. Louis", "J. Pell", "c. 1860".
+_ABBREVIATION = re.compile(
+    r"(?:\b[^\W\d_]|\b(?:St|Ste|Mt|Mr|Mrs|Ms|Dr|Prof|Rev|Gen|Col|Capt|Lt|Sgt|Gov|Sen|Rep|Hon|Jr|Sr|No|vs|Inc|Ltd|Co|Corp"
+    r"|Bros|approx|born|ca|cf|e\.g|i\.e|etc|al|Vol|Fr|Ph\.D|U\.S|U\.K))\.$"
+)
+_POSSESSIVE = re.compile(r"['’](?:s|S)?$")
+_IGNORED = re.compile(r"['’.&\-‐]")
+_COMBINING = re.compile("[\u0300-\u036f]")
+_CLOSE_GAP = re.compile(r"(?:\.?\s|\s?&\s?|\s?[-–/]\s?)?")
+
+
+class Word(NamedTuple):
+    """A word: its span, its form for comparison, how it is written and what stands between it and the one before."""
+
+    start: int
+    end: int
+    form: str
+    shape: Shape
+    gap: Gap
+
+
+def words(text: str, start: int = 0, end: int | None = None) -> list[Word]:
+    """The words of a text, or of a part of it."""
+    found: list[Word] = []
+    last = start
+    for match in _WORD.finditer(text, start, len(text) if end is None else end):
+        form, shape = _reading(match.group())
+        if form:
+            found.append(Word(match.start(), match.end(), form, shape, _gap(text[last : match.start()])))
+            last = match.end()
+    return found
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Spans of the sentences, list items and paragraphs, in order, without white space at their ends."""
+    return [span for start, end in _pieces(text) if (span := _trimmed(text, start, end))[0] < span[1]]
+
+
+def key(text: str) -> str:
+    """A name as it is compared: without case, accents of European scripts, punctuation and possessive endings."""
+    return " ".join(word.form for word in words(text))
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        if match.group().lstrip()[:1] == "." and _ABBREVIATION.search(text, max(start, match.start() - 10), match.start() + 1):
+            continue
+        yield start, match.end()
+        start = match.end()
+    yield start, len(text)
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+
+
+@lru_cache(maxsize=1 << 16)
+def _reading(raw: str) -> tuple[str, Shape]:
+    return _form(raw), _shape(raw)
+
+
+def _form(raw: str) -> str:
+    if not raw.isascii():
+        raw = _COMBINING.sub("", unicodedata.normalize("NFKD", raw))
+        raw = unicodedata.normalize("NFC", raw)
+    return _IGNORED.sub("", _POSSESSIVE.sub("", raw)).casefold()
+
+
+def _shape(raw: str) -> Shape:
+    first = raw[0]
+    if first.isupper() or first.istitle():
+        return "name"
+    if first.isdigit():
+        return "number"
+    if first.islower():
+        return "name" if any(map(str.isupper, raw[1:3])) else "plain"  # iPhone, eBay
+    return "unspaced" if _UNSPACED.match(raw) else "caseless"
+
+
+@lru_cache(maxsize=1 << 10)
+def _gap(between: str) -> Gap:
+    if _CLOSE_GAP.fullmatch(between):
+        return "close"
+    return "comma" if between == ", " else "break"
