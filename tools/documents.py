@@ -1,7 +1,9 @@
-"""The two things a collection holds: documents, and the passages they are cut into."""
+"""The two things a collection holds, documents and the passages they are cut into; and what a search finds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Literal
 
 
 def content_hash(text: str) -> str:
@@ -40,9 +42,39 @@ class Passage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Reason:
+    """One way from a passage that answers to the question by itself to the one found.
+
+    kind: the source "names" what was found, the source is "named_by" it, or it "shares" a rare name with it. The
+    sentence that has the name stands in the passage `stands_in`, at these characters. gain: what it adds to the score.
+    """
+
+    kind: Literal["names", "named_by", "shares"]
+    source: str
+    name: str
+    stands_in: str
+    start: int
+    end: int
+    sentence: str
+    gain: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """How a score came about: its parts by name, and the ways that led to the passage, the best first."""
+
+    parts: Mapping[str, float]
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:
-    """A passage that a search found; rank counts from 1, scores compare only within one result list."""
+    """A passage that a search found; rank counts from 1, scores compare only within one result list.
+
+    why: how graph search came to it; other modes have nothing to say.
+    """
 
     passage: Passage
     score: float
     rank: int
+    why: Explanation | None = None

@@ -53,10 +53,6 @@ class Index(Protocol):
         """The ids of the passages that it holds."""
         ...
 
-    def search(self, text: str, k: int) -> list[tuple[str, float]]:
-        """The best passages for any text, as ids with scores, best first."""
-        ...
-
     def close(self) -> None:
         """Lets go of whatever it has open."""
         ...

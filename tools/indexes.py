@@ -1,4 +1,4 @@
-"""The two indexes of a collection, opened when first needed and brought to the catalogue's state before each use.
+"""The indexes of a collection, opened when first needed and brought to the catalogue's state before each use.
 
 All methods block: call them in a thread.
 """
@@ -17,11 +17,12 @@ from sleuth.tools.embedder import Embedder, NoEmbedder, no_embedder
 from sleuth.tools.errors import StoreBusy, StoreError
 from sleuth.tools.following import Index, catch_up, forget_deleted, mend
 from sleuth.tools.keywords import KeywordIndex
+from sleuth.tools.mention_graph.index import GraphIndex
 from sleuth.tools.settings import Settings
 from sleuth.tools.vectors import VectorIndex
 
-IndexName = Literal["keyword", "dense"]
-ALL: tuple[IndexName, ...] = ("keyword", "dense")
+IndexName = Literal["keyword", "graph", "dense"]
+ALL: tuple[IndexName, ...] = ("keyword", "graph", "dense")
 
 OnIndexed = Callable[[IndexName, int], None]
 
@@ -30,7 +31,7 @@ _INDEXING_SECONDS = 60.0
 
 
 class Indexes:
-    """Keyword index and vectors; `notes` are lines about what had to be mended."""
+    """Keyword index, mention graph and vectors; `notes` are lines about what had to be mended."""
 
     def __init__(self, settings: Settings, catalogue: Catalogue, embedder: Embedder) -> None:
         self.notes: list[str] = []
@@ -47,7 +48,7 @@ class Indexes:
     @property
     def names(self) -> tuple[IndexName, ...]:
         """The indexes that are kept up to date, the slowest last; without an embedder there are no vectors."""
-        return ("keyword",) if isinstance(self._embedder, NoEmbedder) else ALL
+        return ALL[:-1] if isinstance(self._embedder, NoEmbedder) else ALL
 
     def close(self) -> None:
         """Closes what was opened; indexing under way in another thread stops after the passages it has in hand."""
@@ -114,7 +115,7 @@ class Indexes:
         """
         mine = self._sign(name)
         if name not in self._open:
-            self._open[name] = self._keywords() if name == "keyword" else self._vectors()
+            self._open[name] = self._make(name)
         elif self._settings.chroma_url or not mine:
             self._open[name].refresh()
         return self._open[name]
@@ -130,11 +131,17 @@ class Indexes:
             raise self._unwritable(error) from error
         return mine
 
-    def _keywords(self) -> KeywordIndex:
+    def _make(self, name: IndexName) -> Index:
         owner, collection = self._settings.owner, self._settings.collection
         # The hash keeps apart what some file systems hold to be the same name, and ".." harmless.
         mark = sha256(f"{owner}\0{collection}".encode()).hexdigest()[:12]
-        return KeywordIndex(self._settings.home / "keywords" / f"{collection}-{mark}")
+        match name:
+            case "keyword":
+                return KeywordIndex(self._settings.home / "keywords" / f"{collection}-{mark}")
+            case "graph":
+                return GraphIndex(self._settings.home / "mentions" / f"{collection}-{mark}.db")
+            case "dense":
+                return self._vectors()
 
     def _vectors(self) -> VectorIndex:
         record = None if "dense" in self.names else self._catalogue.embedder()

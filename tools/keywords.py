@@ -110,7 +110,9 @@ class KeywordIndex:
     def frequency(self, stem: str) -> int:
         """How many passages have a word with this stem."""
         query = tantivy.Query.term_query(self._schema, "text", stem)
-        return int(self._index.searcher().search(query, 1, count=True).count or 0)
+        # The index's own document frequency still counts what was deleted.
+        found = self._index.searcher().search(query, 1, count=True)
+        return int(found.count)  # type: ignore[attr-defined]  # the stubs leave it out
 
     def _match(self, word: str) -> tantivy.Query:
         title = tantivy.Query.boost_query(tantivy.Query.term_query(self._schema, "title", word), _TITLE_BOOST)

@@ -1,4 +1,4 @@
-"""One owner's collection behind one door: the catalogue, its two indexes, and search over them."""
+"""One owner's collection behind one door: the catalogue, its indexes, and search over them."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
 from sleuth.tools.catalogue import Catalogue, EmbedderRecord, Entry, Listed, Stored
 from sleuth.tools.database import catalogue_url
@@ -14,13 +14,15 @@ from sleuth.tools.documents import Document, Hit, Passage
 from sleuth.tools.embedder import NONE, Embedder, NoEmbedder, make_embedder
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.following import Index
-from sleuth.tools.indexes import ALL, Indexes, IndexName, OnIndexed
+from sleuth.tools.indexes import Indexes, IndexName, OnIndexed
 from sleuth.tools.intake import Batch, Intake, Place
-from sleuth.tools.retriever import Query
+from sleuth.tools.keywords import KeywordIndex
+from sleuth.tools.mention_graph.hits import search_graph
+from sleuth.tools.retriever import Mode, Query
 from sleuth.tools.search import depth, fuse
 from sleuth.tools.settings import Settings
 from sleuth.tools.triples import TripleStore
-from sleuth.tools.vectors import embedder_changed
+from sleuth.tools.vectors import VectorIndex, embedder_changed
 from sleuth.tools.worklist import Found, write_worklist
 
 _log = logging.getLogger(__name__)
@@ -156,19 +158,20 @@ class Library:
         return await asyncio.to_thread(lambda: (self._catalogue.count_documents(), self._catalogue.count_passages()))
 
     async def search(self, query: Query) -> list[Hit]:
-        """The best `query.k` passages, best first.
+        """The best `query.k` passages, best first; what graph search finds explains itself.
 
         Raises:
-            UsageError: the collection is empty, the question is, the mode is not there yet, or it is dense where there
-                is no embedder; hybrid then goes by words alone, and says so once in the log.
+            UsageError: the collection is empty, the question is, or the mode is dense where there is no embedder;
+                hybrid then goes by words alone, and says so once in the log.
         """
-        if query.mode == "graph":
-            raise UsageError("Graph search is not available yet in this release: use keyword, dense or hybrid.")
         if not query.text.strip():
             raise UsageError("The question is empty: say what to search for.")
         await self.require_documents()
-        indexes = [await self._ready(name) for name in self._wanted(query.mode)]
-        return await asyncio.to_thread(self._find, query, indexes)
+        indexes = {name: await self._ready(name) for name in self._wanted(query.mode)}
+        if query.mode == "graph":
+            return await asyncio.to_thread(search_graph, query, indexes, self._catalogue.passages)
+        ranked = [index for index in indexes.values() if isinstance(index, KeywordIndex | VectorIndex)]
+        return await asyncio.to_thread(self._find, query, ranked)
 
     async def require_documents(self) -> None:
         """Raises UsageError where there is nothing to search yet."""
@@ -188,13 +191,15 @@ class Library:
         await asyncio.to_thread(self._indexes.clear)
         await self.catch_up(on_indexed=on_indexed)
 
-    def _wanted(self, mode: Literal["keyword", "dense", "hybrid"]) -> tuple[IndexName, ...]:
+    def _wanted(self, mode: Mode) -> tuple[IndexName, ...]:
+        if mode == "graph":
+            return self._indexes.names
         if mode != "hybrid":
             return (mode,)
         if "dense" not in self._indexes.names and not self._told:
             self._told = True
             _log.warning("SLEUTH_EMBEDDER is none: hybrid search goes by words alone.")
-        return tuple(name for name in ALL if name in self._indexes.names)
+        return tuple(name for name in self._indexes.names if name != "graph")
 
     async def _ready(self, name: IndexName, on_indexed: OnIndexed = _ignore) -> Index:
         return await asyncio.to_thread(self._indexes.ready, name, on_indexed)
@@ -210,7 +215,7 @@ class Library:
             self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
         return self._catalogue.put_documents(entries)
 
-    def _find(self, query: Query, indexes: Sequence[Index]) -> list[Hit]:
+    def _find(self, query: Query, indexes: Sequence[KeywordIndex | VectorIndex]) -> list[Hit]:
         lists = [index.search(query.text, depth(query.k)) for index in indexes]
         best = (fuse(lists) if len(lists) > 1 else lists[0])[: query.k]
         passages = {passage.id: passage for passage in self._catalogue.passages([id_ for id_, _ in best])}

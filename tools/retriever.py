@@ -12,8 +12,11 @@ Mode = Literal["keyword", "dense", "hybrid", "graph"]
 class Query:
     """What to look for: a (sub-)question, and what the run already knows that may help a search.
 
-    `entities` are names found so far, `seen` the ids of passages already read; both may be ignored by a mode
-    that has no use for them.
+    Both of these are for graph search; the other modes ignore them.
+    entities: names found so far. Their words are searched for beside the question's, and passages that go by such a
+    name, or mention it, are raised.
+    seen: ids of passages already read. Edges go out from them as from the best that the question finds, so that what
+    they name is raised; they themselves come after all that was not read yet. Ids that are gone do no harm.
     """
 
     text: str

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from sleuth.graphs.ingest import IngestProgress, IngestReport
 from sleuth.graphs.ingest import ingest as ingest_paths
+from sleuth.studio.explanation import explanation_lines
 from sleuth.studio.output import JsonOption, emit, progress_console
 from sleuth.tools.catalogue import Listed
 from sleuth.tools.documents import Document, Hit
@@ -131,17 +132,20 @@ def search(
     *,
     mode: Annotated[str, typer.Option(help=f"One of: {', '.join(get_args(Mode))}.")] = "hybrid",
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many passages.")] = 5,
+    explain: Annotated[bool, typer.Option("--explain", help="Say how graph search came to each passage.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Search passages without asking a model."""
+    if explain and mode != "graph":
+        raise UsageError("Only graph search explains its results: add --mode graph.")
 
     async def go() -> list[Hit]:
         async with _library("sleuth search") as library:
             return await library.search(Query(text=query, k=k, mode=find_mode(mode)))
 
     hits = asyncio.run(go())
-    lines = [line for hit in hits for line in _hit_lines(hit)]
-    emit([_hit_json(hit) for hit in hits], as_json, Group(*lines) if lines else "Nothing was found.")
+    lines = [line for hit in hits for line in _hit_lines(hit, explain)]
+    emit([_hit_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "Nothing was found.")
 
 
 def find_mode(name: str) -> Mode:
@@ -153,13 +157,15 @@ def find_mode(name: str) -> Mode:
     raise UnknownName("search mode", name, list(modes), f"There are: {', '.join(modes)}.")
 
 
-def _hit_lines(hit: Hit) -> list[Text]:
+def _hit_lines(hit: Hit, explain: bool) -> list[Text]:
     text = " ".join(hit.passage.text.split())
     head = Text.assemble(f"{hit.rank}. ", (hit.passage.title, "bold"), (f"  {hit.passage.id}  {hit.score:.4f}", "dim"))
-    return [head, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}")]
+    why = explanation_lines(hit.why) if explain and hit.why else []
+    return [head, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}"), *why]
 
 
-def _hit_json(hit: Hit) -> dict[str, object]:
+def _hit_json(hit: Hit, explain: bool) -> dict[str, object]:
     passage = hit.passage
     shown = {"passage": passage.id, "document": passage.document_id, "title": passage.title, "text": passage.text}
-    return {**shown, "score": hit.score, "rank": hit.rank}
+    why = {"why": asdict(hit.why)} if explain and hit.why else {}
+    return {**shown, "score": hit.score, "rank": hit.rank, **why}

@@ -90,6 +90,7 @@ async def test_every_command_prints_one_json_value(env: dict[str, str]) -> None:
         ("docs", "list"),
         ("docs", "show", "brindlecote.md"),
         ("search", "Which fair is held?", "--mode", "keyword"),
+        ("search", "Which fair is held?", "--mode", "graph", "--explain"),
         ("model", "status"),
     ]
     alone = await sleuth("runs", "prune", "--older-than", "30d", "--json", **env)  # it shares the store with nobody
@@ -111,6 +112,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "unknown document": (("docs", "show", "brindlecot.md"), 2, ("Did you mean brindlecote.md?",)),
     "deletion of nothing": (("docs", "delete", "brindlecot.md"), 2, ("Did you mean brindlecote.md?",)),
     "unknown search mode": (("search", "fair", "--mode", "keywords"), 2, ("Did you mean keyword?",)),
+    "nothing to explain": (("search", "fair", "--mode", "keyword", "--explain"), 2, ("--mode graph",)),
     "nothing to read": (("ingest", "/no/such/folder"), 2, ("/no/such/folder",)),
     "nothing to prune": (("runs", "prune"), 2, ("--older-than",)),
     "age without a unit": (("runs", "prune", "--older-than", "30"), 2, ("30d",)),

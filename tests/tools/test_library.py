@@ -34,10 +34,46 @@ async def test_an_empty_collection_says_how_to_fill_it(settings: Settings) -> No
             await library.search(Query(text="anything"))
 
 
-async def test_the_graph_is_refused_until_it_is_there(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
-        with pytest.raises(UsageError, match="not available yet"):
-            await library.search(Query(text="anything", mode="graph"))
+FERRY = entry("ferry", "The Grey Sister was built for Oda Brask.", title="Grey Sister")
+BUILDER = entry("builder", "She was a pilot from Kestrow who married twice.", title="Oda Brask")
+OTHERS = [
+    entry(f"o{number}", f"A pilot of number {number} met a sister.", title=f"Report {number}") for number in range(9)
+]
+
+
+async def test_the_graph_finds_what_a_found_passage_names_and_says_why(settings: Settings) -> None:
+    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+        await library.put([FERRY, BUILDER, *OTHERS])
+        hits = await library.search(Query(text="For whom was the Grey Sister built?", k=2, mode="graph"))
+        assert [hit.passage.document_id for hit in hits] == ["ferry", "builder"]
+        assert hits[1].why is not None
+        reason = hits[1].why.reasons[0]
+        assert (reason.kind, reason.source, reason.name) == ("names", FERRY.passages[0].id, "Oda Brask")
+        assert reason.sentence == FERRY.passages[0].text[reason.start : reason.end]
+        assert hits[1].score == pytest.approx(hits[1].why.parts["alone"] + hits[1].why.parts["edges"])
+
+
+async def test_hop_two_starts_from_what_was_seen_and_shows_it_last(settings: Settings) -> None:
+    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+        await library.put([FERRY, BUILDER, *OTHERS])
+        seen = frozenset({FERRY.passages[0].id, "gone"})
+        hits = await library.search(Query(text="Where did the owner live?", k=20, mode="graph", seen=seen))
+        assert [hit.passage.document_id for hit in hits] == ["builder", "ferry"]
+
+
+async def test_names_known_so_far_lead_to_passages(settings: Settings) -> None:
+    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+        await library.put([FERRY, BUILDER, *OTHERS])
+        query = Query(text="Which pilot married?", k=2, mode="graph", entities=("Grey Sister",))
+        assert {hit.passage.document_id for hit in await library.search(query)} == {"builder", "ferry"}
+
+
+async def test_deleting_a_passage_deletes_its_edges(settings: Settings) -> None:
+    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+        await library.put([FERRY, BUILDER, *OTHERS])
+        seen = frozenset({FERRY.passages[0].id})
+        await library.delete(["ferry"])
+        assert await library.search(Query(text="Where did the owner live?", mode="graph", seen=seen)) == []
 
 
 async def test_an_empty_question_is_refused(settings: Settings) -> None:
@@ -67,7 +103,7 @@ async def test_words_are_found_without_an_embedder(settings: Settings, caplog: p
     async with await Library.open(bare) as library:
         await library.put([entry("bridge", "The bridge is made of stone."), entry("sea", "Water.")])
         await library.catch_up()
-        assert (library.embedder, library.slowest) == (None, "keyword")
+        assert (library.embedder, library.slowest) == (None, "graph")
         for query in [Query(text="stone", mode=mode) for mode in ("keyword", "hybrid", "hybrid")]:
             assert [hit.passage.document_id for hit in await library.search(query)] == ["bridge"]
         assert [record.getMessage() for record in caplog.records] == [

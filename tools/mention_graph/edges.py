@@ -6,7 +6,7 @@ that not many others name. Nothing of it is stored: all come out of the index's 
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -65,7 +65,7 @@ class Read:
         self._asked = asked
 
     def best_sentence(self, spans: Iterable[Span]) -> tuple[float, Span]:
-        """The best matching sentence that holds one of these spans; how well it matches, relative to the best of all."""
+        """The best of the sentences with these spans: how well it matches relative to the best of all, and where."""
         found = [self._matches[max(0, bisect_right(self._starts, start) - 1)] for start, _ in spans]
         return max(found, key=lambda match: (match[0], -match[1][0]))
 
@@ -95,8 +95,16 @@ def naming(index: GraphIndex, seed: Seed, read: Read) -> list[Edge]:
             before = edges.get(alias.passage)
             if alias.passage != seed.passage.id and (before is None or before.w * before.r < w * r):
                 edges[alias.passage] = Edge(
-                    kind="names", source=seed.passage.id, target=alias.passage, name=text[mention.start : mention.end],
-                    w=w, r=r, s0=seed.s0, stands_in=seed.passage.id, start=start, end=end,
+                    kind="names",
+                    source=seed.passage.id,
+                    target=alias.passage,
+                    name=text[mention.start : mention.end],
+                    w=w,
+                    r=r,
+                    s0=seed.s0,
+                    stands_in=seed.passage.id,
+                    start=start,
+                    end=end,
                 )
     return list(edges.values())
 
@@ -105,7 +113,9 @@ def longest(index: GraphIndex, found: Sequence[Mention]) -> Iterator[tuple[Menti
     """Those mentions that somebody goes by; of names within names only the longest."""
     known = index.known_as({mention.name for mention in found})
     taken: list[Mention] = []
-    for mention in sorted((each for each in found if each.name in known), key=lambda each: (each.start - each.end, each.start)):
+    for mention in sorted(
+        (each for each in found if each.name in known), key=lambda each: (each.start - each.end, each.start)
+    ):
         if not any(other.start <= mention.start and mention.end <= other.end for other in taken):
             taken.append(mention)
             yield mention, known[mention.name]
@@ -113,9 +123,7 @@ def longest(index: GraphIndex, found: Sequence[Mention]) -> Iterator[tuple[Menti
 
 def sharing(index: GraphIndex, seed: Seed, read: Read, asked: Asked, passages: int) -> list[Edge]:
     """Edges to the passages that mention a rare name which the seed mentions too."""
-    found = {
-        name: spans for name, spans in _by_name(mentions(seed.passage.text)).items() if not asked.has_all_of(name)
-    }
+    found = {name: spans for name, spans in _by_name(mentions(seed.passage.text)).items() if not asked.has_all_of(name)}
     edges: list[Edge] = []
     for name, ids in index.mentioning(found, at_most=RARE).items():
         if len(ids) < 2:
@@ -125,8 +133,16 @@ def sharing(index: GraphIndex, seed: Seed, read: Read, asked: Asked, passages: i
         w = math.log1p(passages / len(ids)) / math.log1p(passages / 2)
         edges += [
             Edge(
-                kind="shares", source=seed.passage.id, target=id_, name=written, s0=seed.s0, r=r, w=w,
-                stands_in=seed.passage.id, start=start, end=end,
+                kind="shares",
+                source=seed.passage.id,
+                target=id_,
+                name=written,
+                s0=seed.s0,
+                r=r,
+                w=w,
+                stands_in=seed.passage.id,
+                start=start,
+                end=end,
             )
             for id_ in ids
             if id_ != seed.passage.id
@@ -150,8 +166,16 @@ class Backward:
             return None
         r, (start, end) = read.best_sentence(spans)
         return Edge(
-            kind="named_by", source=self.seed.passage.id, target=self.target, name=read.passage.text[slice(*spans[0])],
-            s0=self.seed.s0, r=r, w=self.w, stands_in=self.target, start=start, end=end,
+            kind="named_by",
+            source=self.seed.passage.id,
+            target=self.target,
+            name=read.passage.text[slice(*spans[0])],
+            s0=self.seed.s0,
+            r=r,
+            w=self.w,
+            stands_in=self.target,
+            start=start,
+            end=end,
         )
 
 

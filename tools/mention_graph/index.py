@@ -25,7 +25,8 @@ _BUSY_SECONDS = 30.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS passage (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, names BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS alias (name INTEGER, passage INTEGER, weight REAL, PRIMARY KEY (name, passage)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS alias
+    (name INTEGER, passage INTEGER, weight REAL, PRIMARY KEY (name, passage)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS alias_passage ON alias (passage);
 CREATE TABLE IF NOT EXISTS mention (name INTEGER, passage INTEGER, PRIMARY KEY (name, passage)) WITHOUT ROWID;
 """
@@ -116,7 +117,8 @@ class GraphIndex:
         rows = self._read(
             "SELECT m.name, p.id FROM json_each(?) AS wanted JOIN mention AS m ON m.name = wanted.value "
             "JOIN passage AS p ON p.number = m.passage WHERE "
-            "(SELECT count(*) FROM (SELECT 1 FROM mention WHERE name = wanted.value LIMIT ?)) <= ? ORDER BY m.name, p.id",
+            "(SELECT count(*) FROM (SELECT 1 FROM mention WHERE name = wanted.value LIMIT ?)) <= ? "
+            "ORDER BY m.name, p.id",
             json.dumps(list(by_id)),
             at_most + 1,
             at_most,
@@ -128,8 +130,8 @@ class GraphIndex:
         by_id = {name_id(name): name for name in names}
         rows = self._read(
             "SELECT wanted.value, p.id FROM json_each(?) AS wanted CROSS JOIN json_each(?) AS among "
-            "JOIN passage AS p ON p.id = among.value JOIN mention AS m ON m.name = wanted.value AND m.passage = p.number "
-            "ORDER BY wanted.value, p.id",
+            "JOIN passage AS p ON p.id = among.value "
+            "JOIN mention AS m ON m.name = wanted.value AND m.passage = p.number ORDER BY wanted.value, p.id",
             json.dumps(list(by_id)),
             json.dumps(list(ids)),
         )
@@ -138,7 +140,9 @@ class GraphIndex:
     def facts(self) -> dict[str, tuple[dict[int, float], frozenset[int]]]:
         """Everything that is known of each passage: names it goes by with weights, names that it mentions."""
         result: dict[str, tuple[dict[int, float], set[int]]] = {id_: ({}, set()) for id_ in self.ids()}
-        for id_, name, weight in self._read("SELECT p.id, a.name, a.weight FROM alias a JOIN passage p ON p.number = a.passage"):
+        for id_, name, weight in self._read(
+            "SELECT p.id, a.name, a.weight FROM alias a JOIN passage p ON p.number = a.passage"
+        ):
             result[id_][0][name] = weight
         for id_, name in self._read("SELECT p.id, m.name FROM mention m JOIN passage p ON p.number = m.passage"):
             result[id_][1].add(name)
@@ -200,6 +204,8 @@ def _remove(db: sqlite3.Connection, ids: Sequence[str]) -> None:
         "SELECT number, names FROM passage WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
     ).fetchall()
     for number, names in rows:
-        db.executemany("DELETE FROM mention WHERE name = ? AND passage = ?", [(name, number) for name in array("q", names)])
+        db.executemany(
+            "DELETE FROM mention WHERE name = ? AND passage = ?", [(name, number) for name in array("q", names)]
+        )
         db.execute("DELETE FROM alias WHERE passage = ?", (number,))
         db.execute("DELETE FROM passage WHERE number = ?", (number,))

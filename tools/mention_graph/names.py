@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from sleuth.tools.documents import Passage
+from sleuth.tools.mention_graph.function_words import CONNECTORS, FUNCTION_WORDS
 from sleuth.tools.mention_graph.spans import Word, key, sentences, words
 
 MOST_WORDS = 6
@@ -21,6 +22,7 @@ LONGEST_TITLE, LONGEST_UNCASED = 10, 4
 """The longest titles that are found in a text: those that begin with a capital, and others."""
 UNCASED, AT_THE_START = 0.3, 0.6
 """How surely a run of words is a name if it has no capital, or only that of the sentence's first word."""
+FEW_WORDS = 8
 MOST_NAMES = 600
 """What is kept of one passage at most: a bound for texts without capitals."""
 
@@ -29,18 +31,6 @@ _HEADING = re.compile(r"^#{1,6}[ \t]+(.{1,150}?)[ \t]*#*$", re.MULTILINE)
 _BOLD = re.compile(r"(?<![*\w])\*\*([^*\n:]{2,80}?)\*\*(?!\*)")
 _BRACKET = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\s*$")
 _DIVIDED = re.compile(r"\s+[-–—|]\s+|:\s+")
-_CONNECTORS = frozenset(
-    "of the de la le les des du da do dos di del della degli der den dem von van zu und y e et and in on at for to a an al el bin ibn "
-    "ben af av og och".split()
-)
-_FUNCTION_WORDS = _CONNECTORS | frozenset(
-    "i he she it its his her hers him they their them we our us you your my me this that these those there here who whom "
-    "whose which what when where why how was were is are be been being am has have had do does did will would can could "
-    "may might shall should must not no nor or but if then than as by from with without into onto upon over under between "
-    "after before during since until while although though because however also both each either neither some any all "
-    "most more many much few several such other another one only same so too very just now later about against among "
-    "through out up down off again once".split()
-)
 
 
 class Mention(NamedTuple):
@@ -89,7 +79,7 @@ def aliases(passage: Passage) -> dict[str, float]:
 
 
 def _may_be_alias(form: str) -> bool:
-    return len(form) > 1 and form not in _FUNCTION_WORDS and not form.isdigit()
+    return len(form) > 1 and form not in FUNCTION_WORDS and not form.isdigit()
 
 
 def _alias_candidates(passage: Passage) -> Iterator[tuple[str, float]]:
@@ -125,7 +115,7 @@ def _leading_name(text: str) -> str | None:
     for start, end in sentences(text[:400])[:2]:
         run = words(text, start, end)
         for at, word in enumerate(run[:2]):
-            if word.shape == "name" and word.form not in _FUNCTION_WORDS:
+            if word.shape == "name" and word.form not in FUNCTION_WORDS:
                 last = max(_ends(run, at), default=at)
                 return text[word.start : run[last].end]
     return None
@@ -138,10 +128,11 @@ def _sentence_words(text: str) -> list[list[Word]]:
 
 
 def _are_without_case(runs: Sequence[Sequence[Word]]) -> bool:
-    """Whether sentences have (nearly) no capitals beyond their first words."""
+    """Whether sentences have (nearly) no capitals beyond their first words; a few words alone tell nothing."""
     shapes = Counter(word.shape for run in runs for word in run[1:])
-    total = sum(shapes.values())
-    return total > 0 and shapes["name"] <= 0.02 * total
+    if any(word.shape in ("caseless", "unspaced") for run in runs for word in run):
+        return shapes["name"] <= 0.1 * shapes.total()
+    return shapes.total() >= FEW_WORDS and shapes["name"] <= 0.02 * shapes.total()
 
 
 def _linked(text: str) -> Iterator[Mention]:
@@ -172,7 +163,7 @@ def _ends(run: Sequence[Word], at: int) -> Iterator[int]:
     first = run[at]
     if first.shape == "plain" or not _may_begin(run, at):
         return
-    if at > 0 and first.shape == "name" and len(first.form) > 1 and first.form not in _FUNCTION_WORDS:
+    if at > 0 and first.shape == "name" and len(first.form) > 1 and first.form not in FUNCTION_WORDS:
         yield at  # the first word of a sentence has a capital whatever it is
     small, commas = 0, 0
     for last in range(at + 1, min(len(run), at + MOST_WORDS)):
@@ -185,7 +176,7 @@ def _ends(run: Sequence[Word], at: int) -> Iterator[int]:
             yield last
         else:
             small += 1
-            if small > 2 or word.form not in _CONNECTORS:
+            if small > 2 or word.form not in CONNECTORS:
                 return
 
 
@@ -193,19 +184,19 @@ def _may_begin(run: Sequence[Word], at: int) -> bool:
     word = run[at]
     if word.shape == "number":
         return at + 1 < len(run) and run[at + 1].shape == "name"
-    return word.shape == "name" and (at > 0 or word.form not in _FUNCTION_WORDS or word.form == "the")
+    return word.shape == "name" and (at > 0 or word.form not in FUNCTION_WORDS or word.form == "the")
 
 
 def _caseless_ends(run: Sequence[Word], at: int) -> Iterator[int]:
     first = run[at]
-    if first.shape == "unspaced" or first.form in _FUNCTION_WORDS:
+    if first.shape == "unspaced" or first.form in FUNCTION_WORDS:
         return
     if first.shape == "caseless" and len(first.form) > 1:
         yield at
     for last in range(at + 1, min(len(run), at + 3)):
         if run[last].gap != "close" or run[last].shape == "unspaced":
             return
-        if run[last].form not in _FUNCTION_WORDS:
+        if run[last].form not in FUNCTION_WORDS:
             yield last
 
 
@@ -221,13 +212,13 @@ def _phrased(run: Sequence[Word], *, cased: bool) -> Iterator[Mention]:
         if word.shape == "unspaced":
             yield from _characters(word)
         name = word.form
-        capitals = _counts(run, at)
+        capitals = int(_counts(run, at))
         if word.shape != "plain" and _may_be_alias(name):
             yield Mention(name, word.start, word.end, 1.0 if capitals else AT_THE_START)
         for last in range(at + 1, _limit(run, at)):
             name = f"{name} {run[last].form}"
             capitals += _counts(run, last)
-            if word.shape != "plain" or run[last].form not in _FUNCTION_WORDS:
+            if word.shape != "plain" or run[last].form not in FUNCTION_WORDS:
                 sure = UNCASED if word.shape == "plain" and cased else 1.0 if capitals or not cased else AT_THE_START
                 yield Mention(name, word.start, run[last].end, sure)
 
@@ -236,7 +227,7 @@ def _limit(run: Sequence[Word], at: int) -> int:
     """How far a phrase may reach: a title with a capital far, even over a comma or a colon; another a few words."""
     if run[at].shape != "plain":
         return min(len(run), at + LONGEST_TITLE)
-    if run[at].form in _FUNCTION_WORDS:
+    if run[at].form in FUNCTION_WORDS:
         return at
     end = min(len(run), at + LONGEST_UNCASED)
     return next((last for last in range(at + 1, end) if run[last].gap == "break"), end)

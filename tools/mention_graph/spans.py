@@ -13,7 +13,9 @@ Gap = Literal["close", "comma", "break"]
 _LETTER = r"(?:[^\W_]|[\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u109f])"
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(rf"{_LETTER}+(?:['’.&\-‐]{_LETTER}+)*")
-_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*[^\Wa-z_])|[。！？｡।॥؟۔]+|\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d+[.)])\s?)")
+_SENTENCE_END = re.compile(
+    r"[.!?…]+[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*[^\Wa-z_])|[。！？｡।॥؟۔]+|\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d+[.)])\s?)"
+)
 # After these a full stop is no end: "St. Louis", "J. Pell", "c. 1860".
 _ABBREVIATION = re.compile(
     r"(?:\b[^\W\d_]|\b(?:St|Ste|Mt|Mr|Mrs|Ms|Dr|Prof|Rev|Gen|Col|Capt|Lt|Sgt|Gov|Sen|Rep|Hon|Jr|Sr|No|vs|Inc|Ltd|Co|Corp"
@@ -60,7 +62,9 @@ def key(text: str) -> str:
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for match in _SENTENCE_END.finditer(text):
-        if match.group().lstrip()[:1] == "." and _ABBREVIATION.search(text, max(start, match.start() - 10), match.start() + 1):
+        if match.group().lstrip()[:1] == "." and _ABBREVIATION.search(
+            text, max(start, match.start() - 10), match.start() + 1
+        ):
             continue
         yield start, match.end()
         start = match.end()

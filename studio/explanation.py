@@ -1,0 +1,31 @@
+"""Why graph search found a passage, in words."""
+
+from collections.abc import Mapping
+
+from rich.text import Text
+
+from sleuth.tools.documents import Explanation, Reason
+
+_KINDS: Mapping[str, str] = {
+    "names": "{source} names it: “{name}”",
+    "named_by": "it names {source}: “{name}”",
+    "shares": "{source} and it both name “{name}”",
+}
+
+
+def explanation_lines(why: Explanation) -> list[Text]:
+    """The parts of the score, then each way with the sentence that has the name."""
+    parts = ", ".join(f"{name} {value:.2f}" for name, value in why.parts.items() if value)
+    lines = [Text(f"   · {parts}", style="dim")]
+    for reason in why.reasons:
+        lines += _reason_lines(reason)
+    return lines
+
+
+def _reason_lines(reason: Reason) -> list[Text]:
+    head = _KINDS[reason.kind].format(source=reason.source, name=" ".join(reason.name.split()))
+    sentence = " ".join(reason.sentence.split())
+    return [
+        Text(f"   · {head} (+{reason.gain:.2f})", style="cyan"),
+        Text(f"     {reason.stands_in}: {sentence}", style="dim"),
+    ]
