@@ -22,14 +22,12 @@ FACTS_VERSION = 1
 """Raised whenever other names are read out of the same text; an index of another version is built anew."""
 
 _BUSY_SECONDS = 30.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS passage (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, names BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS alias
-    (name INTEGER, passage INTEGER, weight REAL, PRIMARY KEY (name, passage)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS alias_passage ON alias (passage);
-CREATE TABLE IF NOT EXISTS mention (name INTEGER, passage INTEGER, PRIMARY KEY (name, passage)) WITHOUT ROWID;
-"""
+_SCHEMA = (
+    "meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    "passage (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, names BLOB NOT NULL)",
+    "alias (name INTEGER, passage INTEGER, weight REAL, PRIMARY KEY (name, passage)) WITHOUT ROWID",
+    "mention (name INTEGER, passage INTEGER, PRIMARY KEY (name, passage)) WITHOUT ROWID",
+)
 
 
 class Alias(NamedTuple):
@@ -86,9 +84,7 @@ class GraphIndex:
     def clear(self) -> None:
         """Empties the index."""
         with self._writing() as db:
-            for table in ("meta", "passage", "alias", "mention"):
-                db.execute(f"DELETE FROM {table}")  # noqa: S608  # names of our own
-            _sign(db)
+            _empty(db)
 
     def count(self) -> int:
         """How many passages are in."""
@@ -154,14 +150,13 @@ class GraphIndex:
         # Everything here can be made again from the catalogue, so a commit need not wait for the disk.
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
             db.execute(f"PRAGMA {pragma}")
-        db.executescript(_SCHEMA)
-        version = db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
-        if version != (FACTS_VERSION,):
-            db.execute("BEGIN IMMEDIATE")
-            for table in ("meta", "passage", "alias", "mention"):
-                db.execute(f"DELETE FROM {table}")  # noqa: S608  # names of our own
-            _sign(db)
-            db.execute("COMMIT")
+        db.execute("BEGIN IMMEDIATE")
+        for table in _SCHEMA:
+            db.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+        db.execute("CREATE INDEX IF NOT EXISTS alias_passage ON alias (passage)")
+        if db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() != (FACTS_VERSION,):
+            _empty(db)
+        db.execute("COMMIT")
         return db
 
     def _number(self, query: str) -> int:
@@ -195,7 +190,9 @@ class GraphIndex:
             ) from error
 
 
-def _sign(db: sqlite3.Connection) -> None:
+def _empty(db: sqlite3.Connection) -> None:
+    for table in ("meta", "passage", "alias", "mention"):
+        db.execute(f"DELETE FROM {table}")  # noqa: S608  # names of our own
     db.execute("INSERT INTO meta VALUES ('version', ?)", (FACTS_VERSION,))
 
 
