@@ -1,4 +1,6 @@
-"""Four yes/no questions whose answers are read as probabilities off the first token (RetroRAG, equations 1 to 4).
+"""Yes/no questions whose answers are read as probabilities off the first token.
+
+Four are RetroRAG's (equations 1 to 4); SUPPORT is how `auto` checks an answer.
 
 None is guided: a choice constraint would change the probabilities. None writes more than one token.
 """
@@ -85,5 +87,28 @@ ATTRIBUTION: Role[AttributionInput, str] = Role(
     input=AttributionInput,
     output=str,
     render=lambda given: {"sources": number(given.sources), "claim": unfenced(given.claim)},
+    sampling=_ONE_TOKEN,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SupportInput:
+    """A question, an answer to it, and what the answer cites."""
+
+    question: str
+    answer: str
+    sources: tuple[Source, ...]
+
+
+SUPPORT: Role[SupportInput, str] = Role(
+    name="evaluator",
+    prompt="evaluator/support",
+    input=SupportInput,
+    output=str,
+    render=lambda given: {
+        "sources": number(given.sources),
+        "question": given.question,
+        "answer": unfenced(given.answer),
+    },
     sampling=_ONE_TOKEN,
 )

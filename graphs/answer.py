@@ -64,6 +64,25 @@ class Threshold(TypedDict):
     by: str
 
 
+class Hop(TypedDict):
+    """One method's turn at a question that `auto` was asked, in a thread of its own.
+
+    `why` is why it was this method's turn, `doubt` why its answer was not accepted; `confidence` is the probability
+    that the answer is supported, None where that was not asked. `notes` are the keys of what it found out.
+    """
+
+    method: str
+    why: str
+    thread: str
+    status: Status | Literal["new"]
+    text: str
+    citations: list[Citation]
+    confidence: float | None
+    doubt: str
+    notes: list[str]
+    cost: Cost
+
+
 class Entity(TypedDict):
     """A node of a question's graph."""
 
@@ -87,6 +106,21 @@ class Graph(TypedDict):
     edges: list[Relation]
 
 
+def cost_of(calls: dict[str, Any]) -> Cost:
+    """Sums the calls of a run, in all and by node."""
+    cost = Cost(calls=0, prompt_tokens=0, cached_tokens=0, completion_tokens=0, seconds=0.0, nodes={})
+    for call in calls.values():
+        fresh = NodeCost(calls=0, prompt_tokens=0, completion_tokens=0, seconds=0.0)
+        node = cost["nodes"].setdefault(call["node"], fresh)
+        cost["cached_tokens"] += call["cached_tokens"]
+        for part in (cost, node):
+            part["calls"] += 1
+            part["prompt_tokens"] += call["prompt_tokens"]
+            part["completion_tokens"] += call["completion_tokens"]
+            part["seconds"] = round(part["seconds"] + call["seconds"], 3)
+    return cost
+
+
 def graph_of(state: dict[str, Any]) -> Graph | None:
     """The graph in a run's state; None where its method makes none, or nothing went into it."""
     if not (state.get("facts") and state.get("entities")):
@@ -94,6 +128,11 @@ def graph_of(state: dict[str, Any]) -> Graph | None:
     shown = tuple(Relation.__annotations__)
     edges = [Relation(**{key: fact[key] for key in shown}) for fact in state["facts"].values()]  # type: ignore[typeddict-item]
     return Graph(nodes=[Entity(id=id, name=name) for id, name in state["entities"].items()], edges=edges)
+
+
+def hops_of(state: dict[str, Any]) -> list[Hop] | None:
+    """The turns that methods have had at a question, in order; None where one method answers by itself."""
+    return list(state["hops"].values()) if "hops" in state else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +151,9 @@ class Answer:
     warnings: list[str] = field(default_factory=list)
     graph: Graph | None = None
     threshold: Threshold | None = None
+    hops: list[Hop] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form that the command line and the HTTP interface print; graph and threshold only where they are."""
-        absent = [name for name in ("graph", "threshold") if getattr(self, name) is None]
+        """The JSON form that the command line and the HTTP interface print; the last three only where there are any."""
+        absent = [name for name in ("graph", "threshold", "hops") if getattr(self, name) is None]
         return {name: value for name, value in asdict(self).items() if name not in absent}

@@ -11,7 +11,7 @@ from sleuth.graphs.answer import Note
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, check_version, checkpoint_id, now, unknown_checkpoint
 from sleuth.graphs.state import Budget, Question
-from sleuth.graphs.threads import Thread
+from sleuth.graphs.threads import Origin, Thread
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 
@@ -129,8 +129,8 @@ async def _hand_over(
     values = {**state.values, **changes}
     notes: dict[str, Note] = {f"handed over {at}": note for at, note in enumerate(values.get("notes", {}).values(), 1)}
     profile, budget = thread.options["profile"], Budget(**thread.options["budget"])
-    new = await runs.start(values.get("question", thread.question), into, profile=profile, budget=budget)
-    await runs.store.threads.link(new, parent=thread.id, checkpoint=checkpoint_id(state))
+    origin = Origin(parent=thread.id, checkpoint=checkpoint_id(state))
+    new = await runs.start(values.get("question", thread.question), into, profile=profile, budget=budget, origin=origin)
     forked = await runs.store.threads.get(new)
     given = {"question": forked.question, "notes": notes}
     made = await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)
@@ -138,7 +138,7 @@ async def _hand_over(
 
 
 async def export(runs: Runs, id: str) -> dict[str, Any]:
-    """A run as one JSON value: thread, history, and every text that its states name by hash."""
+    """A run as one JSON value: thread, history, every text that its states name by hash, and its hops likewise."""
     thread = await runs.store.threads.get(id)
     states = await _states(runs, thread)
     if not states:
@@ -146,7 +146,9 @@ async def export(runs: Runs, id: str) -> dict[str, Any]:
     names = sorted({name for state in states for name in hashes_in(state.values)})
     texts = dict(zip(names, await runs.store.archive.load(names), strict=True))
     moments = [moment.to_json() for moment in await history(runs, id)]
-    return {"thread": thread.to_json(), "history": moments, "state": states[0].values, "texts": texts}
+    hops = [await export(runs, hop.id) for hop in await runs.store.threads.hops_of(id)]
+    whole = {"thread": thread.to_json(), "history": moments, "state": states[0].values, "texts": texts}
+    return {**whole, "hops": hops} if hops else whole
 
 
 def hashes_in(value: object) -> set[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
-from sleuth.graphs import crp_rag, par_rag, plain_rag, ras, retro_rag
+from sleuth.graphs import auto, crp_rag, par_rag, plain_rag, ras, retro_rag
 from sleuth.graphs.state import Context, MethodSettings, Question, RunState
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
@@ -44,6 +44,9 @@ class Method:
         except ValidationError as error:
             faults = "; ".join(f"{fault['loc'][0]}: {fault['msg'].lower()}" for fault in error.errors())
             raise UsageError(f"A setting of {self.name} cannot be used: {faults}.") from None
+        if isinstance(given, auto.Settings):
+            for name, chosen in given.hop_settings.items():
+                method(name).configure(chosen, profile)
         if profile == "default":
             return given
         explicit = {key: getattr(given, key) for key in given.model_fields_set}
@@ -97,6 +100,15 @@ METHODS: dict[str, Method] = {
             graph=ras.graph,
             state=ras.State,
             settings=ras.Settings,
+        ),
+        Method(
+            name="auto",
+            line="begin with a cheap method, check its answer, and go on with a stronger one where it does not hold",
+            paper="none: our way of choosing among the methods above",
+            when="you do not know how hard the question is, and an easy one should stay cheap",
+            graph=auto.graph,
+            state=auto.State,
+            settings=auto.Settings,
         ),
     )
 }

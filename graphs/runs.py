@@ -13,15 +13,15 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from sleuth.agents.model import Model
-from sleuth.graphs.answer import Answer, Cost, NodeCost, Note, Threshold, graph_of
+from sleuth.graphs.answer import Answer, Note, Threshold, cost_of, graph_of, hops_of
+from sleuth.graphs.hops import NO_LIMIT, Compiled, ThreadHops, happenings
 from sleuth.graphs.registry import Method, method
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context
 from sleuth.graphs.store import Store
-from sleuth.graphs.threads import Thread, ThreadStatus, lease
+from sleuth.graphs.threads import Origin, Thread, ThreadStatus, lease
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.retriever import Retriever
@@ -31,20 +31,20 @@ from sleuth.tools.triples import MemoryTriples, TripleStore
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""
 
-NO_LIMIT = 100_000
-"""LangGraph's own step limit, far beyond what the methods' bounds allow."""
-
-Compiled = CompiledStateGraph[Any, Context, Any, Any]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Something happened in a run: a node started or finished; `update` is what it changed."""
+    """Something happened in a run: a node started or finished; `update` is what it changed.
+
+    `part_of` is the run whose hop this thread is, if it is one.
+    """
 
     thread: str
     node: str
     state: Literal["started", "finished"]
     update: dict[str, Any] = field(default_factory=dict)
+    method: str = ""
+    part_of: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +75,7 @@ class Runs:
         profile: Profile = "default",
         budget: Budget | None = None,
         thread: str | None = None,
+        origin: Origin | None = None,
     ) -> str:
         """Writes down a new run without running it; returns its thread.
 
@@ -88,7 +89,8 @@ class Runs:
             raise UsageError(
                 f"Thread {id} was used already: `sleuth resume {id}` goes on with it, `runs fork` branches."
             )
-        options = {"values": values or {}, "profile": profile, "budget": asdict(budget or Budget())}
+        hop = {"hop": origin.hop} if origin and origin.hop else {}
+        options = {"values": values or {}, "profile": profile, "budget": asdict(budget or Budget()), **hop}
         created = now()
         await self.store.threads.add(
             Thread(
@@ -97,6 +99,8 @@ class Runs:
                 method=method_name,
                 question=checked,
                 options=options,
+                parent=origin.parent if origin else "",
+                parent_checkpoint=origin.checkpoint if origin else "",
                 created_at=created,
                 updated_at=created,
             )
@@ -143,11 +147,9 @@ class Runs:
         if before.tasks or fresh:
             context = self._context(thread, method(thread.method))
             given = {"question": thread.question} if fresh else None
-            events = graph.astream(given, config, context=context, stream_mode="tasks", durability="sync")
-            async with aclosing(events) as stream:  # type: ignore[type-var]  # astream is an async generator
-                async for event in stream:
-                    if event["name"] in graph.nodes:
-                        yield _step(thread.id, event)
+            async with aclosing(happenings(graph, given, config, context)) as events:
+                async for event in events:
+                    yield Step(**{"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event})
         yield await self.answer(thread.id)
 
     def graph(self, thread: Thread) -> Compiled:
@@ -174,6 +176,7 @@ class Runs:
             archive=self.store.archive,
             settings=kind.configure(thread.options["values"], thread.options["profile"]),
             budget=Budget(**thread.options["budget"]),
+            hops=ThreadHops(runs=self, profile=thread.options["profile"]),
         )
 
     async def answer(self, id: str) -> Answer:
@@ -197,6 +200,7 @@ class Runs:
             warnings=state.values["warnings"],
             graph=graph_of(state.values),
             threshold=state.values.get("threshold"),
+            hops=hops_of(state.values),
         )
 
 
@@ -237,31 +241,6 @@ def public_notes(notes: dict[str, Note]) -> list[Note]:
     """Notes as an answer shows them; their citations are among the answer's."""
     shown = ("question", "finding", "passages", "remark")
     return [Note(**{key: value for key, value in note.items() if key in shown}) for note in notes.values()]  # type: ignore[typeddict-item]
-
-
-def cost_of(calls: dict[str, Any]) -> Cost:
-    """Sums the calls of a run, in all and by node."""
-    cost = Cost(calls=0, prompt_tokens=0, cached_tokens=0, completion_tokens=0, seconds=0.0, nodes={})
-    for call in calls.values():
-        fresh = NodeCost(calls=0, prompt_tokens=0, completion_tokens=0, seconds=0.0)
-        node = cost["nodes"].setdefault(call["node"], fresh)
-        cost["cached_tokens"] += call["cached_tokens"]
-        for part in (cost, node):
-            part["calls"] += 1
-            part["prompt_tokens"] += call["prompt_tokens"]
-            part["completion_tokens"] += call["completion_tokens"]
-            part["seconds"] = round(part["seconds"] + call["seconds"], 3)
-    return cost
-
-
-def _step(thread: str, event: dict[str, Any]) -> Step:
-    finished = "result" in event
-    return Step(
-        thread=thread,
-        node=event["name"],
-        state="finished" if finished else "started",
-        update=dict(event["result"] or {}) if finished else {},
-    )
 
 
 def now() -> str:

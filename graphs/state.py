@@ -1,9 +1,9 @@
 """What the state of every method has in common, and what its nodes are given."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from langgraph.channels import DeltaChannel
 from langgraph.runtime import Runtime
@@ -109,11 +109,53 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HopInput:
+    """A run within a run: which method is to answer the question, from which notes, within which budget.
+
+    `parent` and `checkpoint` are those of the outer run. The hop's thread is named after `place`, which is the same
+    after a resume and another one in a fork.
+    """
+
+    number: int
+    method: str
+    question: str
+    notes: dict[str, Note]
+    values: dict[str, Any]
+    budget: Budget
+    parent: str
+    checkpoint: str
+    place: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopEnd:
+    """What a run within a run has left behind, in its own thread."""
+
+    thread: str
+    verdict: Verdict
+    notes: dict[str, Note]
+    calls: dict[str, CallRecord]
+    warnings: list[str]
+
+
+Tell = Callable[[dict[str, Any]], None]
+"""Takes a step of a hop: `thread`, `method`, `node`, `state` and `update`, as plain JSON."""
+
+
+class Hops(Protocol):
+    """Runs methods in threads of their own, for a method that leaves the work to others."""
+
+    async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
+        """A hop from wherever its thread stands to its end; its steps are told as they happen."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
 class Context:
     """What a run needs and its state must not hold.
 
     `embedder` is for comparing texts, `threshold` the perplexity that `sleuth calibrate` has fitted for the verifier's
-    model; `started` is a monotonic clock reading, in seconds.
+    model, `hops` for the method `auto`; `started` is a monotonic clock reading, in seconds.
     """
 
     model: Model
@@ -124,6 +166,7 @@ class Context:
     embedder: Embedder | None = None
     triples: TripleStore = field(default_factory=MemoryTriples)
     threshold: Threshold | None = None
+    hops: Hops | None = None
     started: float = field(default_factory=time.monotonic)
 
     def fingerprint(self) -> str:
@@ -156,11 +199,21 @@ def settings_of(runtime: Runtime[Context], kind: type[S]) -> S:
 
 def affordable(state: RunState, runtime: Runtime[Context], calls: int = 1) -> bool:
     """Whether the budget has room for so many further calls."""
+    left = remaining(state, runtime)
+    return (
+        (left.max_calls is None or calls <= left.max_calls)
+        and (left.max_tokens is None or left.max_tokens > 0)
+        and (left.max_seconds is None or left.max_seconds > 0)
+    )
+
+
+def remaining(state: RunState, runtime: Runtime[Context]) -> Budget:
+    """What is left of the budget; less than nothing where a limit was passed."""
     budget = runtime.context.budget
     tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in state.calls.values())
     seconds = time.monotonic() - runtime.context.started
-    return (
-        (budget.max_calls is None or len(state.calls) + calls <= budget.max_calls)
-        and (budget.max_tokens is None or tokens < budget.max_tokens)
-        and (budget.max_seconds is None or seconds < budget.max_seconds)
+    return Budget(
+        max_calls=None if budget.max_calls is None else budget.max_calls - len(state.calls),
+        max_tokens=None if budget.max_tokens is None else budget.max_tokens - tokens,
+        max_seconds=None if budget.max_seconds is None else budget.max_seconds - seconds,
     )

@@ -69,9 +69,28 @@ class Thread:
     created_at: str = ""
     updated_at: str = ""
 
+    @property
+    def part_of(self) -> str:
+        """The run that this one is a hop of; empty for a run of its own, a fork into another method included."""
+        return self.parent if self.hop else ""
+
+    @property
+    def hop(self) -> int:
+        """Which hop of that run it is, from 1; otherwise 0."""
+        return int(self.options.get("hop", 0))
+
     def to_json(self) -> dict[str, Any]:
         """The JSON form that `runs list` prints."""
-        return asdict(self)
+        return {**asdict(self), "part_of": self.part_of}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """The run and checkpoint that a thread comes from, and as which hop of that run; 0: it is a fork."""
+
+    parent: str
+    checkpoint: str
+    hop: int = 0
 
 
 class Threads:
@@ -115,10 +134,10 @@ class Threads:
         values = {"status": status, "problem": problem, "updated_at": at}
         await asyncio.to_thread(self._write, update(threads).where(threads.c.id == id).values(values))
 
-    async def link(self, id: str, *, parent: str, checkpoint: str) -> None:
-        """Records what a thread was forked from."""
-        origin = {"parent": parent, "parent_checkpoint": checkpoint}
-        await asyncio.to_thread(self._write, update(threads).where(threads.c.id == id).values(origin))
+    async def hops_of(self, id: str) -> list[Thread]:
+        """The threads of a run's hops, the first one first; those of all its branches."""
+        found = await asyncio.to_thread(self._read, select(threads).where(threads.c.parent == id, self._mine()))
+        return sorted((thread for thread in found if thread.hop), key=lambda thread: (thread.hop, thread.created_at))
 
     async def set_options(self, id: str, options: dict[str, Any]) -> None:
         """Records what a resumed run is allowed now."""

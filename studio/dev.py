@@ -7,16 +7,20 @@ run alone: SLEUTH_HOME is locked only while something runs, and each run sees th
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
+from langgraph_sdk import get_client
 from pydantic import Field, ValidationError, create_model
 
+from sleuth.graphs.hops import NO_LIMIT, SaverHops
 from sleuth.graphs.registry import method
-from sleuth.graphs.runs import NO_LIMIT, check_question
-from sleuth.graphs.state import Budget, Context, MethodSettings
+from sleuth.graphs.runs import check_question
+from sleuth.graphs.state import Budget, Context, HopInput, MethodSettings
 from sleuth.studio.client import Sleuth, open_sleuth
 from sleuth.tools.archive import Archive, SqlArchive
 from sleuth.tools.database import open_engine
@@ -84,7 +88,7 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
             faults = "; ".join(f"{fault['loc'][0]}: {fault['msg'].lower()}" for fault in error.errors())
             raise UsageError(f"A setting of {self.name} cannot be used: {faults}.") from None
         values = chosen.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
-        return Context(
+        context = Context(
             model=services.model,
             retriever=services.retriever,
             embedder=services.embedder,
@@ -94,6 +98,10 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
             settings=kind.configure(values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
         )
+        if not isinstance(self.checkpointer, BaseCheckpointSaver):
+            return context
+        hops = SaverHops(saver=self.checkpointer, context=context, profile=sleuth.settings.profile, announce=_announce)
+        return replace(context, hops=hops)
 
 
 @asynccontextmanager
@@ -104,6 +112,13 @@ async def _archive(home: Path) -> AsyncIterator[Archive]:
         yield await asyncio.to_thread(SqlArchive, engine)
     finally:
         await asyncio.to_thread(engine.dispose)
+
+
+async def _announce(thread: str, hop: HopInput) -> None:
+    """Puts a hop's thread on the server's list, so that Studio shows its steps too."""
+    metadata = {"part_of": hop.parent, "hop": hop.number, "parent_checkpoint": hop.checkpoint}
+    client = get_client()
+    await client.threads.create(thread_id=thread, graph_id=hop.method, metadata=metadata, if_exists="do_nothing")
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
@@ -128,3 +143,4 @@ par_rag = _served("par-rag")
 crp_rag = _served("crp-rag")
 retro_rag = _served("retro-rag")
 ras = _served("ras")
+auto = _served("auto")

@@ -1,0 +1,248 @@
+"""auto: begin with a cheap method, check its answer, and go on with a stronger one where it does not hold.
+
+    plan -> act -> verify -> (plan -> act -> verify)* -> answer
+
+Every hop is an ordinary run of another method in a thread of its own (`graphs/hops.py`). What a hop has found out is
+handed to the next one; an answer that did not pass its check is not.
+"""
+
+import json
+from asyncio import create_task
+from contextvars import Context as Variables
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from langgraph.config import get_config
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from sleuth.agents import planner
+from sleuth.agents.desk import Desk
+from sleuth.graphs.answer import Hop, Note, cost_of
+from sleuth.graphs.escalation import (
+    answers_to,
+    concluded,
+    doubt_about,
+    handed_over,
+    independent,
+    new_hop,
+    support,
+)
+from sleuth.graphs.evidence import known_steps
+from sleuth.graphs.state import (
+    Context,
+    HopEnd,
+    HopInput,
+    Keyed,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    affordable,
+    ask_or,
+    desk,
+    remaining,
+    settings_of,
+)
+from sleuth.graphs.steps import Step, numbered
+from sleuth.tools.errors import RunError
+
+METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras")
+"""What can be a hop."""
+
+
+def _order(text: str) -> str:
+    turns = [[name.strip() for name in turn.split("/")] for turn in text.split(",")]
+    names = [name for turn in turns for name in turn]
+    for name in names:
+        if name not in METHODS:
+            raise ValueError(f"{name!r} is none of {', '.join(METHODS)}")
+    if len(names) > len(set(names)) or any(len(turn) > 2 for turn in turns):
+        raise ValueError("each method may be named once, and two at most may be an alternative")
+    return ",".join("/".join(turn) for turn in turns)
+
+
+def _parsed(value: object) -> object:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+class Settings(MethodSettings):
+    """What can be set with `--set`."""
+
+    order: Annotated[str, AfterValidator(_order)] = Field(
+        default="plain-rag,par-rag/crp-rag",
+        description="methods in turn; a/b: b where the parts of the question need nothing of each other, else a",
+    )
+    min_citations: int = Field(default=1, ge=0, le=20, description="citations that an answer needs to be accepted")
+    min_confidence: float = Field(
+        default=0.5, ge=0, lt=1, description="an answer is accepted above this P(yes, it holds); 0: not asked"
+    )
+    hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(_parsed)] = Field(
+        default_factory=dict, description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}'
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """Hops are keyed by their number as text; calls are those of all hops too, their nodes as `method/node`."""
+
+    order: list[str] = field(default_factory=list)
+    """The methods in turn, two with a stroke between them where the question decides."""
+    parts: Annotated[dict[str, Step], Keyed] = field(default_factory=dict)
+    """The question's parts, once it had to be known whether they need each other."""
+    hops: Annotated[dict[str, Hop], Keyed] = field(default_factory=dict)
+    """The methods that have had their turn, and what became of it."""
+
+
+Run = Runtime[Context]
+
+
+class Update(RunUpdate, total=False):
+    """What a node may change; None removes a key."""
+
+    order: list[str]
+    parts: dict[str, Step]
+    hops: dict[str, Hop]
+
+
+async def plan(state: State, runtime: Run) -> Update:
+    """Which method is next; where two are named, a plan of the question tells whether its parts need each other."""
+    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    order = state.order or settings.order.split(",")
+    choices = order[len(state.hops)].split("/")
+    if not affordable(state, runtime, len(choices)):  # one to choose where there is a choice, one of the hop's at least
+        return {"order": order, "halted": True}
+    why = [_why(state)]
+    parts: dict[str, Step] = {}
+    if len(choices) > 1:
+        parts = await _parts(state, asking)
+        why.append(f"its parts {'need nothing of' if independent(parts) else 'build on'} each other")
+    method = choices[-1] if independent(parts) else choices[0]
+    update: Update = {"order": order, "parts": parts, "calls": asking.calls, "warnings": asking.warnings}
+    return {**update, "hops": {str(len(state.hops) + 1): new_hop(method, "; ".join(why))}}
+
+
+async def act(state: State, runtime: Run) -> Update:
+    """The method answers the question in its own thread, from what is known and with what is left of the budget."""
+    number, hop = _latest(state)
+    given = handed_over(state.notes, state.hops.values())
+    end = await _run(state, runtime, int(number), hop["method"], given)
+    handed = [(note["question"], note["finding"]) for note in given.values()]
+    new = {
+        f"{hop['method']} {key}": note
+        for key, note in end.notes.items()
+        if (note["question"], note["finding"]) not in handed
+    }
+    ended = Hop(**{**hop, **end.verdict, "thread": end.thread, "notes": list(new), "cost": cost_of(end.calls)})
+    calls = {id: {**call, "node": f"{hop['method']}/{call['node']}"} for id, call in end.calls.items()}
+    warnings = [f"{hop['method']}: {warning}" for warning in end.warnings]
+    return {"hops": {number: ended}, "notes": new, "calls": calls, "warnings": warnings}  # type: ignore[typeddict-item]
+
+
+async def verify(state: State, runtime: Run) -> Update:
+    """Whether the answer is accepted: it is one, it cites, and a reader of what it cites says that it holds.
+
+    The last method's answer stands as it is: nothing could follow from a doubt.
+    """
+    number, hop = _latest(state)
+    if not _more(state) or hop["status"] == "out_of_budget":
+        return {}
+    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    doubt, confidence = doubt_about(hop, settings.min_citations), None
+    if not doubt and settings.min_confidence:
+        if not affordable(state, runtime):
+            return {"halted": True}
+        confidence = await support(asking, state.question, hop)
+        if confidence <= settings.min_confidence:
+            doubt = f"P(it holds) is {confidence:.2f}, not above {settings.min_confidence:g}"
+    if not doubt:
+        checked = Hop(**{**hop, "confidence": confidence})
+        return {"hops": {number: checked}, "calls": asking.calls, "warnings": asking.warnings}
+    taken_back: dict[str, Note | None] = dict.fromkeys(answers_to(state.question, state.notes, hop["notes"]))
+    kept = [key for key in hop["notes"] if key not in taken_back]
+    checked = Hop(**{**hop, "confidence": confidence, "doubt": doubt, "notes": kept})
+    return {"hops": {number: checked}, "notes": taken_back, "calls": asking.calls, "warnings": asking.warnings}
+
+
+async def answer(state: State, runtime: Run) -> Update:
+    """The last method's answer or refusal; what was not accepted before it is told beside it."""
+    doubted = [hop for hop in state.hops.values() if hop["doubt"] and hop["status"] == "answered"]
+    told = [f"{hop['method']} had answered {hop['text']!r}, not accepted: {hop['doubt']}." for hop in doubted]
+    return {"verdict": concluded(list(state.hops.values()), state.notes, cut_short=state.halted), "warnings": told}
+
+
+# Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
+
+
+def begin_hop(state: State) -> Literal["act", "answer"]:
+    """To the method chosen."""
+    return "answer" if state.halted else "act"
+
+
+def escalate(state: State) -> Literal["plan", "answer"]:
+    """To the next method where the answer was not accepted."""
+    return "plan" if _more(state) and _latest(state)[1]["doubt"] and not state.halted else "answer"
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """The state machine, not compiled."""
+    graph = StateGraph(State, context_schema=Context, input_schema=Question)
+    graph.add_node(plan)
+    graph.add_node(act)
+    graph.add_node(verify)
+    graph.add_node(answer)
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges("plan", begin_hop)
+    graph.add_edge("act", "verify")
+    graph.add_conditional_edges("verify", escalate)
+    graph.add_edge("answer", END)
+    return graph
+
+
+# What the nodes above are made of
+
+
+def _latest(state: State) -> tuple[str, Hop]:
+    return list(state.hops.items())[-1]
+
+
+def _more(state: State) -> bool:
+    """Whether a further method could have its turn."""
+    return len(state.hops) < len(state.order)
+
+
+def _why(state: State) -> str:
+    if not state.hops:
+        return "first in the order"
+    _, before = _latest(state)
+    return f"{before['method']} was not accepted: {before['doubt']}"
+
+
+async def _parts(state: State, asking: Desk) -> dict[str, Step]:
+    known = known_steps(handed_over(state.notes, state.hops.values()).values())
+    given = planner.PlanInput(question=state.question, known=known)
+    single = planner.Plan(steps=[planner.PlanStep(question=state.question)])
+    loss = "The parts of the question are taken to build on each other."
+    return numbered((await ask_or(asking, planner.PLAN, given, single, loss)).steps)
+
+
+async def _run(state: State, runtime: Run, number: int, method: str, notes: dict[str, Note]) -> HopEnd:
+    """A hop, apart from the context variables of this node: LangGraph would take it for a subgraph."""
+    hops, config = runtime.context.hops, get_config()["configurable"]
+    if hops is None:
+        raise RunError(
+            "auto runs other methods in threads of their own: give its Context `hops`, as `sleuth.ask` does."
+        )
+    hop = HopInput(
+        number=number,
+        method=method,
+        question=state.question,
+        notes=notes,
+        values=settings_of(runtime, Settings).hop_settings.get(method, {}),
+        budget=remaining(state, runtime),
+        parent=str(config.get("thread_id") or ""),
+        checkpoint=str(config.get("checkpoint_id") or ""),
+        place=str(config["__pregel_task_id"]),
+    )
+    return await create_task(hops.run(hop, runtime.stream_writer), context=Variables())

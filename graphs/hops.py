@@ -1,0 +1,110 @@
+"""Runs within runs: how `auto` has other methods answer its question, each in a thread of its own.
+
+A hop's thread is named after the place in the outer run that it is started from. After a kill the same place goes on
+with the same thread; a fork of the outer run is another place, and gets threads of its own.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_OID, uuid5
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import START
+from langgraph.graph.state import CompiledStateGraph
+
+from sleuth.graphs.answer import Answer
+from sleuth.graphs.registry import method
+from sleuth.graphs.state import Context, HopEnd, HopInput, Tell
+from sleuth.graphs.threads import Origin
+from sleuth.tools.settings import Profile
+
+if TYPE_CHECKING:
+    from sleuth.graphs.runs import Runs
+
+NO_LIMIT = 100_000
+"""LangGraph's own step limit, far beyond what the methods' bounds allow."""
+
+Compiled = CompiledStateGraph[Any, Context, Any, Any]
+
+
+async def happenings(
+    graph: Compiled, given: dict[str, Any] | None, config: RunnableConfig, context: Context
+) -> AsyncGenerator[dict[str, Any]]:
+    """Runs a graph and tells its steps: `node`, `state` and `update`; those of hops say whose they are."""
+    run: Any = graph.astream(given, config, context=context, stream_mode=["tasks", "custom"], durability="sync")
+    async with aclosing(run) as events:
+        async for mode, event in events:
+            if mode == "custom":
+                yield event
+            elif event["name"] in graph.nodes:
+                yield _step(event)
+
+
+def _step(event: dict[str, Any]) -> dict[str, Any]:
+    finished = "result" in event
+    update = dict(event["result"] or {}) if finished else {}
+    return {"node": event["name"], "state": "finished" if finished else "started", "update": update}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadHops:
+    """Hops as runs of the same store: listed, leased, resumed and shown like any other."""
+
+    runs: "Runs"
+    profile: Profile
+
+    async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
+        """The hop's run from wherever it stands, with the budget that it has now."""
+        id = f"{hop.parent}.{hop.number}.{hop.place[:6]}"
+        if not await self.runs.store.threads.exists(id):
+            origin = Origin(parent=hop.parent, checkpoint=hop.checkpoint, hop=hop.number)
+            await self.runs.start(
+                hop.question, hop.method, values=hop.values, profile=self.profile, thread=id, origin=origin
+            )
+        thread = await self.runs.store.threads.get(id)
+        graph, config = self.runs.graph(thread), self.runs.config(thread)
+        if hop.notes and not (await graph.aget_state(config)).values:
+            await graph.aupdate_state(config, {"question": hop.question, "notes": hop.notes}, as_node=START)
+        async with aclosing(self.runs.run(id, budget=hop.budget)) as events:
+            async for event in events:
+                if not isinstance(event, Answer):
+                    tell(asdict(event))
+        return _end(id, (await graph.aget_state(config)).values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaverHops:
+    """Hops in threads of a checkpointer that somebody else keeps, such as a LangGraph server.
+
+    `context` is the outer run's. Before a hop begins, `announce` is told its thread.
+    """
+
+    saver: BaseCheckpointSaver[Any]
+    context: Context
+    profile: Profile
+    announce: Callable[[str, HopInput], Awaitable[None]]
+
+    async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
+        """The hop from the thread's latest checkpoint on; thread ids are UUIDs, which LangGraph's servers demand."""
+        id, kind = str(uuid5(NAMESPACE_OID, f"{hop.parent}/{hop.number}/{hop.place}")), method(hop.method)
+        settings = kind.configure(hop.values, self.profile)
+        context = replace(self.context, settings=settings, budget=hop.budget, started=monotonic())
+        graph = kind.graph().compile(checkpointer=self.saver, name=hop.method)
+        config = RunnableConfig(configurable={"thread_id": id, "checkpoint_ns": ""}, recursion_limit=NO_LIMIT)
+        await self.announce(id, hop)
+        before = await graph.aget_state(config)
+        given = None if before.values or before.tasks else {"question": hop.question, "notes": hop.notes}
+        if given or before.tasks:
+            async with aclosing(happenings(graph, given, config, context)) as steps:
+                async for step in steps:
+                    tell({"thread": id, "method": hop.method, "part_of": hop.parent, **step})
+        return _end(id, (await graph.aget_state(config)).values)
+
+
+def _end(thread: str, values: Mapping[str, Any]) -> HopEnd:
+    kept = ("verdict", "notes", "calls", "warnings")
+    return HopEnd(thread=thread, **{name: values[name] for name in kept})
