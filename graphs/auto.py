@@ -9,6 +9,7 @@ handed to the next one; an answer that did not pass its check is not.
 import json
 from asyncio import create_task
 from contextvars import Context as Variables
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -64,7 +65,10 @@ def _order(text: str) -> str:
 
 
 def _parsed(value: object) -> object:
-    return json.loads(value) if isinstance(value, str) else value
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise ValueError(f"it is not JSON ({error})") from None
 
 
 class Settings(MethodSettings):
@@ -242,7 +246,9 @@ async def _run(state: State, runtime: Run, number: int, method: str, notes: dict
         values=settings_of(runtime, Settings).hop_settings.get(method, {}),
         budget=remaining(state, runtime),
         parent=str(config.get("thread_id") or ""),
-        checkpoint=str(config.get("checkpoint_id") or ""),
+        checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
         place=str(config["__pregel_task_id"]),
     )
-    return await create_task(hops.run(hop, runtime.stream_writer), context=Variables())
+    here = copy_context()  # what the hop tells is this node's to stream
+    running = hops.run(hop, lambda step: here.run(runtime.stream_writer, step))
+    return await create_task(running, context=Variables())

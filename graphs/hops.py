@@ -7,6 +7,7 @@ with the same thread; a fork of the outer run is another place, and gets threads
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_OID, uuid5
@@ -29,6 +30,17 @@ NO_LIMIT = 100_000
 """LangGraph's own step limit, far beyond what the methods' bounds allow."""
 
 Compiled = CompiledStateGraph[Any, Context, Any, Any]
+
+
+@cache
+def _without_checkpoints(name: str) -> Compiled:
+    """A method compiled once: that takes longer than many a run of it."""
+    return method(name).graph().compile(name=name)
+
+
+def compiled(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
+    """A method's graph over a checkpointer."""
+    return _without_checkpoints(name).copy({"checkpointer": saver})
 
 
 async def happenings(
@@ -93,7 +105,7 @@ class SaverHops:
         id, kind = str(uuid5(NAMESPACE_OID, f"{hop.parent}/{hop.number}/{hop.place}")), method(hop.method)
         settings = kind.configure(hop.values, self.profile)
         context = replace(self.context, settings=settings, budget=hop.budget, started=monotonic())
-        graph = kind.graph().compile(checkpointer=self.saver, name=hop.method)
+        graph = compiled(hop.method, self.saver)
         config = RunnableConfig(configurable={"thread_id": id, "checkpoint_ns": ""}, recursion_limit=NO_LIMIT)
         await self.announce(id, hop)
         before = await graph.aget_state(config)

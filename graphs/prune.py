@@ -41,6 +41,8 @@ class Pruned:
 async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) -> Pruned:
     """Removes runs untouched for `older_than` seconds, and all but the `keep_last` latest checkpoints of the others.
 
+    A run's hops stay and go with it.
+
     Only the owner's runs are touched; texts stay as long as any owner's run names them. The caller holds the
     exclusive lock on SLEUTH_HOME.
 
@@ -50,7 +52,7 @@ async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) 
     threads, checkpoints = 0, 0
     if older_than is not None:
         limit = (datetime.now(UTC) - timedelta(seconds=older_than)).isoformat(timespec="milliseconds")
-        for thread in await runs.store.threads.newest(before=limit):
+        for thread in _untouched(await runs.store.threads.newest(), limit):
             async with lease(runs.store.engine, runs.store.leases, thread.id):
                 await runs.store.saver.adelete_thread(thread.id)
                 await runs.store.threads.remove(thread.id)
@@ -62,6 +64,17 @@ async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) 
                 checkpoints += await _cut(runs, thread, keep_last)
             kept |= await _needed(runs, thread)
     return Pruned(threads=threads, checkpoints=checkpoints, texts=await runs.store.archive.drop_all_but(kept))
+
+
+def _untouched(threads: list[Thread], since: str) -> list[Thread]:
+    """The threads to remove: a run and its hops go together, once all of them are old enough.
+
+    The run goes first: a hop whose run is gone is removed by the next prune, a run never lacks a hop.
+    """
+    runs = {thread.id for thread in threads}
+    whole = {thread.id: thread.part_of if thread.part_of in runs else thread.id for thread in threads}
+    young = {whole[thread.id] for thread in threads if thread.updated_at >= since}
+    return sorted((each for each in threads if whole[each.id] not in young), key=lambda each: each.hop)
 
 
 async def _needed(runs: Runs, thread: Thread) -> set[str]:

@@ -17,7 +17,7 @@ from langgraph.types import StateSnapshot
 
 from sleuth.agents.model import Model
 from sleuth.graphs.answer import Answer, Note, Threshold, cost_of, graph_of, hops_of
-from sleuth.graphs.hops import NO_LIMIT, Compiled, ThreadHops, happenings
+from sleuth.graphs.hops import NO_LIMIT, Compiled, ThreadHops, compiled, happenings
 from sleuth.graphs.registry import Method, method
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context
 from sleuth.graphs.store import Store
@@ -64,7 +64,6 @@ class Runs:
     def __init__(self, store: Store, services: Services | None = None) -> None:
         self.store = store
         self.services = services
-        self._compiled: dict[str, Compiled] = {}
 
     async def start(
         self,
@@ -154,10 +153,7 @@ class Runs:
 
     def graph(self, thread: Thread) -> Compiled:
         """The compiled graph of a thread's method over this store."""
-        if thread.method not in self._compiled:
-            builder = method(thread.method).graph()
-            self._compiled[thread.method] = builder.compile(checkpointer=self.store.saver, name=thread.method)
-        return self._compiled[thread.method]
+        return compiled(method(thread.method).name, self.store.saver)
 
     def config(self, thread: Thread, checkpoint: str | None = None) -> RunnableConfig:
         """LangGraph's address of a thread, or of one of its checkpoints."""

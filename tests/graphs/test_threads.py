@@ -56,18 +56,25 @@ async def test_another_owner_s_threads_are_not_seen_but_their_names_are_taken(st
 async def test_where_a_thread_stands_is_recorded(store: Store) -> None:
     await store.threads.add(thread("monday"))
     await store.threads.mark("monday", "failed", at="2026-02-02", problem="The server is down.")
-    await store.threads.link("monday", parent="sunday", checkpoint="1f")
     await store.threads.set_options("monday", {"budget": {"max_calls": 3}})
     assert await store.threads.get("monday") == replace(
         thread("monday", "2026-02-02"),
         status="failed",
         problem="The server is down.",
-        parent="sunday",
-        parent_checkpoint="1f",
         options={"budget": {"max_calls": 3}},
     )
     await store.threads.remove("monday")
     assert not await store.threads.exists("monday")
+
+
+async def test_hops_are_found_by_their_run_and_forks_are_runs_of_their_own(store: Store) -> None:
+    for id, parent, hop in (("late", "monday", 2), ("early", "monday", 1), ("fork", "monday", 0), ("other", "x", 1)):
+        await store.threads.add(replace(thread(id), parent=parent, options={"hop": hop} if hop else {}))
+    hops = await store.threads.hops_of("monday")
+    assert [(hop.id, hop.hop, hop.part_of) for hop in hops] == [("early", 1, "monday"), ("late", 2, "monday")]
+    fork = await store.threads.get("fork")
+    assert (fork.parent, fork.hop, fork.part_of) == ("monday", 0, "")
+    assert hops[0].to_json()["part_of"] == "monday"
 
 
 async def test_a_lease_is_held_by_one(store: Store) -> None:
