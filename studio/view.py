@@ -1,7 +1,7 @@
 """How runs look in a terminal: steps while they happen, the answer with its evidence, what it cost."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from sleuth.graphs.answer import Answer, Cost, Graph
+from sleuth.graphs.answer import Answer, Cost, Graph, Hop
 from sleuth.graphs.runs import Step
 from sleuth.studio.client import Event
 from sleuth.tools.errors import RunError
@@ -20,15 +20,15 @@ STYLES = {"answered": "green", "refused": "yellow", "unknown": "yellow", "invali
 
 async def watch(events: AsyncGenerator[Event], console: Console) -> Answer:
     """Shows the steps of a run as they happen; returns its answer."""
-    thread = ""
+    thread = shown = ""
     try:
         async with aclosing(events) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
                     return event
-                if event.thread != thread:
-                    thread = event.thread
-                    console.print(Text(f"thread {thread}", style="dim"))
+                if event.thread != shown:
+                    shown, thread = event.thread, event.part_of or event.thread
+                    console.print(Text(f"thread {shown}{f': {event.method}' if event.part_of else ''}", style="dim"))
                 show_step(event, console)
     except asyncio.CancelledError:
         if thread:
@@ -41,7 +41,8 @@ def show_step(step: Step, console: Console) -> None:
     """A finished node in a line, and what it found out in further ones."""
     if step.state == "started":
         return
-    console.print(Text.assemble(("● ", "cyan"), (step.node, "bold")), Text(_summary(step.update), style="dim"))
+    node = Text.assemble(("● ", "cyan"), f"{step.method} " if step.part_of else "", (step.node, "bold"))
+    console.print(node, Text(_summary(step.update), style="dim"))
     for line in _details(step.update):
         console.print(Text(f"    {line}"), soft_wrap=True)
 
@@ -65,8 +66,47 @@ def _details(update: dict[str, Any]) -> list[str]:
     notes = [_noted(key, note) for key, note in (update.get("notes") or {}).items()]
     evidence = [f"passages: {len(update['evidence'])}"] if "evidence" in update else []
     tried = [f"answer tried: {attempt['answer'] or '–'}" for attempt in (update.get("attempts") or {}).values()]
+    parts = [f"part {key}: {part['question']}" for key, part in (update.get("parts") or {}).items()]
+    hops = [_turn(hop) for hop in (update.get("hops") or {}).values()]
     halted = ["the budget is spent"] if update.get("halted") else []
-    return [*plan, *rounds, *graph, *found, *fine, *drafts, *notes, *evidence, *tried, *departed(update), *halted]
+    return [
+        *parts,
+        *hops,
+        *plan,
+        *rounds,
+        *graph,
+        *found,
+        *fine,
+        *drafts,
+        *notes,
+        *evidence,
+        *tried,
+        *departed(update),
+        *halted,
+    ]
+
+
+def _turn(hop: dict[str, Any]) -> str:
+    """A hop of `auto` at the moment: chosen, ended, or checked."""
+    if hop["doubt"]:
+        return f"{hop['method']} is not accepted: {hop['doubt']}"
+    if hop["confidence"] is not None:
+        return f"{hop['method']} is accepted: P(it holds) is {hop['confidence']:.2f}"
+    ended = f"{hop['method']}: {hop['status'].replace('_', ' ')}, in thread {hop['thread']}"
+    return ended if hop["thread"] else f"{hop['method']}: {hop['why']}"
+
+
+def hops_view(hops: Sequence[Hop]) -> RenderableType:
+    """The methods that `auto` has asked, each with why it was its turn and its thread."""
+    lines = []
+    for number, hop in enumerate(hops, 1):
+        status = hop["status"].replace("_", " ")
+        sure = "" if hop["confidence"] is None else f", P(it holds) {hop['confidence']:.2f}"
+        about = f"  {status}{sure}, {hop['cost']['calls']} calls, thread {hop['thread']}"
+        lines.append(Text.assemble(f"{number}. ", (hop["method"], "bold"), (about, "dim")))
+        lines.append(Text(f"   because: {hop['why']}", style="dim"))
+        lines += [Text(f"   it said: {hop['text']}", style="dim")] if hop["doubt"] and hop["text"] else []
+    return Group(*lines)
 
 
 def _looked_up(round: dict[str, Any]) -> str:
@@ -102,7 +142,7 @@ def answer_view(answer: Answer) -> RenderableType:
     if answer.threshold is not None:
         bound = f"perplexity threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))
-    return Group(*parts, cost_table(answer.cost))
+    return Group(*parts, *([hops_view(answer.hops)] if answer.hops else []), cost_table(answer.cost))
 
 
 def graph_view(graph: Graph) -> RenderableType:

@@ -51,15 +51,23 @@ def list_(
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for heading in ("thread", "method", "status", "last touched (UTC)", "question"):
         table.add_column(heading, no_wrap=heading != "question")
-    for thread in threads:
-        table.add_row(thread.id, thread.method, thread.status, thread.updated_at[:19], Text(thread.question[:200]))
+    for thread in _in_families(threads):
+        method = f"  hop {thread.hop}: {thread.method}" if thread.hop else thread.method
+        question = Text(f"part of {thread.part_of}" if thread.hop else thread.question[:200])
+        table.add_row(thread.id, method, thread.status, thread.updated_at[:19], question)
     nothing = "There are no runs yet: sleuth ask QUESTION"
     emit([thread.to_json() for thread in threads], as_json, table if threads else nothing)
 
 
+def _in_families(threads: list[Thread]) -> list[Thread]:
+    """The same, each run's hops right below it."""
+    place = {thread.id: at for at, thread in enumerate(threads)}
+    return sorted(threads, key=lambda each: (place.get(each.part_of, place[each.id]), each.hop, each.created_at))
+
+
 @runs_app.command()
 def show(thread: str, *, as_json: JsonOption = False) -> None:
-    """Show a finished run's answer with its evidence, its graph if it has one, and its cost."""
+    """Show a finished run's answer with its evidence, its graph or its hops if it has any, and its cost."""
 
     async def go() -> Answer:
         async with _reading() as runs:
