@@ -94,11 +94,13 @@ async def run(job: Job, *, kill_after: float | None = None) -> Ended:
 
 
 def committed(settings: Settings, thread: str) -> set[str]:
-    """The tasks whose results are in the store: those of calls have the call's id."""
+    """The tasks of a run and its hops whose results are in the store: those of calls have the call's id."""
     engine = open_engine(runs_url(settings))
-    rows = text(f"SELECT DISTINCT task_id FROM {WRITES[engine.dialect.name]} WHERE thread_id = :thread")
+    rows = text(
+        f"SELECT DISTINCT task_id FROM {WRITES[engine.dialect.name]} WHERE thread_id = :thread OR thread_id LIKE :hops"
+    )
     with engine.connect() as connection:
-        found = {str(id) for (id,) in connection.execute(rows, {"thread": thread})}
+        found = {str(id) for (id,) in connection.execute(rows, {"thread": thread, "hops": f"{thread}.%"})}
     engine.dispose()
     return found
 
