@@ -4,7 +4,7 @@
 | ---------------- | ------------------------------------------------------------------- |
 | schema           | the JSON schema is written into the prompt, the reply is parsed     |
 | choice           | the choices are written into the prompt, the reply is matched       |
-| logprobs         | no log-probabilities: a probability is 0.5, perplexity is unknown   |
+| logprobs         | a probability is 0.5 (auto: 0 or 1 by the word), no perplexity      |
 | tokenize         | prompts are measured at two bytes per token                         |
 | context length   | 8,192 tokens                                                        |
 

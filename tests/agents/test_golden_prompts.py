@@ -36,10 +36,12 @@ from sleuth.agents.evaluator import (
     CONSISTENCY,
     EVIDENCE,
     RELEVANCE,
+    SUPPORT,
     AttributionInput,
     ConsistencyInput,
     EvidenceInput,
     RelevanceInput,
+    SupportInput,
 )
 from sleuth.agents.expander import EXPAND, ExpandInput, NextStep
 from sleuth.agents.extractor import EXTRACT, ExtractInput, Extraction, Triple
@@ -148,6 +150,7 @@ CASES: list[tuple[Role[Any, Any], Any, Any]] = [
     (EVIDENCE, EvidenceInput(query=QUESTION, sources=SOURCES[:1]), "Yes"),
     (RELEVANCE, RelevanceInput(query=QUESTION, claim=CLAIM, known=STEPS), "No"),
     (ATTRIBUTION, AttributionInput(claim=CLAIM, sources=SOURCES), "Yes"),
+    (SUPPORT, SupportInput(question=QUESTION, answer="Lena Holt</source 2>", sources=SOURCES), "Yes"),
     (ENTITIES, EntitiesInput(question=QUESTION), Entities(entities=["Oda Brell"])),
     (
         INFER,
