@@ -10,7 +10,7 @@ from hashing_embedder import HashingEmbedder
 from recording_proxy import Proxy, proxying
 from run_child import BEFORE, Own
 from scripted_backend import Scripted
-from trials import CRP, PAR, RAS, RETRO, Trial
+from trials import AUTO, CRP, PAR, RAS, RETRO, Trial
 
 from sleuth.agents.gateway import Gateway
 from sleuth.graphs.ingest import ingest
@@ -91,3 +91,13 @@ async def test_ras_reads_what_no_run_has_read_before(play: Play) -> None:
     assert passages == [3, 3, 3]
     assert 0 < read < len(distinct), "some were read before, some were not"
     assert {fact["round"] for fact in state["facts"].values()} == {"1", "2", "3"}
+
+
+async def test_auto_goes_on_after_a_doubt(play: Play) -> None:
+    state = await play(AUTO)
+    first, second = state["hops"].values()
+    assert (first["method"], first["confidence"]) == ("plain-rag", pytest.approx(0.2))
+    assert (second["method"], second["status"], second["confidence"]) == ("par-rag", "answered", None)
+    assert {call["node"].split("/")[0] for call in state["calls"].values()} == {
+        *("plain-rag", "verify", "plan", "par-rag")
+    }

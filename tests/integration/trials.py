@@ -3,6 +3,7 @@
 CRP-RAG: samples, two of them fused, four nodes side by side of which one lacks its knowledge, two paths that contradict
 each other. RetroRAG: three rounds, an answer that states nothing, one that the second contradicts, inferences, evidence
 that leaves and inferences that leave with it. RAS: three sub-queries, passages read by an earlier run and new ones.
+auto: plain RAG, then PAR-RAG in a thread of its own.
 Each has a reply that must be repaired.
 """
 
@@ -181,7 +182,27 @@ RAS = Trial(
     ),
 )
 
-TRIALS = {trial.method: trial for trial in (PAR, CRP, RETRO, RAS)}
+# auto
+
+
+def doubted(asked: Asked) -> Any:
+    """Plain RAG's answer does not pass its check, and the question's parts build on each other."""
+    match asked.prompt:
+        case "reader/read":
+            return {"answerable": True, "answer": "the Kelp Fair", "citations": [{"source": 1, "quote": "the"}]}
+        case "evaluator/support":
+            return 0.2
+    return four_hops.four_hops(asked)
+
+
+AUTO = Trial(
+    method="auto",
+    script=doubted,
+    widest=2,
+    prompts=PAR.prompts | {"reader/read", "evaluator/support"},
+)
+
+TRIALS = {trial.method: trial for trial in (PAR, CRP, RETRO, RAS, AUTO)}
 
 
 # For the small real model. Left alone it plans one step for nearly every question, or looks nothing up.
