@@ -9,12 +9,16 @@ import json
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from langgraph.checkpoint.memory import InMemorySaver
+
 from sleuth.agents.model import Model
 from sleuth.agents.simulation import Gold, gold_of
+from sleuth.graphs import auto
+from sleuth.graphs.hops import SaverHops
 from sleuth.graphs.ingest import ingest
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.state import Context, MethodSettings
@@ -95,6 +99,7 @@ async def run(
 ) -> Outcome:
     """One question by one method, without a store."""
     context = Context(model=model, retriever=retriever, archive=MemoryArchive(), settings=settings, embedder=embedder)
+    context = replace(context, hops=SaverHops(saver=InMemorySaver(), context=context))
     compiled = METHODS[name].graph().compile()
     state = await compiled.ainvoke({"question": gold.question}, {"recursion_limit": NO_LIMIT}, context=context)
     verdict = state["verdict"]
@@ -111,5 +116,11 @@ def _kind(gold: Gold, verdict: dict[str, Any]) -> str:
 
 def at_mode(settings: MethodSettings, mode: Mode) -> MethodSettings:
     """The settings with every search in one mode."""
-    names = [name for name in type(settings).model_fields if name.endswith("mode")]
-    return settings.model_copy(update=dict.fromkeys(names, mode))
+    if isinstance(settings, auto.Settings):
+        hops = {name: dict.fromkeys(_modes(METHODS[name].settings), mode) for name in auto.METHODS}
+        return settings.model_copy(update={"hop_settings": hops})
+    return settings.model_copy(update=dict.fromkeys(_modes(type(settings)), mode))
+
+
+def _modes(kind: type[MethodSettings]) -> list[str]:
+    return [name for name in kind.model_fields if name.endswith("mode")]

@@ -97,8 +97,8 @@ class SaverHops:
 
     saver: BaseCheckpointSaver[Any]
     context: Context
-    profile: Profile
-    announce: Callable[[str, HopInput], Awaitable[None]]
+    profile: Profile = "default"
+    announce: Callable[[str, HopInput], Awaitable[None]] | None = None
 
     async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
         """The hop from the thread's latest checkpoint on; thread ids are UUIDs, which LangGraph's servers demand."""
@@ -107,7 +107,8 @@ class SaverHops:
         context = replace(self.context, settings=settings, budget=hop.budget, started=monotonic())
         graph = compiled(hop.method, self.saver)
         config = RunnableConfig(configurable={"thread_id": id, "checkpoint_ns": ""}, recursion_limit=NO_LIMIT)
-        await self.announce(id, hop)
+        if self.announce:
+            await self.announce(id, hop)
         before = await graph.aget_state(config)
         given = None if before.values or before.tasks else {"question": hop.question, "notes": hop.notes}
         if given or before.tasks:

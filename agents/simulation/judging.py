@@ -80,6 +80,12 @@ def attribution(scene: Scene) -> Said:
     return judged(scene, true=verbatim or told_here)
 
 
+def support(scene: Scene) -> Said:
+    """SUPPORT: what is cited tells the same answer to the whole question."""
+    found = scene.answer_to(scene.question)
+    return judged(scene, true=found is not None and _same(scene.given["answer"], found))
+
+
 def _told_by(scene: Scene) -> list[int]:
     return [hop for hop in range(len(scene.gold.hops)) if scene.shown(hop)]
 

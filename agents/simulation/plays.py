@@ -42,6 +42,7 @@ PLAYS: dict[str, Callable[[Scene], Said]] = {
     "evaluator/evidence": judging.evidence,
     "evaluator/relevance": judging.relevance,
     "evaluator/attribution": judging.attribution,
+    "evaluator/support": judging.support,
     "aggregator/aggregate": gathering.aggregate,
     "extractor/extract": gathering.extract,
     "detective/infer": gathering.infer,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sleuth.agents.answerer import ANSWER_UNAIDED
 from sleuth.agents.drafter import DRAFT, Draft, DraftInput
-from sleuth.agents.evaluator import CONSISTENCY, ConsistencyInput
+from sleuth.agents.evaluator import CONSISTENCY, SUPPORT, ConsistencyInput, SupportInput
 from sleuth.agents.expander import EXPAND, ExpandInput, NextStep
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.planner import PLAN, Plan, PlanInput
@@ -364,3 +364,19 @@ def test_parameters_come_from_a_file(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(UsageError, match=message):
             Simulation.from_toml(file)
+
+
+@pytest.mark.parametrize(
+    ("answer", "cited", "holds"),
+    [
+        ("Kelp Fair", ("light", "oake", "town"), True),
+        ("Kelp Fair", ("town",), False),
+        ("Lantern Fair", ("light", "oake", "town"), False),
+    ],
+)
+async def test_support_takes_the_right_answer_and_all_that_leads_to_it(
+    answer: str, cited: tuple[str, ...], holds: bool
+) -> None:
+    given = SupportInput(question=GOLD.question, answer=answer, sources=tuple(source(id) for id in cited))
+    probability, warning = first_token_probability(await reply(SUPPORT, given))
+    assert (probability > 0.5, warning) == (holds, None)

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from conftest import RunsFor
@@ -24,7 +25,8 @@ from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs import Runs, Services, Step
 from sleuth.graphs.state import Budget, HopInput
 from sleuth.graphs.store import Store
-from sleuth.tools.errors import ModelUnavailable, RunError, UsageError
+from sleuth.graphs.threads import lease
+from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UsageError
 
 PAR_CALLS = 7
 """Of PAR-RAG over a chain of two hops."""
@@ -404,6 +406,44 @@ async def test_a_run_that_stops_between_hops_or_in_one_goes_on_there(
     assert len(ids) - len(set(ids)) <= 1, "only the call in flight may go out again"
 
 
+async def test_a_hop_is_run_by_one_at_a_time(runs_with: RunsFor, chain: Chain) -> None:
+    model = Failing(chain, read=UNKNOWN)
+    model.fails_at = 5
+    runs = runs_with(model)
+    id = await runs.start(chain.question, "auto")
+    with pytest.raises(ModelUnavailable):
+        await finish(runs, id)
+    hop = (await runs.store.threads.hops_of(id))[1]
+    async with lease(runs.store.engine, runs.store.leases, hop.id):
+        with pytest.raises(ThreadBusy, match=f"Thread {hop.id} is being run"):
+            await finish(runs, id)
+    assert (await finish(runs, hop.id)).text == "1868", "by hand, as any run"
+    asked = len(model.requests)
+    assert (await finish(runs, id)).text == "1868"
+    assert len(model.requests) == asked == 2 + PAR_CALLS
+
+
+def in_memory(case: Case) -> SaverHops:
+    async def announce(thread: str, hop: HopInput) -> None:
+        assert thread and hop.parent == "1"
+
+    return SaverHops(saver=case.saver, context=case._context(), profile="default", announce=announce)
+
+
+async def test_a_hop_in_another_checkpointer_goes_on_after_a_fault(chain: Chain) -> None:
+    model = Failing(chain, holds="No")
+    model.fails_at = 6
+    case = plain([], chain.passages, auto.Settings())
+    case.graph, case.model = auto.graph, model
+    with pytest.raises(ModelUnavailable):
+        await case.run(chain.question, hops=in_memory(case))
+    verdict = await case.run(chain.question, hops=in_memory(case))
+    assert (verdict["status"], verdict["text"]) == ("answered", "1868")
+    ids = [request.call_id for request in model.requests]
+    assert len(ids) == len(set(ids)) == 3 + PAR_CALLS
+    assert {UUID(hop["thread"]).version for hop in case.state["hops"].values()} == {5}
+
+
 async def test_a_cancelled_run_cancels_its_hop(runs_with: RunsFor, chain: Chain) -> None:
     hanging, clerk = asyncio.Event(), Clerk(chain, read=UNKNOWN)
 
@@ -505,13 +545,6 @@ async def test_a_run_stopped_in_a_hop_goes_on_after_a_prune(runs_with: RunsFor, 
 
 
 # Properties
-
-
-def in_memory(case: Case) -> SaverHops:
-    async def announce(thread: str, hop: HopInput) -> None:
-        assert thread and hop.parent == "1"
-
-    return SaverHops(saver=case.saver, context=case._context(), profile="default", announce=announce)
 
 
 needs = st.lists(st.integers(1, 6), max_size=3)

@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hashing_embedder import HashingEmbedder
+from langgraph.checkpoint.memory import InMemorySaver
 from scenes import without_checkpoints
 
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.simulation import Gold, SimulatedModel, Simulation, gold_of
+from sleuth.graphs.hops import SaverHops
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.state import Context
 from sleuth.tools.archive import MemoryArchive
@@ -83,6 +85,7 @@ async def ended(
         settings=METHODS[name].settings(),
         embedder=HashingEmbedder(),
     )
+    context = replace(context, hops=SaverHops(saver=InMemorySaver(), context=context))
     state = await without_checkpoints(METHODS[name].graph).ainvoke({"question": asked.question}, context=context)
     return state["verdict"], model
 
