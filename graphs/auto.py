@@ -83,7 +83,7 @@ class Settings(MethodSettings):
         default=0.5, ge=0, lt=1, description="an answer is accepted above this P(yes, it holds); 0: not asked"
     )
     hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(_parsed)] = Field(
-        default_factory=dict, description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}'
+        default={}, description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}'
     )
 
 

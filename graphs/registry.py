@@ -42,7 +42,9 @@ class Method:
         try:
             given = self.settings.model_validate(dict(values))
         except ValidationError as error:
-            faults = "; ".join(f"{fault['loc'][0]}: {fault['msg'].lower()}" for fault in error.errors())
+            faults = "; ".join(
+                f"{fault['loc'][0]}: {fault['msg'].lower().removeprefix('value error, ')}" for fault in error.errors()
+            )
             raise UsageError(f"A setting of {self.name} cannot be used: {faults}.") from None
         if isinstance(given, auto.Settings):
             for name, chosen in given.hop_settings.items():

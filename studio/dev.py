@@ -85,7 +85,9 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
         try:
             chosen = self.context_schema(**_given(given))
         except ValidationError as error:
-            faults = "; ".join(f"{fault['loc'][0]}: {fault['msg'].lower()}" for fault in error.errors())
+            faults = "; ".join(
+                f"{fault['loc'][0]}: {fault['msg'].lower().removeprefix('value error, ')}" for fault in error.errors()
+            )
             raise UsageError(f"A setting of {self.name} cannot be used: {faults}.") from None
         values = chosen.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
         context = Context(

@@ -51,9 +51,11 @@ def _summary(update: dict[str, Any]) -> str:
     calls = update.get("calls") or {}
     tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls.values())
     seconds = sum(call["seconds"] for call in calls.values())
-    return (
-        f"{len(calls)} model call{'s' if len(calls) > 1 else ''}, {tokens:,} tokens, {seconds:.1f} s" if calls else ""
-    )
+    return f"{_calls(len(calls))}, {tokens:,} tokens, {seconds:.1f} s" if calls else ""
+
+
+def _calls(number: int) -> str:
+    return f"{number} model call{'' if number == 1 else 's'}"
 
 
 def _details(update: dict[str, Any]) -> list[str]:
@@ -102,7 +104,7 @@ def hops_view(hops: Sequence[Hop]) -> RenderableType:
     for number, hop in enumerate(hops, 1):
         status = hop["status"].replace("_", " ")
         sure = "" if hop["confidence"] is None else f", P(it holds) {hop['confidence']:.2f}"
-        about = f"  {status}{sure}, {hop['cost']['calls']} calls, thread {hop['thread']}"
+        about = f"  {status}{sure}, {_calls(hop['cost']['calls'])}, thread {hop['thread']}"
         lines.append(Text.assemble(f"{number}. ", (hop["method"], "bold"), (about, "dim")))
         lines.append(Text(f"   because: {hop['why']}", style="dim"))
         lines += [Text(f"   it said: {hop['text']}", style="dim")] if hop["doubt"] and hop["text"] else []

@@ -25,5 +25,5 @@ def _in_words(method: Method) -> Text:
     text = Text.assemble((method.name, "bold cyan"), f": {method.line}\n")
     text.append(f"  paper: {method.paper}\n  when:  {method.when}\n  nodes: {' → '.join(method.nodes())}\n")
     for name, field in method.settings.model_fields.items():
-        text.append(f"  --set {name}={field.default}".ljust(36)).append(f"{field.description}\n", "dim")
+        text.append(f"  --set {name}={field.default} ".ljust(36)).append(f"{field.description}\n", "dim")
     return text

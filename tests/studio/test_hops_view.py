@@ -49,14 +49,14 @@ def test_each_hop_tells_why_and_where() -> None:
     console = recording()
     console.print(hops_view([FIRST, SECOND]))
     assert shown(console) == [
-        "1. plain-rag  answered, P(it holds) 0.20, 0 calls, thread t.1.a",
+        "1. plain-rag  answered, P(it holds) 0.20, 0 model calls, thread t.1.a",
         "   because: first in the order",
         "   it said: 1999",
-        "2. par-rag  answered, 0 calls, thread t.2.b",
+        "2. par-rag  answered, 0 model calls, thread t.2.b",
         f"   because: plain-rag was not accepted: {DOUBT}",
     ]
     console.print(answer_view(ANSWER))
-    assert "2. par-rag  answered, 0 calls, thread t.2.b" in shown(console)
+    assert "2. par-rag  answered, 0 model calls, thread t.2.b" in shown(console)
 
 
 def test_hops_are_in_the_json_of_an_answer_that_has_any() -> None:
