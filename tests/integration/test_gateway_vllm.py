@@ -1,7 +1,6 @@
 """The gateway against a real vLLM server."""
 
 import asyncio
-import math
 import re
 import uuid
 from collections.abc import AsyncIterator
@@ -11,6 +10,7 @@ from typing import Any
 import httpx
 import jsonschema
 import pytest
+from raw_server import chat, perplexity_of_words, probability_of_yes
 
 from sleuth.agents.answerer import ANSWER
 from sleuth.agents.detective import ENTITIES, INFER, REQUERY
@@ -48,10 +48,7 @@ def asked(text: str, **options: Any) -> Request:
 
 async def raw(url: str, text: str, **options: Any) -> dict[str, Any]:
     """The same request without anything of ours in between."""
-    async with httpx.AsyncClient(timeout=120) as http:
-        name = (await http.get(f"{url}/models")).json()["data"][0]["id"]
-        body = {"model": name, "messages": [{"role": "user", "content": text}], "temperature": 0, "seed": 0, **options}
-        return (await http.post(f"{url}/chat/completions", json=body)).raise_for_status().json()["choices"][0]
+    return await chat(url, [Message(role="user", content=text)], **options)
 
 
 async def running(url: str) -> float:
@@ -88,15 +85,9 @@ QUESTION = "Is water wet? Answer with yes or no."
 
 async def test_the_probability_of_yes_is_the_server_s(model: Gateway, vllm_url: str) -> None:
     reply = await model.call(asked(QUESTION, sampling=Sampling(max_tokens=1, top_logprobs=20)))
-    top = (await raw(vllm_url, QUESTION, max_tokens=1, logprobs=True, top_logprobs=20))["logprobs"]["content"][0]
-    mass = {"yes": 0.0, "no": 0.0}
-    for entry in top["top_logprobs"]:
-        word = entry["token"].strip().lower()
-        if word in mass:
-            mass[word] += math.exp(entry["logprob"])
-    assert min(mass.values()) > 0
+    choice = await raw(vllm_url, QUESTION, max_tokens=1, logprobs=True, top_logprobs=20)
     p, warning = first_token_probability(reply)
-    assert p == pytest.approx(mass["yes"] / (mass["yes"] + mass["no"]), abs=1e-6)
+    assert p == pytest.approx(probability_of_yes(choice), abs=1e-6)
     assert warning is None
 
 
@@ -105,10 +96,8 @@ async def test_perplexity_is_that_of_the_words(max_tokens: int, model: Gateway, 
     text = "Say hello in two words."
     reply = await model.call(asked(text, sampling=Sampling(max_tokens=max_tokens, top_logprobs=1)))
     choice = await raw(vllm_url, text, max_tokens=max_tokens, logprobs=True, top_logprobs=1)
-    words = [entry for entry in choice["logprobs"]["content"] if entry["token"] != "<|im_end|>"]
-    assert "".join(entry["token"] for entry in words) == reply["text"] == choice["message"]["content"]
-    expected = math.exp(-sum(entry["logprob"] for entry in words) / len(words))
-    assert perplexity(reply) == pytest.approx(expected, rel=1e-6)
+    assert reply["text"] == choice["message"]["content"]
+    assert perplexity(reply) == pytest.approx(perplexity_of_words(choice), rel=1e-6)
 
 
 async def test_tokens_are_counted_as_the_server_counts_them(model: Gateway) -> None:
