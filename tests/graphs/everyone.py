@@ -81,7 +81,8 @@ class Everyone:
         if any(step["question"] == self.chain.question and step["answer"] == self.chain.answer for step in steps):
             return []
         told = " ".join([*(step["answer"] for step in steps), *more])
-        return [hop for hop in self.chain.hops if hop.answer not in told and hop.asked not in without]
+        missing = [hop for hop in self.chain.hops if not (hop.answer and hop.answer in told)]
+        return [hop for hop in missing if hop.asked not in without]
 
     def _found(self, asked: str, given: Json) -> str:
         """The answer to a hop, or to the question if all hops are answered."""

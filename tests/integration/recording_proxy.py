@@ -64,10 +64,11 @@ class Upstream:
 
 @dataclass
 class Sent:
-    """One request as it arrived: its logical call, its body, and whether its reply went out to a client still there."""
+    """One request as it arrived: its logical call, body and reply, and whether that went to a client still there."""
 
     call: str
     body: bytes
+    reply: bytes = b""
     delivered: bool = False
 
 
@@ -86,6 +87,7 @@ class Proxy:
         if call and request.url.path == CHAT:
             self.calls.append(sent)
         said = await self.backend.say(request.method, request.url.path, body)
+        sent.reply = said.body
         sent.delivered = not await request.is_disconnected()
         return Response(said.body, said.status, media_type="application/json")
 
