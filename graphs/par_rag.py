@@ -155,7 +155,7 @@ async def retrieve_fine(state: State, runtime: Run) -> Update:
     queries = {}
     for key in _open(state):
         question, drafted = state.plan[key]["question"], state.drafts[key]["answer"]
-        text = f"{question} {drafted}" if settings.fine_with_question or not drafted else drafted
+        text = f"{question} {drafted}".strip() if settings.fine_with_question or not drafted else drafted
         queries[key] = Query(text=text, k=settings.fine_k, mode=settings.fine_mode)
     return {"fine": await find(runtime.context, queries)}
 

@@ -38,14 +38,15 @@ class Everyone:
 
     def _expanded(self, given: Json) -> Json:
         missing = self._missing(given["known"], without=given["steps"])
-        return {"step": missing[0].asked if missing else self.chain.question, "final": len(missing) <= 1}
+        leads_on = len(missing) > 1 or bool(missing and missing[0].answer != self.chain.answer)
+        return {"step": missing[0].asked if missing else self.chain.question, "final": not leads_on}
 
     def _verified(self, given: Json) -> Reply:
         found = self._found(given["question"], given)
         return sure(found or "who knows", 1.2 if found else 40.0)
 
     def _named(self, planned: str) -> str:
-        return next(hop.asked for hop in self.chain.hops if hop.planned == planned)
+        return next((hop.asked for hop in self.chain.hops if hop.planned == planned), planned)
 
     def _plan(self, prompt: str, given: Json) -> Any:
         missing = self._missing(given.get("known", ()), *self._facts(given))

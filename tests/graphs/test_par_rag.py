@@ -57,7 +57,7 @@ async def test_every_hop_is_planned_searched_drafted_reviewed_and_answered(chain
         "answerer/answer",
     ]
     for_draft = [(hop.asked, "hybrid", 10) for hop in chain.hops]
-    for_review = [(f"{hop.asked} {hop.answer}", "hybrid", 10) for hop in chain.hops]
+    for_review = [(f"{hop.asked} {hop.answer}".strip(), "hybrid", 10) for hop in chain.hops]
     assert case.retriever.asked() == [query for pair in zip(for_draft, for_review, strict=True) for query in pair]
     check_outcome(chain, case.state, verdict)
 
@@ -72,7 +72,7 @@ async def test_the_paper_searches_by_vector_then_with_the_draft_alone_and_never_
     asks = ["drafter/draft", "reviewer/review_step"]
     middle = [*asks, *["refiner/refine", *asks] * (len(chain.hops) - 1)]
     assert case.prompts() == ["planner/plan_in_order", *middle, "answerer/answer"]
-    queries = [((hop.asked, "dense", 10), (hop.answer or f"{hop.asked} ", "hybrid", 10)) for hop in chain.hops]
+    queries = [((hop.asked, "dense", 10), (hop.answer or hop.asked, "hybrid", 10)) for hop in chain.hops]
     assert case.retriever.asked() == [query for pair in queries for query in pair]
     check_outcome(chain, case.state, verdict)
 
