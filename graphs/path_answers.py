@@ -1,7 +1,7 @@
 """CRP-RAG's answers along paths: step by step or at once, and what several paths come to (section 3.4)."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sleuth.agents import integrator
@@ -116,18 +116,25 @@ def label(path: Path) -> str:
 
 
 def contradictions(nodes: Nodes, results: Results) -> list[str]:
-    """A line for each step that several paths share and that has not the same result on all of them."""
+    """A line for each step that several paths share and whose results on them exclude each other in words."""
     by_node: dict[str, dict[str, list[str]]] = {}
     for path, found in results.items():
         if found["finding"]:
             told = by_node.setdefault(path[-1], {})
-            told.setdefault(words(found["finding"].rstrip(".")), []).append(f"{found['finding']!r} by {label(path)}")
+            told.setdefault(_same(words(found["finding"].rstrip(".")), told), []).append(
+                f"{found['finding']!r} by {label(path)}"
+            )
     return [
         f"Paths contradict each other at step {key}, {nodes[key]['content']!r}: "
         + ", ".join(ways[0] for ways in told.values())
         for key, told in by_node.items()
         if len(told) > 1
     ]
+
+
+def _same(said: str, told: Iterable[str]) -> str:
+    """The earlier words that stand in these or have these in them, as "1868" and "in 1868"; else these."""
+    return next((other for other in told if f" {other} " in f" {said} " or f" {said} " in f" {other} "), said)
 
 
 def _found(step: str, answer: str, backing: Sequence[Backing]) -> Note:

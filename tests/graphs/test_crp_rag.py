@@ -334,6 +334,22 @@ async def test_paths_that_share_a_step_and_differ_at_it_are_named() -> None:
         assert verdict["text"] == "Ostel or Varn"
 
 
+@pytest.mark.parametrize(
+    ("other", "differs"), [("Ostel.", False), ("in  ostel", False), ("Ostelby", True), ("Varn", True), ("", False)]
+)
+async def test_the_same_result_in_more_words_is_no_contradiction(other: str, differs: bool) -> None:
+    model = Ways([A, C], [B, C])
+
+    def reply_to(request: Request) -> Any:
+        if request.prompt == STEP and request.input["step"] == C[0]:
+            return {"answer": "Ostel" if request.input["known"][0]["question"] == A[0] else other}
+        return model(request)
+
+    case = crp(Replying(reply_to), [TOWER], GRAPH)
+    await case.run("?")
+    assert any(warning.startswith("Paths contradict") for warning in case.state["warnings"]) is differs
+
+
 async def test_sufficient_paths_that_find_nothing_leave_the_question_open() -> None:
     case = crp(
         Replying(lambda request: {"answer": ""} if request.prompt == STEP else Ways([A])(request)), [TOWER], GRAPH
