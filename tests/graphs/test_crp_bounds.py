@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hashing_embedder import HashingEmbedder
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as tests
 from hypothesis import strategies as st
 from scenes import Case, Replying, crp, passage, resolves, sure, without_checkpoints
@@ -90,8 +90,22 @@ def sufficient_prefixes(nodes: Nodes, state: dict[str, Any]) -> set[Path]:
     return {path[:length] for path in whole for length in range(1 if len(path) == 1 else 2, len(path) + 1)}
 
 
+def proposed(*steps: tuple[str, bool]) -> list[dict[str, Any]]:
+    return [{"step": step, "final": final} for step, final in steps]
+
+
+FORKED = {
+    "expander": proposed(("a?", False), ("a?", False), ("b?", True), ("c?", True)),
+    "verifier": [True],
+    "aggregator": ["It stands in Varn."],
+    "integrator": ["Varn"],
+}
+"""One step, and after it two ways to the end: both share its result."""
+
+
 @tests(max_examples=30, deadline=None)
 @given(replies, shapes)
+@example(FORKED, Settings(shortcut=False))
 @pytest.mark.sweep
 async def test_calls_by_kind_are_bounded_and_no_insufficient_step_is_answered(
     lines: dict[str, list[Any]], settings: Settings
