@@ -135,6 +135,7 @@ async def test_calls_by_kind_are_bounded_and_no_insufficient_step_is_answered(
         steps = request.input.get("steps", (request.input.get("step"),))
         assert request.prompt == "integrator/integrate" or set(steps) <= good
     assert verdict["status"] != "answered" or prefixes
+    assert verdict["status"] != "refused" or not (prefixes and state.get("notes"))
     assert all(resolves(citation, [TOWER]) for citation in verdict["citations"])
 
 

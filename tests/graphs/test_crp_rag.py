@@ -2,15 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable
-from itertools import cycle
 from typing import Any
 
 import pytest
 from hashing_embedder import HashingEmbedder
-from hypothesis import given
-from hypothesis import settings as tests
-from hypothesis import strategies as st
-from scenes import Case, Chain, Replying, Shelf, crp, example, finish, passage, resolves, sure
+from scenes import Chain, Replying, Shelf, crp, example, finish, passage, resolves, sure
 from ways import Ways, way
 
 from sleuth.agents.model import Request
@@ -550,75 +546,6 @@ async def test_a_failure_anywhere_repeats_no_completed_call() -> None:
         again = [request for request in whole.model.requests if sent[request.sampling.seed] > 1]
         assert failing in again and {request.prompt for request in again} == {failing.prompt}
         assert len(again) <= 4  # nothing but what was in flight with it
-
-
-# Whatever the model says
-
-
-STEPS = st.sampled_from(["a?", "b?", "A? ", "c?", "?", "d e f?", "d e g?"])
-said = st.fixed_dictionaries(
-    {
-        "expander": st.lists(st.fixed_dictionaries({"step": STEPS, "final": st.booleans()}), min_size=1, max_size=9),
-        "verifier": st.lists(st.booleans(), min_size=1, max_size=5),
-    }
-)
-shapes = st.builds(
-    Settings,
-    samples=st.integers(1, 4),
-    structure=st.sampled_from(["graph", "tree", "chain"]),
-    shortcut=st.booleans(),
-    max_depth=st.integers(1, 4),
-    max_width=st.integers(1, 4),
-    max_nodes=st.integers(1, 9),
-    max_paths=st.integers(1, 4),
-)
-
-
-def saying(lines: dict[str, list[Any]]) -> Replying:
-    turns = {role: cycle(said) for role, said in lines.items()}
-
-    def reply_to(request: Request) -> Any:
-        match request.role:
-            case "expander":
-                return next(turns["expander"])
-            case "verifier":
-                return sure("Varn", 1.2 if next(turns["verifier"]) else 90.0)
-            case "fuser":
-                return {"step": request.input["steps"][0]}
-        return {"knowledge": "The tower stands in Varn.", "answer": "Varn"}
-
-    return Replying(reply_to)
-
-
-def calls_of(case: Case) -> Counter[str]:
-    return Counter(case.prompts())
-
-
-@tests(max_examples=20, deadline=None)
-@given(said, shapes)
-@pytest.mark.sweep
-async def test_calls_are_bounded_and_no_insufficient_step_is_ever_answered(
-    lines: dict[str, list[Any]], settings: Settings
-) -> None:
-    case = crp(saying(lines), [TOWER], settings, embedder=HashingEmbedder())
-    verdict = await case.run("?")
-    nodes, verified, calls = case.state["nodes"], case.state["verified"], calls_of(case)
-
-    assert [key for key, node in nodes.items() if not node["prev"]] == ["1"]
-    assert all(int(after) > int(key) for key, node in nodes.items() for after in node["next"])
-    assert len(nodes) <= settings.max_nodes + 1 and case.state.get("depth", 0) <= settings.max_depth
-
-    paths = {key.removeprefix("path ") for key in case.state["notes"]}
-    for path in paths:
-        keys = path.split(">")
-        assert all(verified[key]["sufficient"] for key in (keys[1:] or keys))
-    assert calls[STEP] == len(paths) and calls[INTEGRATE] <= 1
-    assert sum(not nodes[path.split(">")[-1]]["next"] for path in paths) <= settings.max_paths
-    assert calls[AGGREGATE] <= len(nodes) and calls[VERIFY] <= len(nodes)
-    assert calls[EXPAND] <= settings.samples * sum(bool(node["next"]) or node["end"] for node in nodes.values())
-    assert calls[FUSE] <= len(nodes) - 1
-    assert bool(paths) == (verdict["status"] == "answered") == (verdict["status"] != "refused")
-    assert all(resolves(citation, [TOWER]) for citation in verdict["citations"])
 
 
 # In a store of runs

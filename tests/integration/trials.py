@@ -230,8 +230,9 @@ WITH_MODEL = {
         ),
         replace(
             RETRO,
+            scripted=frozenset({"detective/infer"}),  # its own inferences name no passage
             values={"max_iterations": 2, "max_sources": 2, "max_inferences": 2, "top_k": 2, "threshold": 1},
-            prompts=frozenset({"evaluator/evidence", "reasoner/reason", "reasoner/monitor", "detective/requery"}),
+            prompts=RETRO.prompts - {"evaluator/consistency"},
         ),
         replace(
             RAS,
