@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 import httpx
-import uvicorn
+from asgi_server import serving
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -106,17 +106,9 @@ async def proxying(backend: Backend) -> AsyncIterator[Proxy]:
     """A proxy on a free port, in this event loop; its URL is as in SLEUTH_MODEL_URL."""
     proxy = Proxy(backend)
     app = Starlette(routes=[Route("/{path:path}", proxy.handle, methods=["GET", "POST"])])
-    web = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", ws="none", lifespan="off"))
-    task = asyncio.create_task(web.serve())
-    while not web.started:  # noqa: ASYNC110 - uvicorn has no event for it
-        await asyncio.sleep(0.01)
-    proxy.url = f"http://127.0.0.1:{web.servers[0].sockets[0].getsockname()[1]}/v1"
-    try:
+    async with serving(app) as url:
+        proxy.url = f"{url}/v1"
         yield proxy
-    finally:
-        web.should_exit = True
-        web.force_exit = True  # a killed client may have left its request behind
-        await task
 
 
 def completion(text: str, *, tokens: list[dict[str, Any]] | None = None, finish: str = "stop") -> Said:
