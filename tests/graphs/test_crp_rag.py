@@ -322,11 +322,12 @@ async def test_paths_that_share_a_step_and_differ_at_it_are_named() -> None:
         return model(request)
 
     model = Ways([A, C], [B, C])
-    line = f"Paths contradict each other at step 4, {C[0]!r}: 'Ostel' by path 1>2>4, 'Varn' by path 1>3>4"
+    differ = f"Paths contradict each other at step 4, {C[0]!r}: {{!r}} by path 1>2>4, {{!r}} by path 1>3>4"
+    lines = {differ.format("Ostel", "Varn"), differ.format("Varn", "Ostel")}  # samples come in any order
     for settings, said in ((GRAPH, True), (PAPER, False)):
         case = crp(Replying(reply_to), [TOWER], settings)
         verdict = await case.run("?")
-        assert (line in case.state["warnings"]) is said
+        assert bool(lines & set(case.state["warnings"])) is said
         assert verdict["text"] == "Ostel or Varn"
 
 
