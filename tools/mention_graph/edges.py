@@ -70,6 +70,14 @@ class Read:
         return max(found, key=lambda match: (match[0], -match[1][0]))
 
     @cached_property
+    def mentioned(self) -> dict[str, list[Span]]:
+        """The names that the passage mentions, each with the places where it stands."""
+        spans: dict[str, list[Span]] = {}
+        for mention in mentions(self.passage.text):
+            spans.setdefault(mention.name, []).append((mention.start, mention.end))
+        return spans
+
+    @cached_property
     def _starts(self) -> list[int]:
         return [start for _, (start, _) in self._matches]
 
@@ -123,13 +131,12 @@ def longest(index: GraphIndex, found: Sequence[Mention]) -> Iterator[tuple[Menti
 
 def sharing(index: GraphIndex, seed: Seed, read: Read, asked: Asked, passages: int) -> list[Edge]:
     """Edges to the passages that mention a rare name which the seed mentions too."""
-    found = {name: spans for name, spans in _by_name(mentions(seed.passage.text)).items() if not asked.has_all_of(name)}
     edges: list[Edge] = []
-    for name, ids in index.mentioning(found, at_most=RARE).items():
-        if len(ids) < 2:
+    for name, ids in index.mentioning(read.mentioned, at_most=RARE).items():
+        if len(ids) < 2 or asked.has_all_of(name):
             continue
-        r, (start, end) = read.best_sentence(found[name])
-        written = seed.passage.text[slice(*found[name][0])]
+        r, (start, end) = read.best_sentence(read.mentioned[name])
+        written = seed.passage.text[slice(*read.mentioned[name][0])]
         w = math.log1p(passages / len(ids)) / math.log1p(passages / 2)
         edges += [
             Edge(
@@ -161,7 +168,7 @@ class Backward:
 
     def seen_in(self, read: Read) -> Edge | None:
         """The edge with the best sentence of the target that has the name."""
-        spans = _by_name(mentions(read.passage.text)).get(self.alias)
+        spans = read.mentioned.get(self.alias)
         if not spans:
             return None
         r, (start, end) = read.best_sentence(spans)
@@ -192,10 +199,3 @@ def named_by(index: GraphIndex, seed: Seed, among: Sequence[str]) -> list[Backwa
             if id_ != seed.passage.id and (id_ not in best or best[id_].w < w):
                 best[id_] = Backward(seed=seed, target=id_, alias=name, w=w)
     return list(best.values())
-
-
-def _by_name(found: Iterable[Mention]) -> dict[str, list[Span]]:
-    spans: dict[str, list[Span]] = {}
-    for mention in found:
-        spans.setdefault(mention.name, []).append((mention.start, mention.end))
-    return spans
