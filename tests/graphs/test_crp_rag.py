@@ -384,10 +384,10 @@ async def test_without_iteration_each_path_is_answered_at_once() -> None:
     case = crp(Replying(Ways([A, C], [B, D])), [TOWER], Settings(shortcut=False, iterate=False, samples=2))
     verdict = await case.run("?")
     assert case.prompts()[-4:] == [VERIFY, PATH, PATH, INTEGRATE]
-    first = next(request for request in case.model.requests if request.prompt == PATH)
-    assert first.input["steps"] == (A[0], C[0])
-    assert [source["title"] for source in first.input["sources"]] == [A[0], C[0]]
-    assert verdict["text"] == "Ostel or Varn"
+    read = [request.input for request in case.model.requests if request.prompt == PATH]
+    assert {given["steps"] for given in read} == {(A[0], C[0]), (B[0], D[0])}  # samples come in any order
+    assert all([source["title"] for source in given["sources"]] == list(given["steps"]) for given in read)
+    assert set(verdict["text"].split(" or ")) == {"Ostel", "Varn"}
 
 
 # What was handed over
