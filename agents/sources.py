@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 _FENCE = re.compile(r"<(?=\s*/?\s*source\b)", re.IGNORECASE)
+_NUMBERED = re.compile(r"^<source (?:\d+)>\n(.*)\n((?s:.*?))\n</source \d+>$", re.MULTILINE)
 _CHAT_MARKER = re.compile(r"<(?=[|｜]|/?s>|(?:start|end)_of_turn>)|\[(?=/?INST\])", re.IGNORECASE)
 
 
@@ -21,6 +22,11 @@ def number(sources: tuple[Source, ...]) -> str:
         f"<source {i}>\n{unfenced(' '.join(source.title.split()))}\n{unfenced(source.text.strip())}\n</source {i}>"
         for i, source in enumerate(sources, start=1)
     )
+
+
+def in_prompt(text: str) -> list[Source]:
+    """The sources in a prompt, as `number` has put them there."""
+    return [Source(title=title, text=body) for title, body in _NUMBERED.findall(text)]
 
 
 def unfenced(text: str) -> str:

@@ -29,6 +29,10 @@ class Method:
         """The graph's nodes in the order of the method."""
         return list(self.graph().nodes)
 
+    def ablations(self) -> list[str]:
+        """The settings that switch off a part of the method to see what it is worth, as its paper does."""
+        return [name for name, field in self.settings.model_fields.items() if "(ablation)" in (field.description or "")]
+
     def configure(self, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
         """Settings from text or typed values; what is given explicitly holds in every profile.
 

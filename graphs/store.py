@@ -44,9 +44,9 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
         StoreError: the folder or database cannot be used; StoreTooNew if a newer release wrote it.
     """
     try:
-        await asyncio.to_thread(settings.home.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(runs_folder(settings).mkdir, parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"SLEUTH_HOME ({settings.home}) cannot be made: {error}.") from error
+        raise StoreError(f"The folder of the runs ({runs_folder(settings)}) cannot be made: {error}.") from error
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
     try:
         await asyncio.to_thread(_check_version, engine)
@@ -56,7 +56,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
                 archive=await asyncio.to_thread(SqlArchive, engine),
                 threads=await asyncio.to_thread(Threads, engine, settings.owner),
                 engine=engine,
-                leases=settings.home / "leases",
+                leases=runs_folder(settings) / "leases",
             )
     except (SQLAlchemyError, sqlite3.Error) as error:  # also what a full disk does to a run in the middle
         where = engine.url.render_as_string()
@@ -72,10 +72,15 @@ def _cause(error: Exception) -> str:
     return str(getattr(error, "orig", None) or error).strip().rstrip(".")
 
 
+def runs_folder(settings: Settings) -> Path:
+    """Where the leases of runs are, and the runs too, unless they are in Postgres."""
+    return settings.runs or settings.home
+
+
 def runs_url(settings: Settings) -> str:
     """SQLAlchemy's URL of the database that holds the runs."""
-    if settings.database_url is None:
-        return f"sqlite:///{settings.home / 'runs.sqlite'}"
+    if settings.database_url is None or settings.runs:
+        return f"sqlite:///{runs_folder(settings) / 'runs.sqlite'}"
     return catalogue_url(settings.home, settings.database_url)
 
 
@@ -108,7 +113,7 @@ async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckp
             await postgres.setup()
             yield postgres
         return
-    async with aiosqlite.connect(settings.home / "runs.sqlite", timeout=30) as connection:
+    async with aiosqlite.connect(runs_folder(settings) / "runs.sqlite", timeout=30) as connection:
         sqlite = AsyncSqliteSaver(connection, serde=serde)
         await sqlite.setup()
         yield sqlite

@@ -51,3 +51,14 @@ async def read(*names: str) -> None:
     """Reads these prompts off the event loop; from then on `load` has them at hand."""
     for name in names:
         await asyncio.to_thread(load, name)
+
+
+async def versions() -> dict[str, str]:
+    """The version of every prompt by its name: what a result depends on."""
+    return await asyncio.to_thread(_versions)
+
+
+def _versions() -> dict[str, str]:
+    folders = sorted((each for each in files("sleuth.prompts").iterdir() if each.is_dir()), key=lambda each: each.name)
+    names = [f"{folder.name}/{file.name[:-3]}" for folder in folders for file in folder.iterdir() if ".md" in file.name]
+    return {name: load(name).version for name in sorted(names)}

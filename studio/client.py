@@ -101,7 +101,7 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
     if settings is None:
         settings = await asyncio.to_thread(Settings)
     async with AsyncExitStack() as stack:
-        gateway = await asyncio.to_thread(_gateway)
+        gateway = await asyncio.to_thread(gateway_class)
         model = await stack.enter_async_context(gateway.open(settings))
         await stack.enter_async_context(hold(settings.home, "shared", command=command))
         library = await stack.enter_async_context(await Library.open(settings))
@@ -117,7 +117,7 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         yield Sleuth(runs=Runs(store, services), library=library, settings=settings)
 
 
-def _gateway() -> "type[Gateway]":
+def gateway_class() -> "type[Gateway]":
     """Imported when it is needed, which takes a while: commands that ask nothing start without openai."""
     from sleuth.agents.gateway import Gateway
 

@@ -32,6 +32,9 @@ class Settings(BaseSettings):
     )
 
     home: Path = Field(default_factory=lambda: user_data_path("sleuth"), description="catalogue, indexes, checkpoints")
+    runs: Path | None = Field(
+        default=None, description="folder of the runs, such as an evaluation's; default: the home"
+    )
     collection: str = Field(default="default", pattern=r"^[\w.-]{1,100}$", description="which set of documents")
     owner: str = Field(default="local", pattern=r"^[\w.@-]{1,100}$", description="whose documents and threads")
     model_url: str = Field(default="http://127.0.0.1:8000/v1", description="OpenAI-compatible server")

@@ -9,35 +9,102 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from sleuth.agents.simulation import Simulation
+from sleuth.graphs.registry import METHODS
+from sleuth.graphs.state import Budget
+from sleuth.studio.commands.ask import CallsOption, SecondsOption, TokensOption, pairs
 from sleuth.studio.commands.documents import find_mode
+from sleuth.studio.evaluation.blocks import aligned
+from sleuth.studio.evaluation.compare import compare, comparison_table
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
-from sleuth.studio.evaluation.report import aligned, retrieval_table
+from sleuth.studio.evaluation.report import label
+from sleuth.studio.evaluation.systems import System, systems
+from sleuth.studio.evaluation.tables import methods_table, retrieval_table
 from sleuth.studio.output import JsonOption, emit, progress_console
-from sleuth.tools.errors import UsageError
-from sleuth.tools.settings import Settings
+from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.settings import Profile, Settings
+
+SHOWN = ("f1", "em", "refused", "support", "calls", "tokens")
+"""Metrics in the terminal; the report has them all."""
+
+PROFILES: dict[str, tuple[Profile, ...]] = {
+    "default": ("default",),
+    "paper": ("paper",),
+    "both": ("default", "paper"),
+}
 
 
 def evaluate_command(
-    questions: Annotated[list[Path], typer.Argument(help="Questions in JSON Lines, one or more files.")],
+    questions: Annotated[list[Path] | None, typer.Argument(help="Questions in JSON Lines, one or more files.")] = None,
     *,
-    out: Annotated[Path, typer.Option(help="Folder for the report; the same command goes on where it stopped.")],
+    methods: Annotated[str, typer.Option(help=f"Methods to run, or all: {','.join(METHODS)}.")] = "",
     retrieval: Annotated[str, typer.Option(help="Search modes to judge: keyword,dense,hybrid,graph.")] = "",
+    out: Annotated[Path | None, typer.Option(help="Folder of the report; the same command goes on in it.")] = None,
+    ablations: Annotated[str, typer.Option(help="Methods whose parts are switched off one by one.")] = "",
+    profile: Annotated[str | None, typer.Option(help="default, paper or both.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="[METHOD.]KEY=VALUE", help="A setting of the methods; may be repeated."),
+    ] = None,
+    simulate: Annotated[
+        str | None,
+        typer.Option(metavar="ROLE=RATE,...", help="No model: roles play from the gold, erring at these rates."),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="So many questions of each file, drawn by the seed.")] = None,
-    seed: Annotated[int, typer.Option(help="For the sample and the statistics.")] = 0,
+    seed: Annotated[int, typer.Option(help="For the sample, the simulation and the statistics.")] = 0,
+    max_calls: CallsOption = None,
+    max_tokens: TokensOption = None,
+    max_seconds: SecondsOption = None,
+    compare_: Annotated[
+        tuple[Path, Path] | None, typer.Option("--compare", metavar="A B", help="Two folders of evaluations.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge search on questions whose gold passages are known."""
-    modes = tuple(find_mode(name) for name in _names(retrieval))
-    if not modes:
-        raise UsageError("Say what to judge: --retrieval keyword,dense,hybrid.")
-    wanted = Evaluation(paths=tuple(questions), out=out, modes=modes, limit=limit, seed=seed)
+    """Judge search and methods on questions with known answers; the budget is that of the whole evaluation."""
+    if compare_:
+        found = compare(*compare_)
+        emit(found, as_json, comparison_table(found))
+        return
+    settings = Settings()
+    chosen = list(METHODS) if methods.strip() == "all" else _names(methods)
+    wanted = Evaluation(
+        paths=tuple(questions or ()),
+        out=out or Path(),
+        modes=tuple(find_mode(name) for name in _names(retrieval)),
+        systems=_systems(chosen, _names(ablations), profile or settings.profile, pairs(set_ or [])),
+        simulation=None if simulate is None else Simulation.parse(simulate, seed=seed),
+        budget=Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
+        limit=limit,
+        seed=seed,
+    )
+    _require_enough(wanted, out)
     with _progress() as show:
-        report = asyncio.run(evaluate(Settings(), wanted, on_progress=show))
-    emit(report, as_json, _in_words(report, out))
+        report = asyncio.run(evaluate(settings, wanted, on_progress=show))
+    emit(report, as_json, _in_words(report, wanted.out))
 
 
 def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def _systems(methods: list[str], ablations: list[str], profile: str, values: dict[str, str]) -> tuple[System, ...]:
+    if profile not in PROFILES:
+        raise UnknownName("profile", profile, list(PROFILES), f"There are: {', '.join(PROFILES)}.")
+    return tuple(systems(methods, ablations=ablations, profiles=PROFILES[profile], values=values))
+
+
+def _require_enough(wanted: Evaluation, out: Path | None) -> None:
+    """Raises UsageError where something is missing, naming it."""
+    if not wanted.paths:
+        raise UsageError("Say what to ask: sleuth eval QUESTIONS.jsonl --methods par-rag --out FOLDER.")
+    if not (wanted.modes or wanted.systems):
+        raise UsageError(
+            "Say what to judge: --methods plain-rag,par-rag, or --retrieval keyword,dense,hybrid, or both."
+        )
+    if out is None:
+        raise UsageError("Say where the report goes: --out FOLDER.")
+    if wanted.simulation and not wanted.systems:
+        raise UsageError("--simulate plays the roles of methods: name some with --methods.")
 
 
 @contextmanager
@@ -49,14 +116,17 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
 
         def show(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
+                tasks[what] = bar.add_task(what, total=total, completed=done)
             bar.update(tasks[what], completed=done)
 
         yield show
 
 
 def _in_words(report: dict[str, Any], out: Path) -> str:
-    warnings = [f"! {warning}" for warning in report["warnings"]]
-    return "\n".join(
-        [*warnings, aligned(retrieval_table(report["retrieval"])), f"The whole report: {out / 'report.md'}"]
-    )
+    parts = [label(report)] if label(report) else []
+    parts += [f"! {warning}" for warning in report["warnings"]]
+    if "methods" in report:
+        parts.append(aligned(methods_table(report["methods"], SHOWN)))
+    if "retrieval" in report:
+        parts.append(aligned(retrieval_table(report["retrieval"])))
+    return "\n".join([*parts, f"The whole report: {out / 'report.html'}, and beside it report.md and report.json"])

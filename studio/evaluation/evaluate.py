@@ -1,16 +1,30 @@
 """One evaluation from its questions to its report."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import to_json
 
+from sleuth import prompts
+from sleuth.agents.simulation import Simulation
+from sleuth.graphs.runs import Runs
+from sleuth.graphs.state import Budget
+from sleuth.graphs.store import open_store
 from sleuth.studio.evaluation import record, report
+from sleuth.studio.evaluation.allowance import Allowance
+from sleuth.studio.evaluation.blocks import to_html, to_markdown
 from sleuth.studio.evaluation.folder import REPORT, Folder, open_folder
+from sleuth.studio.evaluation.gold import GoldTexts, gold_texts
+from sleuth.studio.evaluation.harness import Harness, jobs
+from sleuth.studio.evaluation.models import Models, served, simulated
+from sleuth.studio.evaluation.outcome import MethodsResult, methods_result
 from sleuth.studio.evaluation.questions import GoldQuestion, read_questions, require_gold, sample
-from sleuth.studio.evaluation.retrieval import RetrievalResult, measure_search
+from sleuth.studio.evaluation.results import open_results
+from sleuth.studio.evaluation.retrieval import FOUND, RetrievalResult, measure_search
+from sleuth.studio.evaluation.systems import System
 from sleuth.tools.errors import UsageError
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
@@ -23,21 +37,47 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """What is asked of one evaluation."""
+    """What is asked of one evaluation; without systems only search is judged."""
 
     paths: tuple[Path, ...]
     out: Path
     modes: tuple[Mode, ...] = ()
+    systems: tuple[System, ...] = ()
+    simulation: Simulation | None = None
+    budget: Budget = field(default_factory=Budget)
     limit: int | None = None
     seed: int = 0
 
+    def plan(self) -> dict[str, Any]:
+        """What the folder's results depend on, beside the data: not what may be spent."""
+        return {
+            "limit": self.limit,
+            "seed": self.seed,
+            "retrieval": list(self.modes),
+            "methods": [system.record() for system in self.systems],
+            "simulation": self.simulation.model_dump(mode="json") if self.simulation else None,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Open:
+    """An evaluation at work: what it has open."""
+
+    wanted: Evaluation
+    settings: Settings
+    library: Library
+    folder: Folder
+    questions: list[GoldQuestion]
+    on_progress: OnProgress
+
 
 async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnProgress) -> dict[str, Any]:
-    """Evaluates, writes report.json and report.md into the folder, and returns the former.
+    """Evaluates, writes report.json, report.md and report.html into the folder, and returns the first.
 
     Raises:
         UsageError: questions that cannot be read or do not belong to the collection, or a folder of another evaluation.
         StoreBusy: another process writes to the folder, or documents are being read in.
+        ModelError: no model server answers; what was done stands, and the same command goes on.
     """
     files = read_questions(wanted.paths)
     questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
@@ -48,37 +88,113 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
     ):
         await library.require_documents()
         missing = await require_gold(library, questions)
-        about = {"data": await record.data_record(library, settings, files), "limit": wanted.limit, "seed": wanted.seed}
-        await folder.settle({**about, "retrieval": wanted.modes})
+        data = await record.data_record(library, settings, files)
+        versions = await prompts.versions() if wanted.systems else {}
+        await folder.settle({"data": data, **wanted.plan(), "prompts": versions})
+        opened = _Open(
+            wanted=wanted,
+            settings=settings,
+            library=library,
+            folder=folder,
+            questions=questions,
+            on_progress=on_progress,
+        )
         result: dict[str, Any] = {
             "command": record.command_line(),
             "questions": len(questions),
             "warnings": [missing] if missing else [],
-            **about,
+            "data": data,
+            "limit": wanted.limit,
+            "seed": wanted.seed,
+            "simulation": wanted.plan()["simulation"],
             "settings": record.settings_record(settings),
             "embedder": library.embedder and library.embedder.name,
             "versions": record.versions(),
+            "prompts": versions,
         }
         if wanted.modes:
-            result["retrieval"] = await _search(library, questions, wanted, folder, on_progress)
-        await folder.write(REPORT, to_json(result, indent=2).decode() + "\n")
-        await folder.write("report.md", report.markdown(result))
+            result["retrieval"] = await _search(opened)
+        if wanted.systems:
+            result["models"], result["methods"] = await _methods(opened)
+            result["warnings"] += _shortfalls(result["methods"])
+        await _write(folder, result)
         return result
 
 
-async def _search(
-    library: Library, questions: list[GoldQuestion], wanted: Evaluation, folder: Folder, on_progress: OnProgress
-) -> dict[str, Any]:
-    judged = sum(bool(question.gold) for question in questions)
+async def _write(folder: Folder, result: dict[str, Any]) -> None:
+    parts = report.blocks(result, folder.path)
+    await folder.write("report.md", to_markdown(parts))
+    await folder.write("report.html", to_html(parts))
+    await folder.write(REPORT, to_json(result, indent=2).decode() + "\n")
+
+
+async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
+    """The names of the models, and what all runs say."""
+    wanted, questions = opened.wanted, opened.questions
+    results = await open_results(opened.folder.path)
+    every = jobs(wanted.systems, questions)
+    allowance = Allowance(limits=wanted.budget)
+    for kept in results.by_thread.values():
+        allowance.spend(kept["cost"]["calls"], kept["cost"]["prompt_tokens"] + kept["cost"]["completion_tokens"])
+    texts = await gold_texts(opened.library, questions)
+    own_store = opened.settings.model_copy(update={"runs": opened.folder.path})
+    async with open_store(own_store) as store, _models(opened, texts, allowance) as models:
+        harness = Harness(
+            runs=Runs(store),
+            services_for=models.services_for,
+            results=results,
+            texts=texts,
+            at_once=opened.settings.concurrency,
+            simulated=wanted.simulation is not None,
+        )
+
+        def on_done() -> None:
+            opened.on_progress("runs", len(results.by_thread), len(every))
+
+        on_done()
+        ended = await harness.run(every, on_done)
+    here = [results.by_thread[job.thread] for job in every if job.thread in results.by_thread]
+    return models.names, methods_result(wanted.systems, questions, here, ended=ended, seed=wanted.seed)
+
+
+@asynccontextmanager
+async def _models(opened: _Open, texts: GoldTexts, allowance: Allowance) -> AsyncIterator[Models]:
+    if opened.wanted.simulation:
+        yield simulated(opened.library, texts, opened.wanted.simulation, allowance)
+        return
+    async with served(opened.settings, opened.library, allowance) as models:
+        yield models
+
+
+def _shortfalls(result: MethodsResult) -> list[str]:
+    """What is missing for whole tables."""
+    lines = []
+    if result["unfinished"]:
+        lines.append(
+            f"{result['unfinished']:,} runs were not made: {result['ended']}. Only questions with a run of every "
+            "system count; the same command with a bigger allowance goes on."
+        )
+    if result["failed"]:
+        lines.append(
+            f"{result['failed']:,} runs ended with an error and count as wrong (see the failures); the same command "
+            "tries them again."
+        )
+    return lines
+
+
+async def _search(opened: _Open) -> dict[str, Any]:
+    modes, judged = opened.wanted.modes, sum(bool(question.gold) for question in opened.questions)
     if not judged:
         raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
-    done, total = 0, judged * len(wanted.modes)
+    done, total = 0, judged * len(modes)
 
     def tick() -> None:
         nonlocal done
         done += 1
-        on_progress("searches", done, total)
+        opened.on_progress("searches", done, total)
 
-    result: RetrievalResult = await measure_search(library, questions, wanted.modes, seed=wanted.seed, tick=tick)
-    await folder.write_lines("retrieval.jsonl", result["found"])
+    result: RetrievalResult = await measure_search(
+        opened.library, opened.questions, modes, seed=opened.wanted.seed, tick=tick
+    )
+    await opened.folder.write_lines(FOUND, result["found"])
     return {key: value for key, value in result.items() if key != "found"}

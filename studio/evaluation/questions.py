@@ -55,7 +55,8 @@ class GoldQuestion:
     gold: tuple[str, ...] = ()
     type: str = ""
     decomposition: tuple[Hop, ...] = ()
-    evidence_triples: tuple[tuple[str, str, str], ...] = ()
+    row: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The line as it stands in the file, with its id."""
 
     @property
     def key(self) -> str:
@@ -153,15 +154,15 @@ def _questions(text: bytes, path: Path, name: str) -> Iterator[GoldQuestion]:
     for number, raw in enumerate(text.splitlines(), start=1):
         if not raw.strip():
             continue
-        line = _line(raw, f"{path}, line {number}")
+        line, row = _line(raw, f"{path}, line {number}")
         id = line.id or str(number)
         if id in seen:
             raise UsageError(f"{path}, line {number}: the id {id!r} stands on line {seen[id]} already.")
         seen[id] = number
-        yield _gold_question(line, name, id)
+        yield _gold_question(line, {**row, "id": id}, name)
 
 
-def _line(raw: bytes, place: str) -> _Line:
+def _line(raw: bytes, place: str) -> tuple[_Line, dict[str, Any]]:
     try:
         value: Any = json.loads(raw.decode("utf-8-sig"))
         line = _Line.model_validate(value)
@@ -171,18 +172,18 @@ def _line(raw: bytes, place: str) -> _Line:
         raise UsageError(f"{place}: {said or f'no JSON ({error})'}. Each line is one JSON object.") from None
     if not line.question.strip():
         raise UsageError(f"{place}: its question is empty.")
-    return line
+    return line, value
 
 
-def _gold_question(line: _Line, name: str, id: str) -> GoldQuestion:
+def _gold_question(line: _Line, row: dict[str, Any], name: str) -> GoldQuestion:
     answers = [line.answer, *line.answer_aliases] if line.answer is not None else line.answer_aliases
     return GoldQuestion(
         set=name,
-        id=id,
+        id=row["id"],
         question=line.question.strip(),
         answers=tuple(dict.fromkeys(answer for answer in answers if answer is not None)),
         gold=tuple(dict.fromkeys(line.gold_ids)),
         type=line.type or "",
         decomposition=tuple(line.decomposition),
-        evidence_triples=tuple(line.evidence_triples),
+        row=row,
     )

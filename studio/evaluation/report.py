@@ -1,116 +1,148 @@
-"""The report in Markdown: tables that can be read as they are."""
+"""The report as blocks: what was evaluated, the tables, what to read, and how to repeat it."""
 
-from collections.abc import Iterable, Mapping
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from sleuth.studio.evaluation import plots
+from sleuth.studio.evaluation.blocks import Block, Code, Heading, Paragraph, Table
+from sleuth.studio.evaluation.outcome import COST, EVIDENCE, QUALITY, Failure, MethodsResult
 from sleuth.studio.evaluation.retrieval import METRICS, RetrievalResult
-from sleuth.studio.evaluation.statistics import LEVEL, RESAMPLES, Difference, Interval
-from sleuth.studio.evaluation.summary import Group
-from sleuth.tools.text import markdown_table
+from sleuth.studio.evaluation.statistics import LEVEL, RESAMPLES
+from sleuth.studio.evaluation.tables import (
+    difference_table,
+    group_table,
+    methods_table,
+    node_table,
+    retrieval_table,
+)
 
-Rows = list[list[str]]
-
-
-def markdown(report: Mapping[str, Any]) -> str:
-    """The whole report: what was evaluated, the tables, and how to repeat it."""
-    parts = ["# Evaluation", *_about(report)]
-    if retrieval := report.get("retrieval"):
-        parts += ["## Search", *_retrieval_parts(retrieval)]
-    return "\n\n".join([*parts, *_repeat(report)]) + "\n"
-
-
-def percent(interval: Interval) -> str:
-    """A share in percent with its interval."""
-    if interval["mean"] is None or interval["low"] is None or interval["high"] is None:
-        return "–"
-    return f"{100 * interval['mean']:.1f} ({100 * interval['low']:.1f}–{100 * interval['high']:.1f})"
-
-
-def aligned(rows: Rows) -> str:
-    """A table for a terminal: columns as wide as their widest cell, the first to the left, the others to the right."""
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    lines = [
-        [
-            cell.rjust(width) if at else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        for row in rows
-    ]
-    return "\n".join("  ".join(line).rstrip() for line in lines)
-
-
-def retrieval_table(result: RetrievalResult) -> Rows:
-    """Search as a table with its header: a mode per line."""
-    rows = [["search", *METRICS, "p50 ms", "p95 ms", "first s", "MiB"]]
-    for mode in result["modes"]:
-        speed, line = result["speed"][mode], result["summary"]["all"]["systems"][mode]
-        costs = (speed["p50_ms"], speed["p95_ms"], speed["first_seconds"])
-        shown = [*(f"{number:.1f}" for number in costs), f"{speed['memory_mib']:.0f}"]
-        rows.append([mode, *(percent(line[metric]) for metric in METRICS), *shown])
-    return rows
-
-
-def group_table(groups: Mapping[str, Group], by: str, metrics: Iterable[str]) -> Rows:
-    """Some metrics in each group of questions, a system per line."""
-    chosen = list(metrics)
-    rows = [[by, "questions", "system", *chosen]]
-    for name, group in groups.items():
-        for system, line in group["systems"].items():
-            rows.append([name, str(group["questions"]), system, *(percent(line[metric]) for metric in chosen)])
-    return rows
-
-
-def difference_table(differences: Iterable[Difference]) -> Rows:
-    """Paired differences in points, with what so many questions can show at all."""
-    rows = [["comparison", "metric", "difference in points", "p", "questions", "detectable", "questions needed"]]
-    for each in differences:
-        shown = percent(Interval(mean=each["mean"], low=each["low"], high=each["high"], n=each["n"]))
-        p = "–" if each["p"] is None else f"{each['p']:.4f}"
-        detectable = "–" if each["detectable"] is None else f"{100 * each['detectable']:.1f}"
-        needed = "–" if each["needed"] is None else f"{each['needed']:,}"
-        rows.append([f"{each['a']} − {each['b']}", each["metric"], shown, p, str(each["n"]), detectable, needed])
-    return rows
-
-
-def _about(report: Mapping[str, Any]) -> list[str]:
-    data, chosen = report["data"], report["questions"]
-    files = ", ".join(f"{file['set']} ({file['questions']})" for file in data["files"])
-    collection = data["collection"]
-    about = (
-        f"{chosen} questions, from {files}; collection “{collection['name']}” with {collection['documents']:,} "
-        f"documents and {collection['passages']:,} passages."
-    )
-    return [about, *(f"**Note:** {warning}" for warning in report["warnings"])]
-
-
-def _retrieval_parts(result: RetrievalResult) -> list[str]:
-    summary = result["summary"]
-    parts = [
-        f"{summary['all']['questions']} questions that name their gold passages; shares in percent, in brackets the "
-        f"{LEVEL:.0%} interval of {RESAMPLES:,} paired bootstrap samples. “first s” is the first search with all that "
-        "it loads, MiB the memory of the whole process after the mode's searches (modes come one after the other).",
-        markdown_table(retrieval_table(result)),
-    ]
-    for by, groups in summary["by"].items():
-        parts += [f"### By {by}", markdown_table(group_table(groups, by, METRICS))]
-    if summary["differences"]:
-        parts += ["### Differences", DIFFERENCES, markdown_table(difference_table(summary["differences"]))]
-    return parts
-
+SIMULATION = "Simulation: no language model has answered here. What the roles say is made from the gold."
 
 DIFFERENCES = (
-    "On the same questions. “detectable” is the smallest true difference, in points, that so many questions show four "
-    "times in five; “questions needed” is what the difference found would take."
+    "On the same questions, shares in points. “detectable” is the smallest true difference that so many questions show "
+    "four times in five; “questions needed” is what the difference found would take."
 )
 
 
-def _repeat(report: Mapping[str, Any]) -> list[str]:
+def label(report: Mapping[str, Any]) -> str:
+    """What must stand wherever the numbers stand; empty where models have really answered."""
+    return SIMULATION if report.get("simulation") else ""
+
+
+def blocks(report: Mapping[str, Any], out: Path) -> list[Block]:
+    """The whole report; `out` is the folder that holds the runs."""
+    parts: list[Block] = [Heading(1, "Evaluation (simulation)" if label(report) else "Evaluation")]
+    parts += [Paragraph(label(report), label=True)] if label(report) else []
+    parts += [Paragraph(_about(report)), *(Paragraph(f"Note: {line}", label=True) for line in report["warnings"])]
+    if methods := report.get("methods"):
+        parts += _methods(report, methods, out)
+    if retrieval := report.get("retrieval"):
+        parts += _retrieval(retrieval)
+    return [*parts, *_repeat(report)]
+
+
+def _about(report: Mapping[str, Any]) -> str:
+    data, chosen = report["data"], report["questions"]
+    files = ", ".join(f"{file['set']} ({file['questions']})" for file in data["files"])
+    collection = data["collection"]
+    return (
+        f"{chosen} questions, from {files}; collection “{collection['name']}” with {collection['documents']:,} "
+        f"documents and {collection['passages']:,} passages. In brackets the {LEVEL:.0%} interval of {RESAMPLES:,} "
+        "paired bootstrap samples over questions."
+    )
+
+
+def _methods(report: Mapping[str, Any], result: MethodsResult, out: Path) -> list[Block]:
+    counted = result["summary"]["all"]["questions"]
+    models = ", ".join(f"{role}: {name}" for role, name in report["models"].items())
+    parts: list[Block] = [
+        Heading(2, "Methods"),
+        Paragraph(f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {models}."),
+        Heading(3, "Quality"),
+        Table(methods_table(result, QUALITY)),
+        Paragraph(QUALITY_LEGEND),
+        Heading(3, "Evidence"),
+        Table(methods_table(result, EVIDENCE)),
+        Paragraph(EVIDENCE_LEGEND),
+        Heading(3, "Cost per question"),
+        Table(methods_table(result, COST)),
+        Paragraph("Tokens are prompt and completion together; cached ones count in full."),
+        *(plots.pictures(result, label="simulation" if label(report) else "") if counted else ()),
+    ]
+    for by, groups in result["summary"]["by"].items():
+        parts += [Heading(3, f"By {by}"), Table(group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls")))]
+    if result["summary"]["differences"]:
+        differences = difference_table(result["summary"]["differences"])
+        parts += [Heading(3, "Differences"), Paragraph(DIFFERENCES), Table(differences)]
+    parts += [Heading(3, "Cost per question by node"), Table(node_table(result["nodes"]))]
+    return [*parts, *_failures(result["failures"], out)]
+
+
+QUALITY_LEGEND = (
+    "EM, F1: as in SQuAD 2.0, over all aliases; a refusal says nothing, which is right only where there is no answer. "
+    "Contained: a right answer stands in what was said. CRAG score: +1 right, 0 refused, −1 wrong, as percent."
+)
+EVIDENCE_LEGEND = (
+    "Support: answers with a citation of a gold passage. Gold shown: the share of gold passages that stood in any "
+    "prompt of the run."
+)
+
+
+def _failures(failures: list[Failure], out: Path) -> list[Block]:
+    if not failures:
+        return []
+    rows = [["system", "question", "expected", "said", "gold shown", "thread"]]
+    for each in failures:
+        said = each["problem"] or (
+            each["said"] if each["status"] == "answered" else f"({each['status']}) {each['said']}"
+        )
+        expected = " / ".join(each["expected"][:3]) or "(no answer)"
+        rows.append([each["system"], each["asked"], expected, said.strip(), each["gold_shown"], each["thread"]])
+    return [
+        Heading(3, "Failures to read"),
+        Paragraph("Each run can be opened by its thread; the question's id is in report.json."),
+        Code("\n".join(open_commands("THREAD", out))),
+        Table(rows),
+    ]
+
+
+def open_commands(thread: str, out: Path) -> list[str]:
+    """How a run of the evaluation in `out` is looked at."""
+    store = f"SLEUTH_RUNS={shlex.quote(str(out))}"
+    return [f"{store} sleuth runs {command} {thread}" for command in ("show", "history", "export")]
+
+
+def _retrieval(result: RetrievalResult) -> list[Block]:
+    summary = result["summary"]
+    parts: list[Block] = [
+        Heading(2, "Search"),
+        Paragraph(
+            f"{summary['all']['questions']} questions that name their gold passages; shares in percent. “first s” is "
+            "the first search with all that it loads, MiB the memory of the whole process after the mode's searches "
+            "(modes come one after the other)."
+        ),
+        Table(retrieval_table(result)),
+    ]
+    for by, groups in summary["by"].items():
+        parts += [Heading(3, f"Search by {by}"), Table(group_table(groups, by, METRICS))]
+    if summary["differences"]:
+        differences = difference_table(summary["differences"])
+        parts += [Heading(3, "Differences in search"), Paragraph(DIFFERENCES), Table(differences)]
+    return parts
+
+
+def _repeat(report: Mapping[str, Any]) -> list[Block]:
     hashes = [f"{file['set']}: {file['sha256']}" for file in report["data"]["files"]]
     hashes.append(f"collection: {report['data']['collection']['sha256']}")
     packages = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    simulated = [Paragraph(f"Simulation: {json.dumps(report['simulation'])}")] if label(report) else []
     return [
-        "## To repeat it",
-        f"```sh\n{report['command']}\n```",
-        f"Seed {report['seed']}. Versions: {packages}. All settings are in report.json.",
-        "SHA-256 of the data: " + "; ".join(hashes) + ".",
+        Heading(2, "To repeat it"),
+        Code(report["command"]),
+        Paragraph(f"Seed {report['seed']}. Versions: {packages}. All settings and prompt hashes are in report.json."),
+        *simulated,
+        Paragraph("SHA-256 of the data: " + "; ".join(hashes) + "."),
     ]

@@ -1,5 +1,6 @@
 """Search alone: how much of the gold is among the first passages found, and what a search costs."""
 
+import json
 import resource
 import sys
 import time
@@ -10,7 +11,7 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from sleuth.studio.evaluation.questions import GoldQuestion
-from sleuth.studio.evaluation.summary import Scores, Summary, summarise
+from sleuth.studio.evaluation.summary import Own, Scores, Summary, summarise
 from sleuth.tools.documents import Hit
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Mode, Query
@@ -18,6 +19,8 @@ from sleuth.tools.retriever import Mode, Query
 DEPTHS = (2, 5, 20)
 METRICS = (*(f"recall@{depth}" for depth in DEPTHS), "all@5")
 COMPARED = ("recall@5", "all@5")
+
+FOUND = "retrieval.jsonl"
 
 
 class Speed(TypedDict):
@@ -83,6 +86,14 @@ async def _measure(
         tick()
     p50, p95 = (1000 * float(value) for value in np.quantile(seconds, [0.5, 0.95]))
     return Speed(first_seconds=first, p50_ms=p50, p95_ms=p95, memory_mib=memory_mib()), found
+
+
+def read_found(folder: Path) -> dict[str, Own]:
+    """The scores of an evaluation's searches by mode and question; empty where it made none."""
+    path = folder / FOUND
+    lines: list[Found] = [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    modes = dict.fromkeys(line["mode"] for line in lines)
+    return {mode: {line["question"]: line["scores"] for line in lines if line["mode"] == mode} for mode in modes}
 
 
 def recall(hits: Sequence[Hit], gold: Sequence[str]) -> dict[str, float]:

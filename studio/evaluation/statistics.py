@@ -93,7 +93,7 @@ def _draws(n: int, seed: int) -> "NDArray[np.float64]":
 
 def _permutation(deltas: "NDArray[np.float64]", seed: int) -> float:
     """Two-sided: how often swapping the two systems, question by question, differs at least as much."""
-    if not deltas.any():
+    if len(deltas) < 2 or not deltas.any():
         return 1.0
     from scipy.stats import permutation_test
 

@@ -1,0 +1,168 @@
+"""Whole evaluations of methods with the simulated model; `kill -9` wherever one may be."""
+
+import asyncio
+import json
+import multiprocessing
+import random
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from entries import entry
+
+from sleuth.agents.simulation import Simulation
+from sleuth.graphs.ingest import ingest
+from sleuth.graphs.runs import Runs
+from sleuth.graphs.state import Budget
+from sleuth.graphs.store import open_store
+from sleuth.studio.evaluation.compare import compare, comparison_table
+from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
+from sleuth.studio.evaluation.systems import systems
+from sleuth.tools.errors import UsageError
+from sleuth.tools.library import Library
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+TEXTS = {
+    "bridge": "The Hollin Bridge was designed by Ilse Corrodane in 1887.",
+    "ilse": "Ilse Corrodane was born in Tolvane, the daughter of a cooper.",
+    "tolvane": "Tolvane is a town of salt makers.",
+}
+DESIGNER = {"question": "Who designed the Hollin Bridge?", "answer": "Ilse Corrodane", "gold_id": "bridge"}
+BIRTHPLACE = {"question": "Where was #1 born?", "answer": "Tolvane", "gold_id": "ilse"}
+ONE = {"id": "one", **DESIGNER, "gold_ids": ["bridge"], "decomposition": [DESIGNER], "type": "1hop"}
+TWO = {
+    "id": "two",
+    "question": "Where was the designer of the Hollin Bridge born?",
+    "answer": "Tolvane",
+    "gold_ids": ["bridge", "ilse"],
+    "decomposition": [DESIGNER, BIRTHPLACE],
+    "type": "2hop",
+}
+
+
+def write(folder: Path, *rows: dict[str, Any]) -> Path:
+    path = folder / "questions.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> Settings:
+    settings = Settings(home=tmp_path / "home", embedder="none")
+    async with await Library.open(settings) as library:
+        await library.put([entry(id, text, title=id.title()) for id, text in TEXTS.items()])
+    return settings
+
+
+def asked(questions: Path, out: Path, **more: Any) -> Evaluation:
+    compared = tuple(systems(["plain-rag", "par-rag"], values={"mode": "keyword"}))
+    simulation = Simulation.parse("", seed=0)
+    return Evaluation(paths=(questions,), out=out, systems=compared, simulation=simulation, **more)
+
+
+async def run(settings: Settings, wanted: Evaluation) -> dict[str, Any]:
+    return await evaluate(settings, wanted, on_progress=lambda what, done, total: None)
+
+
+async def test_methods_are_judged_and_every_run_can_be_opened(place: Settings, tmp_path: Path) -> None:
+    report = await run(place, asked(write(tmp_path, ONE, TWO), tmp_path / "out"))
+    methods = report["methods"]
+    par = methods["summary"]["all"]["systems"]["par-rag"]
+    assert (par["em"]["mean"], par["support"]["mean"], par["shown"]["mean"]) == (1, 1, 1)
+    assert (methods["runs"], methods["failed"], methods["unfinished"]) == (4, 0, 0)
+    assert methods["nodes"]["plain-rag"]["answer"]["calls"] == 1
+    assert report["models"] == {"default": "simulated"}
+    for name in ("report.md", "report.html"):
+        assert "Simulation: no language model" in (tmp_path / "out" / name).read_text()
+    async with open_store(place.model_copy(update={"runs": tmp_path / "out"})) as store:
+        answer = await Runs(store).answer("par-rag-questions-two")
+    assert answer.text == "Tolvane"
+
+
+async def test_what_is_done_is_not_done_again(place: Settings, tmp_path: Path) -> None:
+    questions, out = write(tmp_path, ONE, TWO), tmp_path / "out"
+    whole = await run(place, asked(questions, tmp_path / "whole"))
+    one_by_one = place.model_copy(update={"concurrency": 1})
+    short = await run(one_by_one, asked(questions, out, budget=Budget(max_calls=2)))
+    assert short["methods"]["unfinished"] == 3
+    assert "--max-calls" in short["warnings"][0]
+    with (out / "results.jsonl").open("a") as lines:
+        lines.write('{"thread": "cut o')
+    resumed = await run(place, asked(questions, out))
+    assert resumed["methods"] == whole["methods"]
+    (out / "results.jsonl").unlink()  # the runs are the truth
+    again = await run(place, asked(questions, out, budget=Budget(max_calls=0)))
+    assert again["methods"] == whole["methods"]
+
+
+async def test_evaluations_are_compared_question_by_question(place: Settings, tmp_path: Path) -> None:
+    questions = write(tmp_path, ONE, TWO)
+    better = asked(questions, tmp_path / "better")
+    worse = replace(better, out=tmp_path / "worse", systems=tuple(systems(["plain-rag"], values={"top_k": "1"})))
+    await run(place, better)
+    await run(place, replace(worse, simulation=Simulation.parse("", seed=1)))
+    found = compare(tmp_path / "worse", tmp_path / "better")
+    assert found["differing"] == ["methods", "simulation"]
+    assert {(each["a"], each["metric"], each["n"]) for each in found["differences"]} == {
+        ("b: plain-rag", metric, 2) for metric in ("f1", "em", "tokens")
+    }
+    assert "simulation" in comparison_table(found)
+    with pytest.raises(UsageError, match="cannot be read"):
+        compare(tmp_path, tmp_path / "better")
+
+
+async def test_the_prompts_are_part_of_the_plan(place: Settings, tmp_path: Path) -> None:
+    wanted = asked(write(tmp_path, ONE), tmp_path / "out")
+    await run(place, wanted)
+    plan = tmp_path / "out" / "plan.json"
+    kept = json.loads(plan.read_text())
+    kept["prompts"]["reader/read"] = "older"
+    plan.write_text(json.dumps(kept))
+    with pytest.raises(UsageError, match="differs in: prompts"):
+        await run(place, wanted)
+
+
+CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
+QUESTIONS = CORPUS.parent / "questions.jsonl"
+RATES = "wrong=0.1,missed=0.1"
+
+
+def _evaluate(settings: Settings, wanted: Evaluation) -> None:
+    asyncio.run(run(settings, wanted))
+
+
+def essence(report: dict[str, Any]) -> dict[str, Any]:
+    """A report without its command line."""
+    return {name: value for name, value in json.loads(json.dumps(report)).items() if name != "command"}
+
+
+async def test_an_evaluation_that_was_killed_twice_reports_the_same(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", embedder="none")
+    assert (await ingest([CORPUS], settings=settings)).failed == 0
+    compared = tuple(systems(["plain-rag", "par-rag", "ras"]))
+    simulation = Simulation.parse(RATES, seed=3)
+    wanted = Evaluation(paths=(QUESTIONS,), out=tmp_path / "killed", systems=compared, simulation=simulation, limit=12)
+    whole = await run(settings, replace(wanted, out=tmp_path / "whole"))
+    lines = tmp_path / "killed" / "results.jsonl"
+    kills, dice, done = 0, random.Random(4), 0
+    while kills < 2:
+        assert await asyncio.to_thread(killed_after_more, lines, done + dice.randint(3, 9), settings, wanted)
+        kills, done = kills + 1, len(lines.read_text().splitlines())
+    assert 0 < done < 36
+    assert essence(await run(settings, wanted)) == essence(whole)
+
+
+def killed_after_more(lines: Path, enough: int, settings: Settings, wanted: Evaluation) -> bool:
+    """Evaluates in a process of its own, and kills it once so many results are there; whether it was at work."""
+    process = multiprocessing.get_context("spawn").Process(target=_evaluate, args=(settings, wanted))
+    process.start()
+    while process.is_alive() and not (lines.exists() and lines.read_bytes().count(b"\n") >= enough):
+        time.sleep(0.01)
+    process.kill()
+    process.join()
+    return process.exitcode == -signal.SIGKILL
