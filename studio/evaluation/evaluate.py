@@ -79,6 +79,8 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         StoreBusy: another process writes to the folder, or documents are being read in.
         ModelError: no model server answers; what was done stands, and the same command goes on.
     """
+    if wanted.systems:
+        record.require_packages()
     files = read_questions(wanted.paths)
     questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
     async with (

@@ -5,9 +5,11 @@ import shlex
 import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Any
 
 from sleuth.studio.evaluation.questions import QuestionFile
+from sleuth.tools.errors import UsageError
 from sleuth.tools.library import Library
 from sleuth.tools.settings import Settings
 
@@ -15,6 +17,13 @@ PACKAGES = (
     *("sleuth", "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "langchain-openai", "chromadb"),
     *("tantivy", "sentence-transformers", "torch", "numpy", "scipy", "rouge-score", "matplotlib"),
 )
+
+
+def require_packages() -> None:
+    """Raises UsageError where what the report of methods is made with is not installed."""
+    missing = [name for name in ("matplotlib", "rouge_score", "scipy") if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"Evaluating methods needs {', '.join(missing)}: pip install 'sleuth[eval]'.")
 
 
 def versions() -> dict[str, str]:

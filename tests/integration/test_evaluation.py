@@ -129,7 +129,7 @@ async def test_the_prompts_are_part_of_the_plan(place: Settings, tmp_path: Path)
 
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 QUESTIONS = CORPUS.parent / "questions.jsonl"
-RATES = "wrong=0.1,missed=0.1"
+RATES = "invented=0.1,missed=0.1"
 
 
 def _evaluate(settings: Settings, wanted: Evaluation) -> None:
