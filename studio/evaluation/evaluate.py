@@ -101,19 +101,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
             questions=questions,
             on_progress=on_progress,
         )
-        result: dict[str, Any] = {
-            "command": record.command_line(),
-            "questions": len(questions),
-            "warnings": [missing] if missing else [],
-            "data": data,
-            "limit": wanted.limit,
-            "seed": wanted.seed,
-            "simulation": wanted.plan()["simulation"],
-            "settings": record.settings_record(settings),
-            "embedder": library.embedder and library.embedder.name,
-            "versions": record.versions(),
-            "prompts": versions,
-        }
+        result = {**_record(opened, data, versions), "warnings": [missing] if missing else []}
         if wanted.modes:
             result["retrieval"] = await _search(opened)
         if wanted.systems:
@@ -121,6 +109,23 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
             result["warnings"] += _shortfalls(result["methods"])
         await _write(folder, result)
         return result
+
+
+def _record(opened: _Open, data: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
+    """What it takes to repeat the evaluation."""
+    wanted, embedder = opened.wanted, opened.library.embedder
+    return {
+        "command": record.command_line(),
+        "questions": len(opened.questions),
+        "data": data,
+        "limit": wanted.limit,
+        "seed": wanted.seed,
+        "simulation": wanted.plan()["simulation"],
+        "settings": record.settings_record(opened.settings),
+        "embedder": embedder and embedder.name,
+        "versions": record.versions(),
+        "prompts": versions,
+    }
 
 
 async def _write(folder: Folder, result: dict[str, Any]) -> None:
