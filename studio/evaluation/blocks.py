@@ -9,13 +9,15 @@ from sleuth.tools.text import markdown_table
 Rows = Sequence[Sequence[str]]
 """A table: the first row is its header."""
 
-_STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}"
-    "table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:tabular-nums}"
-    "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}"
-    "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}figure{margin:1em 0}svg{max-width:100%;height:auto}"
+_STYLE = "\n".join(
+    (
+        "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}",
+        "table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:tabular-nums}",
+        "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}",
+        "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}figure{margin:1em 0}svg{max-width:100%;height:auto}",
+        "p.label{background:#fff3cd;border:1px solid #e0c36a;padding:.6em}",
+    )
 )
-_LABEL = "p.label{background:#fff3cd;border:1px solid #e0c36a;padding:.6em}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def _markdown(block: Heading | Paragraph | Table | Code) -> str:
 def to_html(blocks: Sequence[Block]) -> str:
     """A page with its style and pictures inside."""
     title = next((block.text for block in blocks if isinstance(block, Heading)), "Evaluation")
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}{_LABEL}</style>'
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
     body = "\n".join(_html(block) for block in blocks)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
