@@ -12,7 +12,7 @@ import aiosqlite
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -23,6 +23,8 @@ from sleuth.tools.errors import StoreError, StoreTooNew
 from sleuth.tools.settings import Settings
 
 STORE_VERSION = 1
+
+_UNSYNCED = "PRAGMA synchronous=NORMAL"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +39,13 @@ class Store:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings) -> AsyncIterator[Store]:
+async def open_store(settings: Settings, *, synced: bool = True) -> AsyncIterator[Store]:
     """Opens the store, and makes it at the first time.
+
+    Args:
+        settings: say where it is.
+        synced: off: SQLite leaves it to the system when commits reach the disk. They outlive any end of this process
+            all the same, but the last ones not a power cut; in exchange nothing waits for the disk.
 
     Raises:
         StoreError: the folder or database cannot be used; StoreTooNew if a newer release wrote it.
@@ -48,9 +55,11 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
     except OSError as error:
         raise StoreError(f"The folder of the runs ({runs_folder(settings)}) cannot be made: {error}.") from error
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
+    if not synced and engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _leave_syncing)
     try:
         await asyncio.to_thread(_check_version, engine)
-        async with _saver(settings, engine) as saver:
+        async with _saver(settings, engine, synced=synced) as saver:
             yield Store(
                 saver=saver,
                 archive=await asyncio.to_thread(SqlArchive, engine),
@@ -65,6 +74,10 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
         ) from error
     finally:
         await asyncio.to_thread(engine.dispose)
+
+
+def _leave_syncing(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute(_UNSYNCED)
 
 
 def _cause(error: Exception) -> str:
@@ -98,7 +111,7 @@ def _check_version(engine: Engine) -> None:
 
 
 @asynccontextmanager
-async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def _saver(settings: Settings, engine: Engine, *, synced: bool) -> AsyncIterator[BaseCheckpointSaver[str]]:
     serde = JsonPlusSerializer(pickle_fallback=False)
     if engine.dialect.name == "postgresql":
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
@@ -116,4 +129,6 @@ async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckp
     async with aiosqlite.connect(runs_folder(settings) / "runs.sqlite", timeout=30) as connection:
         sqlite = AsyncSqliteSaver(connection, serde=serde)
         await sqlite.setup()
+        if not synced:
+            await connection.execute(_UNSYNCED)
         yield sqlite
