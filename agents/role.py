@@ -20,7 +20,7 @@ O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
 NAMES = (
     *("reader", "planner", "drafter", "refiner", "reviewer", "answerer"),
     *("expander", "fuser", "aggregator", "verifier", "integrator", "reasoner", "evaluator"),
-    *("detective", "extractor"),
+    *("detective", "extractor", "judge"),
 )
 """The roles: keys of `settings.models`, beside "default"."""
 

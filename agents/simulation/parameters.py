@@ -37,6 +37,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "reviewer": ("missed", "flattering"),
     "verifier": ("missed", "overconfident"),
     "evaluator": ("missed", "overconfident"),
+    "judge": (),
 }
 """The errors of each role."""
 

@@ -46,4 +46,5 @@ PLAYS: dict[str, Callable[[Scene], Said]] = {
     "aggregator/aggregate": gathering.aggregate,
     "extractor/extract": gathering.extract,
     "detective/infer": gathering.infer,
+    "judge/judge": judging.judge,
 }

@@ -50,6 +50,9 @@ def evaluate_command(
         str | None,
         typer.Option(metavar="ROLE=RATE,...", help="No model: roles play from the gold, erring at these rates."),
     ] = None,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Also let a model judge (SLEUTH_MODELS names its role).")
+    ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="So many questions of each file, drawn by the seed.")] = None,
     seed: Annotated[int, typer.Option(help="For the sample, the simulation and the statistics.")] = 0,
     max_calls: CallsOption = None,
@@ -73,6 +76,7 @@ def evaluate_command(
         modes=tuple(find_mode(name) for name in _names(retrieval)),
         systems=_systems(chosen, _names(ablations), profile or settings.profile, pairs(set_ or [])),
         simulation=None if simulate is None else Simulation.parse(simulate, seed=seed),
+        judge=judge,
         budget=Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
         limit=limit,
         seed=seed,
@@ -103,6 +107,8 @@ def _require_enough(wanted: Evaluation, out: Path | None) -> None:
         )
     if out is None:
         raise UsageError("Say where the report goes: --out FOLDER.")
+    if wanted.simulation and wanted.judge:
+        raise UsageError("A simulation has no judge: leave out --judge, or --simulate.")
     if wanted.simulation and not wanted.systems:
         raise UsageError("--simulate plays the roles of methods: name some with --methods.")
 

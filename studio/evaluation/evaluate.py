@@ -19,6 +19,7 @@ from sleuth.studio.evaluation.blocks import to_html, to_markdown
 from sleuth.studio.evaluation.folder import REPORT, Folder, open_folder
 from sleuth.studio.evaluation.gold import GoldTexts, gold_texts
 from sleuth.studio.evaluation.harness import Harness, jobs
+from sleuth.studio.evaluation.judging import judge_all
 from sleuth.studio.evaluation.models import Models, served, simulated
 from sleuth.studio.evaluation.outcome import MethodsResult, methods_result
 from sleuth.studio.evaluation.questions import GoldQuestion, read_questions, require_gold, sample
@@ -44,6 +45,7 @@ class Evaluation:
     modes: tuple[Mode, ...] = ()
     systems: tuple[System, ...] = ()
     simulation: Simulation | None = None
+    judge: bool = False
     budget: Budget = field(default_factory=Budget)
     limit: int | None = None
     seed: int = 0
@@ -55,6 +57,7 @@ class Evaluation:
             "seed": self.seed,
             "retrieval": list(self.modes),
             "methods": [system.record() for system in self.systems],
+            "judge": self.judge,
             "simulation": self.simulation.model_dump(mode="json") if self.simulation else None,
         }
 
@@ -160,6 +163,11 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
 
         on_done()
         ended = await harness.run(every, on_done)
+        if models.judge and wanted.judge:
+            made = [results.by_thread[job.thread] for job in every if job.thread in results.by_thread]
+            by_key = {question.key: question for question in questions}
+            at_once = opened.settings.concurrency
+            ended = await judge_all(models.judge, results, made, by_key, at_once=at_once) or ended
     here = [results.by_thread[job.thread] for job in every if job.thread in results.by_thread]
     return models.names, methods_result(wanted.systems, questions, here, ended=ended, seed=wanted.seed)
 

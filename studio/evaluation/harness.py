@@ -124,6 +124,7 @@ class Harness:
             warnings=len(answer.warnings),
             problem="",
             simulated=self.simulated,
+            judged=None,
             scores={},
         )
         result["scores"] = scores(result, job.question)
@@ -144,6 +145,7 @@ def _failed(job: Job, problem: str, *, simulated: bool) -> Result:
         warnings=0,
         problem=problem,
         simulated=simulated,
+        judged=None,
         scores={},
     )
     result["scores"] = scores(result, job.question)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
+from sleuth.agents.model import Model
 from sleuth.agents.role import NAMES
 from sleuth.agents.simulation import SimulatedModel, Simulation, gold_of
 from sleuth.graphs.runs import Services
@@ -24,6 +25,7 @@ class Models:
     """Services for each run, and the names of the models by role ("default": all that have none of their own)."""
 
     services_for: ServicesFor
+    judge: Model | None
     names: dict[str, str]
 
 
@@ -44,6 +46,7 @@ async def served(settings: Settings, library: Library, allowance: Allowance) -> 
         names = {role: model.name_of(role) for role in ("default", *NAMES)}
         own = {role: name for role, name in names.items() if name != names["default"]}
         yield Models(
+            judge=services.model,
             services_for=lambda question: replace(services, triples=MemoryTriples()),
             names={"default": names["default"], **own},
         )
@@ -57,4 +60,4 @@ def simulated(library: Library, texts: GoldTexts, simulation: Simulation, allowa
         model = Metered(SimulatedModel(gold, simulation), allowance)
         return Services(model=model, retriever=library, embedder=library.embedder, triples=MemoryTriples())
 
-    return Models(services_for=services_for, names={"default": "simulated"})
+    return Models(judge=None, services_for=services_for, names={"default": "simulated"})

@@ -24,6 +24,8 @@ RESULTS = "results.jsonl"
 class Result(TypedDict):
     """One run's outcome; `cited` has for each cited passage its id and its document's, `shown` are gold ids.
 
+    `judged` is a judge model's opinion.
+
     A run that failed has the status "failed" and says why in `problem`; it counts as a wrong answer until the same
     command has tried it again.
     """
@@ -39,6 +41,7 @@ class Result(TypedDict):
     warnings: int
     problem: str
     simulated: bool
+    judged: bool | None
     scores: dict[str, float | None]
 
 
@@ -95,7 +98,7 @@ def scores(result: Result, question: GoldQuestion) -> dict[str, float | None]:
     """Every metric of one run."""
     answered = result["status"] == "answered"
     return {
-        **metrics.answer_scores(result["status"], result["text"], question.answers),
+        **metrics.answer_scores(result["status"], result["text"], question.answers, result["judged"]),
         **metrics.citation_scores(result["cited"], question.gold, answered=answered),
         **metrics.shown_recall(result["shown"], question.gold),
         **(metrics.cost_scores(_numbers(result["cost"])) if result["status"] != "failed" else {}),
