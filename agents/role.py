@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -80,8 +81,14 @@ class Role(Generic[I, O]):
         """The JSON schema that guides the reply: every field is written, also those that have a default."""
         if not issubclass(self.output, BaseModel):
             return None
-        schema: dict[str, Any] = _unannotated(self.output.model_json_schema(mode="serialization"))
-        return schema
+        return _schema(self.output)
+
+
+@cache
+def _schema(output: type[BaseModel]) -> dict[str, Any]:
+    """Made once: it takes milliseconds, and every call asks for it."""
+    schema: dict[str, Any] = _unannotated(output.model_json_schema(mode="serialization"))
+    return schema
 
 
 def _unannotated(schema: Any) -> Any:  # noqa: ANN401 - JSON

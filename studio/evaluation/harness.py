@@ -127,7 +127,7 @@ class Harness:
             judged=None,
             scores={},
         )
-        result["scores"] = scores(result, job.question)
+        result["scores"] = await asyncio.to_thread(scores, result, job.question)
         return result
 
 

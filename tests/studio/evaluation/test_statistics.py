@@ -42,6 +42,18 @@ def test_a_permutation_test_of_few_pairs_is_exact() -> None:
     assert (found["mean"], found["low"], found["high"], found["detectable"]) == (1.0, 1.0, 1.0, None)
 
 
+@pytest.mark.parametrize("n", [9, 60])
+def test_a_p_value_is_that_of_scipy(n: int) -> None:
+    from scipy.stats import permutation_test
+
+    dice = random.Random(n)
+    pairs = [(dice.random() + 0.1, dice.random()) for _ in range(n)]
+    deltas = np.array([a - b for a, b in pairs])
+    ours = difference("a", "b", "f1", pairs, seed=1)["p"]
+    options = {"permutation_type": "samples", "n_resamples": 9_999, "rng": np.random.default_rng(2)}
+    assert ours == pytest.approx(permutation_test((deltas,), np.mean, **options).pvalue, abs=0.02)
+
+
 def test_equal_systems_do_not_differ() -> None:
     found = difference("a", "b", "em", [(0.5, 0.5)] * 9, seed=0)
     assert (found["mean"], found["p"], found["needed"]) == (0.0, 1.0, None)
