@@ -65,12 +65,6 @@ class Runs:
         self.store = store
         self.services = services
 
-    def served_by(self, services: Services) -> "Runs":
-        """The same runs with other services; compiled graphs are shared."""
-        other = Runs(self.store, services)
-        other._compiled = self._compiled
-        return other
-
     async def start(
         self,
         question: str,

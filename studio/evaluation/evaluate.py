@@ -10,7 +10,6 @@ from pydantic_core import to_json
 
 from sleuth import prompts
 from sleuth.agents.simulation import Simulation
-from sleuth.graphs.runs import Runs
 from sleuth.graphs.state import Budget
 from sleuth.graphs.store import open_store
 from sleuth.studio.evaluation import record, report
@@ -150,7 +149,7 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
     own_store = opened.settings.model_copy(update={"runs": opened.folder.path})
     async with open_store(own_store, synced=False) as store, _models(opened, texts, allowance) as models:
         harness = Harness(
-            runs=Runs(store),
+            store=store,
             services_for=models.services_for,
             results=results,
             texts=texts,

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from sleuth.graphs.answer import Answer, Cost
 from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.store import Store
 from sleuth.studio.client import last
 from sleuth.studio.evaluation.allowance import AllowanceSpent
 from sleuth.studio.evaluation.gold import GoldTexts
@@ -48,9 +49,9 @@ def jobs(systems: Sequence[System], questions: Sequence[GoldQuestion]) -> list[J
 
 @dataclass(frozen=True, kw_only=True)
 class Harness:
-    """Runs jobs; `afresh` starts an interrupted run anew instead of going on with it."""
+    """Runs jobs; a simulated run that was interrupted begins anew."""
 
-    runs: Runs
+    store: Store
     services_for: ServicesFor
     results: Results
     texts: GoldTexts
@@ -83,7 +84,7 @@ class Harness:
         return ""
 
     async def _result(self, job: Job) -> Result:
-        runs = self.runs.served_by(self.services_for(job.question))
+        runs = Runs(self.store, self.services_for(job.question))
         try:
             await self._prepare(runs, job)
             answer = await last(runs.run(job.thread))
