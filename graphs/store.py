@@ -53,7 +53,8 @@ async def open_store(settings: Settings, *, synced: bool = True) -> AsyncIterato
     try:
         await asyncio.to_thread(runs_folder(settings).mkdir, parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"The folder of the runs ({runs_folder(settings)}) cannot be made: {error}.") from error
+        name = "SLEUTH_RUNS" if settings.runs else "SLEUTH_HOME"
+        raise StoreError(f"{name} ({runs_folder(settings)}) cannot be made: {error}.") from error
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
     if not synced and engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _leave_syncing)

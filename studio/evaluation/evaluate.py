@@ -190,8 +190,8 @@ def _shortfalls(result: MethodsResult) -> list[str]:
         )
     if result["failed"]:
         lines.append(
-            f"{result['failed']:,} runs ended with an error and count as wrong (see the failures); the same command "
-            "tries them again."
+            f"{result['failed']:,} runs ended with an error and count as wrong; the same command tries them again. "
+            f"One of them: {next((each['problem'] for each in result['failures'] if each['problem']), '–')}"
         )
     return lines
 
