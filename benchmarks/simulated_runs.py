@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from langgraph.checkpoint.memory import InMemorySaver
 
 from sleuth.agents.model import Model
@@ -23,7 +24,7 @@ from sleuth.graphs.ingest import ingest
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.state import Context, MethodSettings
 from sleuth.tools.archive import MemoryArchive
-from sleuth.tools.embedder import Embedder
+from sleuth.tools.embedder import Embedder, Vectors
 from sleuth.tools.intake import Place
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Mode, Retriever
@@ -36,6 +37,25 @@ NO_LIMIT = 100_000
 def rows(path: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
+
+
+class Remembering:
+    """An embedder that embeds no text twice: runs ask for the same steps again and again."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name = embedder.name
+        self._embedder = embedder
+        self._known: dict[str, Vectors] = {}
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            self._known |= dict(zip(new, self._embedder.embed_passages(new), strict=True))
+        return np.stack([self._known[text] for text in texts])
+
+    def embed_query(self, text: str) -> Vectors:
+        vector: Vectors = self.embed_passages([text])[0]
+        return vector
 
 
 @dataclass(frozen=True)
@@ -61,7 +81,7 @@ async def collection(
                 await _read_in(library, corpus, Path(scratch) / "files")
             known = await _passages(library)
             asked = [row for row in rows(questions) if row.get("gold_ids")][:limit]
-            yield Collection(library, [gold_of(row, known) for row in asked], library.embedder)
+            yield Collection(library, [gold_of(row, known) for row in asked], Remembering(library.embedder))
 
 
 async def _read_in(library: Library, corpus: Path, worklist: Path) -> None:
@@ -103,10 +123,10 @@ async def run(
     compiled = METHODS[name].graph().compile()
     state = await compiled.ainvoke({"question": gold.question}, {"recursion_limit": NO_LIMIT}, context=context)
     verdict = state["verdict"]
-    return Outcome(_kind(gold, verdict), len(state["calls"]), verdict["text"], state)
+    return Outcome(kind_of(gold, verdict), len(state["calls"]), verdict["text"], state)
 
 
-def _kind(gold: Gold, verdict: dict[str, Any]) -> str:
+def kind_of(gold: Gold, verdict: dict[str, Any]) -> str:
     """An answer to what has none is wrong, and so is one that names more than the right one."""
     if verdict["status"] != "answered":
         return "refused"

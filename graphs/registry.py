@@ -15,12 +15,17 @@ from sleuth.tools.settings import Profile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Method:
-    """One reasoning method: a graph from `question` to `verdict`."""
+    """One reasoning method: a graph from `question` to `verdict`.
+
+    `calls` is how many model calls are typical: fewest to most on the answerable example questions, and on two hops.
+    `benchmarks/calls_by_hop.py` counts them, simulated.
+    """
 
     name: str
     line: str
     paper: str
     when: str
+    calls: str
     graph: Callable[[], StateGraph[Any, Context, Question, Any]]
     state: type[RunState]
     settings: type[MethodSettings]
@@ -67,6 +72,7 @@ METHODS: dict[str, Method] = {
             line="search once, read, answer",
             paper="the baseline of every comparison (Lewis et al., NeurIPS 2020)",
             when="one passage holds the answer, or as a baseline",
+            calls="1",
             graph=plain_rag.graph,
             state=plain_rag.State,
             settings=plain_rag.Settings,
@@ -76,6 +82,7 @@ METHODS: dict[str, Method] = {
             line="plan all the steps, then act on and review each one against coarse and fine evidence",
             paper="Credible plan-driven RAG method for multi-hop question answering (Zhang et al., 2025)",
             when="the answer takes several look-ups that build on each other",
+            calls="4 to 13; 7 on two hops",
             graph=par_rag.graph,
             state=par_rag.State,
             settings=par_rag.Settings,
@@ -85,6 +92,7 @@ METHODS: dict[str, Method] = {
             line="grow a graph of possible steps, gather knowledge for each, answer along the paths where it suffices",
             paper="CRP-RAG, for complex logical reasoning and knowledge planning (Xu et al., Electronics 14(1), 2025)",
             when="there is more than one way to the answer, or a refusal is better than a guess",
+            calls="3 to 27; 6 on two hops",
             graph=crp_rag.graph,
             state=crp_rag.State,
             settings=crp_rag.Settings,
@@ -94,6 +102,7 @@ METHODS: dict[str, Method] = {
             line="collate evidence, reason from it and take it back, until an answer agrees with itself",
             paper="Retrieval-augmented generation by evidence retroactivity in LLMs (Xiao et al., 2025)",
             when="first finds mislead, and an early mistake must be undone by later evidence",
+            calls="8 to 63; 18 on two hops",
             graph=retro_rag.graph,
             state=retro_rag.State,
             settings=retro_rag.Settings,
@@ -103,6 +112,7 @@ METHODS: dict[str, Method] = {
             line="search, turn what is found into a graph of the question's own, and plan the next search from it",
             paper="RAS: Retrieval-And-Structuring for knowledge-intensive LLM generation (Jiang et al., 2025)",
             when="facts from many passages have to be put together, and what they add up to should be seen",
+            calls="8 to 26; 10 on two hops",
             graph=ras.graph,
             state=ras.State,
             settings=ras.Settings,

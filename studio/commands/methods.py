@@ -8,7 +8,7 @@ from sleuth.studio.output import JsonOption, emit
 
 
 def methods(*, as_json: JsonOption = False) -> None:
-    """List the methods: what each does, where it was published, its nodes and settings."""
+    """List the methods: what each does, where it was published, its typical model calls, nodes and settings."""
     emit([_json(method) for method in METHODS.values()], as_json, Group(*map(_in_words, METHODS.values())))
 
 
@@ -18,12 +18,13 @@ def _json(method: Method) -> dict[str, object]:
         for name, field in method.settings.model_fields.items()
     ]
     about = {"name": method.name, "line": method.line, "paper": method.paper, "when": method.when}
-    return {**about, "nodes": method.nodes(), "settings": settings}
+    return {**about, "typical_calls": method.calls, "nodes": method.nodes(), "settings": settings}
 
 
 def _in_words(method: Method) -> Text:
     text = Text.assemble((method.name, "bold cyan"), f": {method.line}\n")
     text.append(f"  paper: {method.paper}\n  when:  {method.when}\n  nodes: {' → '.join(method.nodes())}\n")
+    text.append(f"  calls: {method.calls}\n")
     for name, field in method.settings.model_fields.items():
         text.append(f"  --set {name}={field.default} ".ljust(36)).append(f"{field.description}\n", "dim")
     return text

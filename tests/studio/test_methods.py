@@ -1,0 +1,17 @@
+"""`sleuth methods`: what it says about each."""
+
+import json
+
+import pytest
+
+from sleuth.graphs.registry import METHODS
+from sleuth.studio.commands.methods import methods
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_each_method_says_how_many_calls_are_typical(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    methods(as_json=as_json)
+    printed = capsys.readouterr().out
+    assert all(method.calls and method.calls in printed for method in METHODS.values())
+    if as_json:
+        assert [method["typical_calls"] for method in json.loads(printed)] == [each.calls for each in METHODS.values()]
