@@ -5,9 +5,10 @@
 Simulated: the model plays its roles from gold annotations with the errors of simulation.toml; retrieval is real.
 Without arguments the example corpus is asked. Each run is stopped where its graph of steps is finished (or its
 knowledge is gathered), its state is changed as a person could with `runs fork --state`, and it goes on. What comes in
-is from another question. Its steps are replaced in two ways: by what the model can tell nothing about, and, which is
-harder than the paper, by what the collection answers, so that the model is as sure of it as of its own steps. Writes
-robustness.json and robustness.svg.
+is from another question. Steps are replaced in three ways: by what the model can tell nothing about; by what the
+collection answers, so that the model is as sure of it as of its own steps, and takes it for one ("answerable"); and by
+the same, where the model that takes a step sees that it does not serve the question ("noticed"). Writes robustness.json
+and robustness.svg.
 """
 
 import argparse
@@ -32,10 +33,11 @@ from sleuth.tools.archive import MemoryArchive
 PARAMETERS = Path(__file__).with_name("simulation.toml")
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 SEEDS = (0, 1, 2)
-What = Literal["steps", "answerable steps", "knowledge"]
+What = Literal["steps", "answerable steps", "noticed steps", "knowledge"]
 PAUSE: dict[What, tuple[str, str]] = {
     "steps": ("plan", "retrieve"),
     "answerable steps": ("plan", "retrieve"),
+    "noticed steps": ("plan", "retrieve"),
     "knowledge": ("aggregate", "verify"),
 }
 """After which node the state is changed, and before which one."""
@@ -44,7 +46,7 @@ PUBLISHED = {
     "steps": "accuracy almost flat up to 40 % of the steps, mostly refusals at 50 %, the most tried (figure 3)",
     "knowledge": "mostly refusals beyond 30 % of the steps (figure 3)",
 }
-HOLDS: dict[What, int] = {"steps": 40, "answerable steps": 40, "knowledge": 30}
+HOLDS: dict[What, int] = {"steps": 40, "answerable steps": 40, "noticed steps": 40, "knowledge": 30}
 """Up to which per cent, by the paper's words."""
 
 
@@ -69,11 +71,17 @@ class Knowing:
         self._own = SimulatedModel(gold, simulation)
         self._others: dict[str, SimulatedModel] = {}
         self._simulation = simulation
+        self._notices = False
 
-    def know(self, strangers: list[Stranger]) -> None:
-        self._others = {each.step: SimulatedModel(each.gold, self._simulation) for each in strangers}
+    def know(self, strangers: list[Stranger], what: What) -> None:
+        """What it knows beside its own question, and whether it notices that this is another."""
+        self._notices = what == "noticed steps"
+        known = strangers if what in ("answerable steps", "noticed steps") else []
+        self._others = {each.step: SimulatedModel(each.gold, self._simulation) for each in known}
 
     async def call(self, request: Request) -> Reply:
+        if self._notices and request.role == "integrator":
+            return await self._own.call(request)
         asked = request.input.get("step", request.input.get("question", ""))
         return await self._others.get(asked, self._own).call(request)
 
@@ -135,7 +143,7 @@ async def disturbed(
     kinds = []
     for share in SHARES:
         change, met = replaced(paused.values, what, share, Strangers(gold, among.golds, simulation.seed))
-        model.know(met if what == "answerable steps" else [])
+        model.know(met, what)
         fork = await compiled.aupdate_state(paused.config, change, as_node=after)
         kinds.append(kind_of(gold, (await compiled.ainvoke(None, fork, context=context))["verdict"]))
     return kinds
@@ -168,10 +176,10 @@ def draw(found: list[dict[str, Any]], title: str, file: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "sleuth"
+    mpl.rcParams.update({"svg.hashsalt": "sleuth", "svg.fonttype": "none"})
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.8), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 4, figsize=(13, 3.8), sharey=True, layout="constrained")
     for axis, what in zip(axes, PAUSE, strict=True):
         rows = [row for row in found if row["noise"] == what]
         shares = [100 * row["share"] for row in rows]
