@@ -18,17 +18,17 @@ class Method:
     """One reasoning method: a graph from `question` to `verdict`.
 
     `calls` is how many model calls are typical: fewest to most on the answerable example questions, and on two hops.
-    `benchmarks/calls_by_hop.py` counts them, simulated.
+    `benchmarks/calls_by_hop.py` counts them, simulated; empty where it has not been run yet.
     """
 
     name: str
     line: str
     paper: str
     when: str
-    calls: str
     graph: Callable[[], StateGraph[Any, Context, Question, Any]]
     state: type[RunState]
     settings: type[MethodSettings]
+    calls: str = ""
 
     def nodes(self) -> list[str]:
         """The graph's nodes in the order of the method."""

@@ -24,7 +24,7 @@ def _json(method: Method) -> dict[str, object]:
 def _in_words(method: Method) -> Text:
     text = Text.assemble((method.name, "bold cyan"), f": {method.line}\n")
     text.append(f"  paper: {method.paper}\n  when:  {method.when}\n  nodes: {' → '.join(method.nodes())}\n")
-    text.append(f"  calls: {method.calls}\n")
+    text.append(f"  calls: {method.calls}\n" if method.calls else "")
     for name, field in method.settings.model_fields.items():
         text.append(f"  --set {name}={field.default} ".ljust(36)).append(f"{field.description}\n", "dim")
     return text
