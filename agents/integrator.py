@@ -1,6 +1,6 @@
-"""TAKE_STEP, TAKE_PATH and INTEGRATE: answers along paths of steps, made one (CRP-RAG, section 3.4)."""
+"""TAKE_STEP, TAKE_LAST_STEP, TAKE_PATH and INTEGRATE: answers along paths of steps, made one (CRP-RAG, section 3.4)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import Field
 
@@ -79,6 +79,9 @@ TAKE_STEP: Role[TakeStepInput, Result] = Role(
     },
     sampling=Sampling(max_tokens=256, temperature=0.1),
 )
+
+TAKE_LAST_STEP: Role[TakeStepInput, Result] = replace(TAKE_STEP, prompt="integrator/last_step")
+"""Where a path ends its result is the answer to the question, or there is none: a step may lead somewhere else."""
 
 TAKE_PATH: Role[TakePathInput, Result] = Role(
     name="integrator",

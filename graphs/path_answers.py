@@ -67,9 +67,13 @@ class Walk:
             known=(*self._known_along(path), *known_steps(before)),
             sources=backing.sources,
         )
-        loss = f"Step {path[-1]} has no result."
-        said = await ask_or(asking, integrator.TAKE_STEP, given, integrator.Result(), loss)
+        role = integrator.TAKE_LAST_STEP if self._ends(path) else integrator.TAKE_STEP
+        said = await ask_or(asking, role, given, integrator.Result(), f"Step {path[-1]} has no result.")
         return _found(step, clean(said.answer), [backing])
+
+    def _ends(self, path: Path) -> bool:
+        """Whether the path's last step is a last one, and not the question itself."""
+        return len(path) > 1 and self.nodes[path[-1]]["end"]
 
     async def _take_path(self, path: Path, asking: Desk) -> Note:
         """A path's answer in one reading of all its steps."""

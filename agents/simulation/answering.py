@@ -147,6 +147,11 @@ def take_step(scene: Scene) -> Said:
     return said(integrator.Result(answer=told(scene, scene.question).answer))
 
 
+def take_last_step(scene: Scene) -> Said:
+    """TAKE_LAST_STEP: what follows for the question."""
+    return said(integrator.Result(answer=told(scene, scene.given["question"]).answer))
+
+
 def take_path(scene: Scene) -> Said:
     """TAKE_PATH: where the path ends is what it answers."""
     return said(integrator.Result(answer=told(scene, scene.given["question"]).answer))

@@ -33,6 +33,7 @@ PLAYS: dict[str, Callable[[Scene], Said]] = {
     "reasoner/recall": answering.recall,
     "reasoner/guess": answering.guess,
     "integrator/step": answering.take_step,
+    "integrator/last_step": answering.take_last_step,
     "integrator/path": answering.take_path,
     "integrator/integrate": answering.integrate,
     "verifier/verify": answering.verify,

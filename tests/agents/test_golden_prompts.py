@@ -48,6 +48,7 @@ from sleuth.agents.extractor import EXTRACT, ExtractInput, Extraction, Triple
 from sleuth.agents.fuser import FUSE, Fused, FuseInput
 from sleuth.agents.integrator import (
     INTEGRATE,
+    TAKE_LAST_STEP,
     TAKE_PATH,
     TAKE_STEP,
     Integrated,
@@ -120,6 +121,11 @@ CASES: list[tuple[Role[Any, Any], Any, Any]] = [
     (VERIFY, VerifyInput(question=STEPS[0].question, sources=SOURCES), "Varn"),
     (
         TAKE_STEP,
+        TakeStepInput(question=QUESTION, step="Who is its mayor?", known=STEPS, sources=SOURCES),
+        Result(answer="Lena Holt"),
+    ),
+    (
+        TAKE_LAST_STEP,
         TakeStepInput(question=QUESTION, step="Who is its mayor?", known=STEPS, sources=SOURCES),
         Result(answer="Lena Holt"),
     ),

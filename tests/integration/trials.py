@@ -72,10 +72,9 @@ def several_ways(asked: Asked) -> Any:
         case "verifier/verify":
             return Sure("Perhaps.", 40.0) if asked.after("Question: ") in UNKNOWN else Sure("It is known.", 1.25)
         case "integrator/step":
-            step = asked.after("This step: ")
-            if step == FAIR:
-                return {"answer": "the fair of the builder" if BUILDER in asked.text else "the fair of the keeper"}
-            return {"answer": f"an answer to {step}"}
+            return {"answer": f"an answer to {asked.after('This step: ')}"}
+        case "integrator/last_step":
+            return {"answer": "the fair of the builder" if BUILDER in asked.text else "the fair of the keeper"}
     return {"answer": "two fairs, one for each way"}
 
 
@@ -87,7 +86,7 @@ CRP = Trial(
     prompts=frozenset(
         {
             *("expander/expand", "fuser/fuse", "aggregator/aggregate", "verifier/verify"),
-            *("integrator/step", "integrator/integrate"),
+            *("integrator/step", "integrator/last_step", "integrator/integrate"),
         }
     ),
 )
