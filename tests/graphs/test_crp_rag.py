@@ -454,7 +454,7 @@ UNREADABLE = {
     FUSE: "The first of the similar steps stands for all.",
     VERIFY: "counts as insufficient.",
     STEP: "Step 2 has no result.",
-    LAST: "Step 4 has no result.",
+    LAST: "has no result.",
     PATH: "Path 1>2>5 has no answer.",
     INTEGRATE: "The first path's answer stands for all.",
     REWRITE: "The question is searched for as it is.",
