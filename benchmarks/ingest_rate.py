@@ -1,4 +1,4 @@
-"""How fast documents go in, against sentence-transformers alone on the same texts in the same run.
+"""How fast documents go in, against sentence-transformers on torch alone on the same texts in the same run.
 
     python benchmarks/ingest_rate.py CORPUS [--limit N] [--rounds R]
 
@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 
 from sleuth.graphs.ingest import ingest
-from sleuth.tools.embedder import make_embedder
+from sleuth.tools.embedder import LocalEmbedder, make_embedder
 from sleuth.tools.settings import Settings
 
 
@@ -29,9 +29,9 @@ def lines(path: Path, limit: int | None) -> list[str]:
 
 
 def alone(corpus: Path) -> dict[str, float]:
-    """sentence-transformers on all texts in one call."""
+    """sentence-transformers on torch, all texts in one call."""
     rows = [json.loads(line) for line in lines(corpus, None)]
-    embedder = make_embedder(Settings())
+    embedder = LocalEmbedder(Settings().embedder)
     embedder.embed_query("warm up")
     began = time.perf_counter()
     embedder.embed_passages([f"{row['title']}. {row['text']}" for row in rows])
@@ -40,9 +40,9 @@ def alone(corpus: Path) -> dict[str, float]:
 
 def whole(corpus: Path) -> dict[str, float]:
     """The ingest: reading, catalogue, keyword index, embedding, Chroma, checkpoints."""
-    embedder = make_embedder(Settings())
-    embedder.embed_query("warm up")
     with tempfile.TemporaryDirectory() as home:
+        embedder = make_embedder(Settings(home=Path(home)))
+        embedder.embed_query("warm up")
         report = asyncio.run(ingest([corpus], settings=Settings(home=Path(home)), embedder=embedder))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"seconds": report.seconds, "passages": report.passages, "peak_mib": peak}

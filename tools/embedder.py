@@ -6,22 +6,24 @@ All methods block: call them in a thread.
 import ctypes
 import os
 import threading
+from functools import partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
-from numpy.typing import NDArray
 
+from sleuth.tools import compiled
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-Vectors = NDArray[np.float32]
+Vectors: TypeAlias = compiled.Vectors
 
 NONE = "none"
 _DEFAULT = "all-MiniLM-L6-v2"
@@ -66,16 +68,22 @@ class NoEmbedder:
 
 
 class LocalEmbedder:
-    """A sentence-transformers model by name or folder, loaded at its first use."""
+    """A sentence-transformers model by name or folder, loaded at its first use.
 
-    def __init__(self, name: str) -> None:
+    Compiled by OpenVINO where its files lie in a folder and there is no GPU, otherwise computed by torch. Vectors of
+    both may stand in one collection: a model is only compiled where they are the same but for rounding.
+    """
+
+    def __init__(self, name: str, *, cache: Path | None = None) -> None:
+        """`cache` is where compiled models are kept; without it torch computes."""
         self.name = name
-        self._model: SentenceTransformer | None = None
+        self._cache = cache
+        self._model: compiled.Encode | None = None
         # The tokenizer keeps its padding settings in itself, so two threads must not encode at once.
         self._turn = threading.Lock()
 
     def embed_passages(self, texts: list[str]) -> Vectors:
-        """One row per text; sentence-transformers sorts them by length, so that batches hold little padding."""
+        """One row per text; they are sorted by length, so that batches hold little padding."""
         vectors = self._encode(texts)
         _give_memory_back()
         return vectors
@@ -88,9 +96,14 @@ class LocalEmbedder:
     def _encode(self, texts: list[str]) -> Vectors:
         with self._turn:
             if self._model is None:
-                self._model = _load(self.name)
-            rows = self._model.encode(texts, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
-        return np.asarray(rows, dtype=np.float32)
+                self._model = self._load()
+            return self._model(texts)
+
+    def _load(self) -> compiled.Encode:
+        folder = _folder(self.name)
+        if folder and self._cache and not _has_gpu() and (encode := compiled.open_compiled(folder, self._cache)):
+            return encode
+        return partial(_encode, _load(self.name))
 
 
 class EndpointEmbedder:
@@ -145,7 +158,7 @@ def make_embedder(settings: Settings) -> Embedder:
     if name == NONE:
         return NoEmbedder()
     if not name.startswith(("http://", "https://")):
-        return LocalEmbedder(name)
+        return LocalEmbedder(name, cache=settings.home / "embedders")
     # The model server's key goes to no other server.
     same_server = urlsplit(name).netloc == urlsplit(settings.model_url).netloc
     key = settings.model_key.get_secret_value() if settings.model_key and same_server else None
@@ -167,6 +180,20 @@ def _unit(vectors: Vectors) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Vectors = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
     return unit
+
+
+def _encode(model: "SentenceTransformer", texts: list[str]) -> Vectors:
+    rows = model.encode(texts, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
+    return np.asarray(rows, dtype=np.float32)
+
+
+def _has_gpu() -> bool:
+    """Asks torch, which takes seconds to import, only where it is not its build for processors alone."""
+    if version("torch").endswith("+cpu"):
+        return False
+    from torch import accelerator
+
+    return accelerator.is_available()
 
 
 def _load(name: str) -> "SentenceTransformer":
