@@ -147,8 +147,8 @@ class EndpointEmbedder:
 def no_embedder() -> UsageError:
     """The refusal of what takes vectors where there are none."""
     return UsageError(
-        "This search takes vectors, and SLEUTH_EMBEDDER is none: use the mode keyword, or set SLEUTH_EMBEDDER and run "
-        "`sleuth ingest` again, which embeds what was read without."
+        "This search takes vectors, and SLEUTH_EMBEDDER is none: use the mode graph or keyword, or set "
+        "SLEUTH_EMBEDDER and run `sleuth ingest` again, which embeds what was read without."
     )
 
 

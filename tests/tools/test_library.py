@@ -109,7 +109,7 @@ async def test_words_are_found_without_an_embedder(settings: Settings, caplog: p
         assert [record.getMessage() for record in caplog.records] == [
             "SLEUTH_EMBEDDER is none: hybrid search goes by words alone."
         ]
-        with pytest.raises(UsageError, match=r"SLEUTH_EMBEDDER is none.*mode keyword.*sleuth ingest"):
+        with pytest.raises(UsageError, match=r"SLEUTH_EMBEDDER is none.*mode graph or keyword.*sleuth ingest"):
             await library.search(Query(text="stone", mode="dense"))
 
 
