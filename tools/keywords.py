@@ -93,15 +93,7 @@ class KeywordIndex:
 
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
         """The best passages for any text at all, as ids with BM25 scores, best first."""
-        words = list(dict.fromkeys(self._words.analyze(text)))[:_MOST_TERMS]
-        if not words:
-            return []
-        searcher = self._index.searcher()
-        hits = searcher.search(
-            tantivy.Query.boolean_query([(tantivy.Occur.Should, self._match(w)) for w in words]), k
-        ).hits
-        found = [(str(searcher.doc(address)["id"][0]), float(score)) for score, address in hits]
-        return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+        return _search(self._index, self._schema, self._words.analyze(text), k)
 
     def stems(self, text: str) -> list[str]:
         """The stems that a text is searched by, in their order."""
@@ -113,11 +105,6 @@ class KeywordIndex:
         # The index's own document frequency still counts what was deleted.
         found = self._index.searcher().search(query, 1, count=True)
         return int(found.count)  # type: ignore[attr-defined]  # the stubs leave it out
-
-    def _match(self, word: str) -> tantivy.Query:
-        title = tantivy.Query.boost_query(tantivy.Query.term_query(self._schema, "title", word), _TITLE_BOOST)
-        clauses = [tantivy.Query.term_query(self._schema, "text", word), title]
-        return tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
 
     def _open(self) -> tantivy.Index:
         try:
@@ -148,6 +135,43 @@ class KeywordIndex:
             yield
         except (OSError, ValueError) as error:  # tantivy raises ValueError for everything
             raise StoreError(f"The keyword index in {self._folder} cannot be written: {error}") from error
+
+
+class MemoryKeywords:
+    """Words of a few passages, for as long as they are needed."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._words = _analyzer()
+        self._schema = _schema()
+        self._index = tantivy.Index(self._schema)
+        self._index.register_tokenizer(_ANALYZER, self._words)
+        writer = self._index.writer(_WRITER_BYTES, num_threads=1)
+        for passage in passages:
+            writer.add_document(_as_document(passage))
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+
+    def search(self, text: str, k: int) -> list[tuple[str, float]]:
+        """The best passages for any text at all, as ids with BM25 scores, best first."""
+        return _search(self._index, self._schema, self._words.analyze(text), k)
+
+
+def _search(index: tantivy.Index, schema: tantivy.Schema, words: Sequence[str], k: int) -> list[tuple[str, float]]:
+    different = list(dict.fromkeys(words))[:_MOST_TERMS]
+    if not different:
+        return []
+    searcher = index.searcher()
+    wanted = tantivy.Query.boolean_query([(tantivy.Occur.Should, _match(schema, word)) for word in different])
+    hits = searcher.search(wanted, k).hits
+    found = [(str(searcher.doc(address)["id"][0]), float(score)) for score, address in hits]
+    return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+
+
+def _match(schema: tantivy.Schema, word: str) -> tantivy.Query:
+    title = tantivy.Query.boost_query(tantivy.Query.term_query(schema, "title", word), _TITLE_BOOST)
+    clauses = [tantivy.Query.term_query(schema, "text", word), title]
+    return tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
 
 
 def _as_document(passage: Passage) -> tantivy.Document:

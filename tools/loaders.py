@@ -118,14 +118,17 @@ def _content(path: Path, loaders: Loaders, max_bytes: int) -> tuple[str, str | N
     suffix, known = path.suffix.lower(), {**_FORMATS, **loaders}
     if suffix not in known and not _is_folder(path):
         raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(known)}.")
-    data = _read(path, max_bytes)  # also for a loader class, whose own words for a file that cannot be read are poor
+    data = read_bytes(
+        path, max_bytes
+    )  # also for a loader class, whose own words for a file that cannot be read are poor
     if suffix in loaders:
         return ("text/plain", *read_with(loaders[suffix], path))
     media_type, reader = _FORMATS[suffix]
     return (media_type, *reader(data))
 
 
-def _read(path: Path, max_bytes: int) -> bytes:
+def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """What is in a file; raises DocumentError for one that cannot be opened, is too large or empty."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):

@@ -36,20 +36,28 @@ def read_markdown(data: bytes) -> tuple[str | None, str]:
     return heading and title_from(heading[1]), text
 
 
+def decode_html(data: bytes, *, declared: str | None = None) -> str:
+    """The markup of a page, in the encoding that it or the server that sent it declares where it is not UTF-8."""
+    return decode(data, declared=declared or EncodingDetector.find_declared_encoding(data, is_html=True))
+
+
+def parse_html(markup: str) -> BeautifulSoup:
+    """A page as a tree."""
+    return BeautifulSoup(StringIO(_XML_DECLARATION.sub("", markup)), "lxml")  # never taken for the name of a file
+
+
 def read_html(data: bytes) -> tuple[str | None, str]:
     """The article of a page as Markdown with its tables, without menus; the whole page where no article stands out."""
-    declared = EncodingDetector.find_declared_encoding(data, is_html=True)
-    markup = _XML_DECLARATION.sub("", decode(data, declared=declared))
-    soup = BeautifulSoup(StringIO(markup), "lxml")  # a file is never taken for the name of one
+    soup = parse_html(decode_html(data))
     for caption in soup("caption"):  # inside a table, the article finder takes it for the header row
         _caption_to_paragraph(caption)
-    title = _html_title(soup)
-    article, page = _article(str(soup)), _whole_page(soup)
+    title = html_title(soup)
+    article, page = _article(str(soup)), whole_page(soup)
     text = article if _words(article) >= MIN_KEPT_SHARE * _words(page) and _tables_kept(article, page) else page
     return title, text
 
 
-def _html_title(soup: BeautifulSoup) -> str | None:
+def html_title(soup: BeautifulSoup) -> str | None:
     """The page's title, without the name of the site that often follows; the first heading where there is none."""
     title = title_from(soup.title.get_text() if soup.title else None)
     heading = title_from(soup.h1.get_text(" ") if soup.h1 else None)
@@ -83,7 +91,7 @@ def _tables_kept(article: str, page: str) -> bool:
     return "| --- |" not in page or "|---" in article
 
 
-def _whole_page(soup: BeautifulSoup) -> str:
+def whole_page(soup: BeautifulSoup) -> str:
     """Every visible word of the page in order, with headings, list items and tables as Markdown."""
     for tag in soup(_NOT_CONTENT):
         tag.decompose()

@@ -1,0 +1,84 @@
+"""Pages out of files: HTML, or JSON with the fields of the CRAG benchmark."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.loaders import read_bytes
+from sleuth.tools.pages.page import Page
+from sleuth.tools.text_formats import decode_html
+
+_HTML = (".html", ".htm", ".xhtml")
+
+
+class _Row(BaseModel):
+    """A page as the benchmark has it."""
+
+    page_result: str
+    page_name: str | None = None
+    page_url: str | None = None
+    page_snippet: str | None = None
+    page_last_modified: str | None = None
+
+
+class _Question(BaseModel):
+    """A question of the benchmark with its pages."""
+
+    search_results: list[_Row]
+
+
+_JSON: TypeAdapter[_Row | _Question | list[_Row]] = TypeAdapter(_Row | _Question | list[_Row])
+
+
+def read_page_file(path: Path) -> list[Page]:
+    """The pages of a file: one of HTML; one, a list of them, or a question with its `search_results` of JSON.
+
+    Raises:
+        UsageError: there is no such file, or its name says that it holds something else.
+        DocumentError: it cannot be read; says why.
+    """
+    if not path.is_file():
+        raise UsageError(f"There is no file {str(path)!r}. --page takes an HTML or JSON file, or a URL.")
+    suffix = path.suffix.lower()
+    if suffix not in (*_HTML, ".json"):
+        raise UsageError(f"{path} is no page: --page takes {', '.join(_HTML)} and .json files; `sleuth ingest` others.")
+    try:
+        data = read_bytes(path)
+        return [Page(html=decode_html(data), name="")] if suffix in _HTML else pages_of_json(data)
+    except DocumentError as error:
+        raise DocumentError(f"{path}: {error}") from error
+
+
+def pages_of_json(data: bytes | str) -> list[Page]:
+    """Pages with the benchmark's fields; raises DocumentError for anything else."""
+    try:
+        given = _JSON.validate_json(data)
+    except ValidationError as error:
+        raise DocumentError(
+            'is no page as JSON: write {"page_result": "<html>…", "page_name": …, "page_url": …}, or a list of them.'
+        ) from error
+    match given:
+        case _Question():
+            rows = given.search_results
+        case _Row():
+            rows = [given]
+        case _:
+            rows = given
+    return [_page(row) for row in rows]
+
+
+def _page(row: _Row) -> Page:
+    return Page(
+        html=row.page_result,
+        url=row.page_url or "",
+        name=row.page_name or "",
+        last_modified=row.page_last_modified or "",
+        snippet=row.page_snippet or "",
+    )
+
+
+def page_of(row: dict[str, Any]) -> Page:
+    """One page of a row of the benchmark that has been parsed already."""
+    return _page(_Row.model_validate(row))
