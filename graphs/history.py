@@ -8,6 +8,7 @@ from langgraph.graph import START
 from langgraph.types import StateSnapshot
 
 from sleuth.graphs.answer import Note
+from sleuth.graphs.handed_in import beside_collection, load_pages
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, check_version, checkpoint_id, now, unknown_checkpoint
 from sleuth.graphs.state import Budget, Question
@@ -129,8 +130,12 @@ async def _hand_over(
     values = {**state.values, **changes}
     notes: dict[str, Note] = {f"handed over {at}": note for at, note in enumerate(values.get("notes", {}).values(), 1)}
     profile, budget = thread.options["profile"], Budget(**thread.options["budget"])
-    origin = Origin(parent=thread.id, checkpoint=checkpoint_id(state))
-    new = await runs.start(values.get("question", thread.question), into, profile=profile, budget=budget, origin=origin)
+    question, origin = (
+        values.get("question", thread.question),
+        Origin(parent=thread.id, checkpoint=checkpoint_id(state)),
+    )
+    pages, beside = await load_pages(runs.store.archive, thread), beside_collection(thread)
+    new = await runs.start(question, into, profile=profile, budget=budget, pages=pages, beside=beside, origin=origin)
     forked = await runs.store.threads.get(new)
     given = {"question": forked.question, "notes": notes}
     made = await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)
@@ -143,7 +148,7 @@ async def export(runs: Runs, id: str) -> dict[str, Any]:
     states = await _states(runs, thread)
     if not states:
         raise RunError(f"Thread {id} has no checkpoints yet: `sleuth resume {id}` starts it.")
-    names = sorted({name for state in states for name in hashes_in(state.values)})
+    names = sorted(hashes_in([thread.options, *(state.values for state in states)]))
     texts = dict(zip(names, await runs.store.archive.load(names), strict=True))
     moments = [moment.to_json() for moment in await history(runs, id)]
     hops = [await export(runs, hop.id) for hop in await runs.store.threads.hops_of(id)]

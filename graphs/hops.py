@@ -18,9 +18,10 @@ from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 
 from sleuth.graphs.answer import Answer
+from sleuth.graphs.handed_in import beside_collection, load_pages
 from sleuth.graphs.registry import method
 from sleuth.graphs.state import Context, HopEnd, HopInput, Tell
-from sleuth.graphs.threads import Origin
+from sleuth.graphs.threads import Origin, Thread
 from sleuth.tools.settings import Profile
 
 if TYPE_CHECKING:
@@ -67,15 +68,23 @@ class ThreadHops:
     """Hops as runs of the same store: listed, leased, resumed and shown like any other."""
 
     runs: "Runs"
-    profile: Profile
+    outer: Thread
 
     async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
         """The hop's run from wherever it stands, with the budget that it has now."""
         id = f"{hop.parent}.{hop.number}.{hop.place[:6]}"
         if not await self.runs.store.threads.exists(id):
             origin = Origin(parent=hop.parent, checkpoint=hop.checkpoint, hop=hop.number)
+            profile, pages = self.outer.options["profile"], await load_pages(self.runs.store.archive, self.outer)
             await self.runs.start(
-                hop.question, hop.method, values=hop.values, profile=self.profile, thread=id, origin=origin
+                hop.question,
+                hop.method,
+                values=hop.values,
+                profile=profile,
+                thread=id,
+                pages=pages,
+                beside=beside_collection(self.outer),
+                origin=origin,
             )
         thread = await self.runs.store.threads.get(id)
         graph, config = self.runs.graph(thread), self.runs.config(thread)

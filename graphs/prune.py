@@ -78,9 +78,9 @@ def _untouched(threads: list[Thread], since: str) -> list[Thread]:
 
 
 async def _needed(runs: Runs, thread: Thread) -> set[str]:
-    """The texts that a thread's checkpoints name, those of finished calls not yet in a checkpoint among them."""
+    """The texts that a thread and its checkpoints name, those of finished calls not yet in a checkpoint among them."""
     graph, config = runs.graph(thread), runs.config(thread)
-    named: set[str] = set()
+    named = hashes_in(thread.options)
     async for state in graph.aget_state_history(config):
         named |= hashes_in(state.values)
     latest = await runs.store.saver.aget_tuple(config)

@@ -6,7 +6,7 @@ completed is sent again.
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from langgraph.types import StateSnapshot
 
 from sleuth.agents.model import Model
 from sleuth.graphs.answer import Answer, Note, Threshold, cost_of, graph_of, hops_of
+from sleuth.graphs.handed_in import keep_pages, load_pages, page_warnings, searched
 from sleuth.graphs.hops import NO_LIMIT, Compiled, ThreadHops, compiled, happenings
 from sleuth.graphs.registry import Method, method
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context
@@ -24,6 +25,7 @@ from sleuth.graphs.store import Store
 from sleuth.graphs.threads import Origin, Thread, ThreadStatus, lease
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
+from sleuth.tools.pages.page import PageText
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.settings import Profile
 from sleuth.tools.triples import MemoryTriples, TripleStore
@@ -74,12 +76,18 @@ class Runs:
         profile: Profile = "default",
         budget: Budget | None = None,
         thread: str | None = None,
+        pages: Sequence[PageText] = (),
+        beside: bool = False,
         origin: Origin | None = None,
     ) -> str:
         """Writes down a new run without running it; returns its thread.
 
+        Args:
+            pages: are kept with the run and searched instead of the collection, or `beside` it.
+
         Raises:
-            UsageError: an empty or gigantic question, an unknown method or setting, or a thread that was used before.
+            UsageError: an empty or gigantic question, an unknown method or setting, pages without any text, or a
+                thread that was used before.
         """
         checked = check_question(question)
         method(method_name).configure(values or {}, profile)
@@ -90,6 +98,7 @@ class Runs:
             )
         hop = {"hop": origin.hop} if origin and origin.hop else {}
         options = {"values": values or {}, "profile": profile, "budget": asdict(budget or Budget()), **hop}
+        options["pages"] = await keep_pages(self.store.archive, pages, beside=beside)
         created = now()
         await self.store.threads.add(
             Thread(
@@ -144,7 +153,7 @@ class Runs:
         # Not `next`: it leaves out a node whose result is committed while the checkpoint after it is not.
         fresh = not before.values and not before.tasks
         if before.tasks or fresh:
-            context = self._context(thread, method(thread.method))
+            context = await self._context(thread, method(thread.method))
             given = {"question": thread.question} if fresh else None
             async with aclosing(happenings(graph, given, config, context)) as events:
                 async for event in events:
@@ -160,19 +169,21 @@ class Runs:
         place = {"thread_id": thread.id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint} if checkpoint else {})
         return {"configurable": place, "recursion_limit": NO_LIMIT}
 
-    def _context(self, thread: Thread, kind: Method) -> Context:
+    async def _context(self, thread: Thread, kind: Method) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
+        pages = await load_pages(self.store.archive, thread)
         return Context(
             model=self.services.model,
-            retriever=self.services.retriever,
+            retriever=searched(thread, pages, self.services.retriever, self.services.embedder),
+            pages=pages,
             embedder=self.services.embedder,
             triples=self.services.triples,
             threshold=self.services.threshold,
             archive=self.store.archive,
             settings=kind.configure(thread.options["values"], thread.options["profile"]),
             budget=Budget(**thread.options["budget"]),
-            hops=ThreadHops(runs=self, profile=thread.options["profile"]),
+            hops=ThreadHops(runs=self, outer=thread),
         )
 
     async def answer(self, id: str) -> Answer:
@@ -193,7 +204,7 @@ class Runs:
             citations=verdict["citations"],
             notes=public_notes(state.values["notes"]),
             cost=cost_of(state.values["calls"]),
-            warnings=state.values["warnings"],
+            warnings=[*page_warnings(thread), *state.values["warnings"]],
             graph=graph_of(state.values),
             threshold=state.values.get("threshold"),
             hops=hops_of(state.values),

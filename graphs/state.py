@@ -18,6 +18,7 @@ from sleuth.tools.archive import Archive
 from sleuth.tools.documents import content_hash
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import BadReply
+from sleuth.tools.pages.page import PageText
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.triples import MemoryTriples, TripleStore
 
@@ -155,7 +156,8 @@ class Context:
     """What a run needs and its state must not hold.
 
     `embedder` is for comparing texts, `threshold` the perplexity that `sleuth calibrate` has fitted for the verifier's
-    model, `hops` for the method `auto`; `started` is a monotonic clock reading, in seconds.
+    model; `pages` came with the question, and the retriever searches them; `hops` are for the method `auto`; `started`
+    is a monotonic clock reading, in seconds.
     """
 
     model: Model
@@ -166,6 +168,7 @@ class Context:
     embedder: Embedder | None = None
     triples: TripleStore = field(default_factory=MemoryTriples)
     threshold: Threshold | None = None
+    pages: tuple[PageText, ...] = ()
     hops: Hops | None = None
     started: float = field(default_factory=time.monotonic)
 

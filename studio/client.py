@@ -1,7 +1,7 @@
 """The Python interface: one open `Sleuth` for many questions, or the functions in `sleuth` for one."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,8 @@ from sleuth.graphs.thresholds import fitted
 from sleuth.tools.errors import RunError
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
+from sleuth.tools.pages.page import Page
+from sleuth.tools.pages.reading import read_pages
 from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class Sleuth:
         values: dict[str, Any] | None = None,
         budget: Budget | None = None,
         thread: str | None = None,
+        pages: Sequence[Page] = (),
+        with_collection: bool = False,
     ) -> AsyncGenerator[Event]:
         """A question's steps as they happen, then its `Answer`.
 
@@ -52,13 +56,24 @@ class Sleuth:
             values: settings of the method, such as `{"coarse_k": 5}`.
             budget: what the run may spend.
             thread: a name for the run; one is made up where none is given.
+            pages: web pages that are searched instead of the collection; what was read of them is kept with the run.
+            with_collection: searches the collection beside the pages.
 
         Raises:
             SleuthError: see `sleuth.tools.errors`; a run that had begun can be resumed.
         """
-        await self.library.require_documents()
-        profile = self.settings.profile
-        id = await self.runs.start(question, method, values=values, profile=profile, budget=budget, thread=thread)
+        if with_collection or not pages:
+            await self.library.require_documents()
+        id = await self.runs.start(
+            question,
+            method,
+            values=values,
+            profile=self.settings.profile,
+            budget=budget,
+            thread=thread,
+            pages=await read_pages(pages),
+            beside=with_collection,
+        )
         async with aclosing(self.runs.run(id)) as events:
             async for event in events:
                 yield event
@@ -71,9 +86,19 @@ class Sleuth:
         values: dict[str, Any] | None = None,
         budget: Budget | None = None,
         thread: str | None = None,
+        pages: Sequence[Page] = (),
+        with_collection: bool = False,
     ) -> Answer:
         """Like `stream`, but only the answer."""
-        events = self.stream(question, method=method, values=values, budget=budget, thread=thread)
+        events = self.stream(
+            question,
+            method=method,
+            values=values,
+            budget=budget,
+            thread=thread,
+            pages=pages,
+            with_collection=with_collection,
+        )
         return await last(events)
 
     async def resume(self, thread: str, *, budget: Budget | None = None) -> Answer:

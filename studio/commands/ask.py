@@ -14,6 +14,7 @@ from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
 from sleuth.studio.output import JsonOption, emit, progress_console
 from sleuth.studio.view import answer_view, watch
 from sleuth.tools.errors import UsageError
+from sleuth.tools.pages.source import get_pages
 from sleuth.tools.settings import Settings
 
 CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Model calls the run may make.")]
@@ -29,21 +30,30 @@ def ask(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
     ] = None,
+    page: Annotated[
+        list[str] | None,
+        typer.Option("--page", metavar="FILE|URL", help="Search this web page instead; may be repeated."),
+    ] = None,
+    with_collection: Annotated[
+        bool, typer.Option("--with-collection", help="Search the collection beside the pages.")
+    ] = False,
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
     max_seconds: SecondsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer a question from the documents of the collection."""
+    """Answer a question from the documents of the collection, or from web pages."""
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     options: dict[str, Any] = {"method": method, "values": pairs(set_ or []), "budget": budget, "thread": thread}
-    asyncio.run(_ask(question, options, as_json=as_json))
+    options |= {"with_collection": with_collection}
+    asyncio.run(_ask(question, options, page or [], as_json=as_json))
 
 
-async def _ask(question: str, options: dict[str, Any], *, as_json: bool) -> None:
+async def _ask(question: str, options: dict[str, Any], given: list[str], *, as_json: bool) -> None:
     settings = Settings()
     check_question(question)  # what can be wrong without a model server is said without one
     find_method(options["method"]).configure(options["values"], settings.profile)
+    options["pages"] = await get_pages(given)
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
         answer = await watch(sleuth.stream(question, **options), progress_console())
     emit(answer.to_json(), as_json, answer_view(answer))

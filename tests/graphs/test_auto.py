@@ -27,6 +27,7 @@ from sleuth.graphs.state import Budget, HopInput
 from sleuth.graphs.store import Store
 from sleuth.graphs.threads import lease
 from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UsageError
+from sleuth.tools.pages.page import PageText
 
 PAR_CALLS = 7
 """Of PAR-RAG over a chain of two hops."""
@@ -215,6 +216,16 @@ async def test_what_a_run_is_given_is_not_looked_up_by_any_hop(store: Store, cha
     assert turns(answer) == [("plain-rag", "unknown"), ("par-rag", "answered")]
     assert shelf.asked()[searched:] == [(chain.question, "hybrid", 5)], "only plain RAG searches"
     assert len(answer.notes) == len(chain.hops)
+
+
+async def test_hops_search_the_pages_that_came_with_the_question(store: Store, chain: Chain) -> None:
+    shelf = Shelf(chain.passages)
+    runs = Runs(store, Services(model=Clerk(chain, read=UNKNOWN), retriever=shelf))
+    page = PageText(id="yard", name="yard", text="Trevandle & Ruske was founded in 1868.")
+    answer = await ask(runs, chain.question, pages=[page])
+    assert shelf.queries == []
+    for hop in await store.threads.hops_of(answer.thread):
+        assert hop.options["pages"] == (await store.threads.get(answer.thread)).options["pages"]
 
 
 async def test_a_refusal_lists_what_nobody_has_found(runs_with: RunsFor, chain: Chain) -> None:
