@@ -4,7 +4,7 @@
 
 CRAG_FILE is JSON Lines as the benchmark has it, plain or gzipped. Ways to cut a question's pages are compared: all
 visible text in windows of 600 characters, trafilatura's text in such windows, and the paper's chunker, once as in the
-paper (what is beyond 200 characters of a sentence is dropped) and once with that kept. Prints a table and JSON.
+paper (what is beyond 600 characters of a sentence is dropped) and once with that kept. Prints a table and JSON.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from sleuth.tools.embedder import LocalEmbedder, Vectors
-from sleuth.tools.pages.chunks import SENTENCE_CHARS, TOGETHER, chunk
+from sleuth.tools.pages.chunks import CHUNK_CHARS, chunk
 from sleuth.tools.pages.files import page_of
 from sleuth.tools.pages.page import Page, PageText, distinct
 from sleuth.tools.pages.reading import read_pages
@@ -29,7 +29,7 @@ from sleuth.tools.text import normalise
 from sleuth.tools.text_formats import parse_html
 
 KEPT = 10
-WINDOW = SENTENCE_CHARS * TOGETHER
+WINDOW = CHUNK_CHARS
 
 Cut = Callable[[Page, PageText], list[str]]
 

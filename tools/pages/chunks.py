@@ -7,9 +7,10 @@ from typing import NamedTuple
 from sleuth.tools.pages.page import Span
 from sleuth.tools.pages.sentences import is_question
 
-SENTENCE_CHARS = 200
+CHUNK_CHARS = 200 * 3
+"""The most that a sentence, and a chunk, may have (the paper's table 5)."""
 TOGETHER = 3
-"""Sentences in a chunk; its size is 200 x 3 characters (the paper's table 5)."""
+"""Sentences in a chunk."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,16 +31,16 @@ def chunk(
     text: str,
     sentences: Sequence[Span],
     *,
-    sentence_chars: int = SENTENCE_CHARS,
+    limit: int = CHUNK_CHARS,
     together: int = TOGETHER,
     keep_rest: bool = True,
 ) -> Chunks:
-    """Groups sentences into chunks of at most `sentence_chars * together` characters, each a span of the text.
+    """Groups sentences into chunks of at most `limit` characters, each a span of the text.
 
     Args:
         text: the page's text.
         sentences: spans in order, apart from each other.
-        sentence_chars: a longer sentence is cut.
+        limit: a longer sentence is cut, and no chunk grows beyond it.
         together: how many sentences make a chunk where none of them asks something.
         keep_rest: what is cut off goes on as a sentence of its own; otherwise it is dropped, as in the paper.
     """
@@ -47,12 +48,12 @@ def chunk(
     cut: list[Span] = []
     for start, end in sentences:
         asks = is_question(text[start:end])
-        parts = _cut(text, start, end, sentence_chars)
+        parts = _cut(text, start, end, limit)
         if not keep_rest and len(parts) > 1:
             cut.append((parts[0][1], end))
             parts = parts[:1]
         pieces += (_Piece(*part, asks and part[0] == start) for part in parts)
-    return Chunks(spans=tuple(_join(text, pieces, sentence_chars * together, together)), cut=tuple(cut))
+    return Chunks(spans=tuple(_join(text, pieces, limit, together)), cut=tuple(cut))
 
 
 def _cut(text: str, start: int, end: int, limit: int) -> list[Span]:
