@@ -6,7 +6,6 @@ the names in a file and the values given must be the same, or `Prompt.check` fai
 
 import asyncio
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from string import Template
@@ -38,9 +37,17 @@ class Prompt:
         return Template(self.system).substitute(values).strip(), Template(self.user).substitute(values).strip()
 
 
-@cache
+_loaded: dict[str, Prompt] = {}
+
+
 def load(name: str) -> Prompt:
-    """Reads `prompts/<name>.md`; raises FileNotFoundError where there is none."""
+    """Reads `prompts/<name>.md` once; raises FileNotFoundError where there is none."""
+    if name not in _loaded:
+        _loaded[name] = _read(name)
+    return _loaded[name]
+
+
+def _read(name: str) -> Prompt:
     text = files("sleuth.prompts").joinpath(*f"{name}.md".split("/")).read_text(encoding="utf-8")
     before, divider, after = text.partition("\n---\n")
     system, user = (before, after) if divider else ("", before)
@@ -48,9 +55,10 @@ def load(name: str) -> Prompt:
 
 
 async def read(*names: str) -> None:
-    """Reads these prompts off the event loop; from then on `load` has them at hand."""
+    """Reads these prompts off the event loop; from then on `load` has them at hand, and asks keep their order."""
     for name in names:
-        await asyncio.to_thread(load, name)
+        if name not in _loaded:
+            await asyncio.to_thread(load, name)
 
 
 async def versions() -> dict[str, str]:

@@ -1,15 +1,13 @@
 """A store of runs on disk, and runs in it."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
-from scenes import AnyModel, Chain, Replying, Shelf, example
+from scenes import AnyModel, Chain, Replying, RunsFor, Shelf, example
 
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import Store, open_store
 from sleuth.tools.settings import Settings
-
-RunsFor = Callable[..., Runs]
 
 
 @pytest.fixture

@@ -28,6 +28,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "questions.jsonl"
 
 Json = dict[str, Any]
 
+RunsFor = Callable[..., Runs]
+"""Makes runs over a model of one's own."""
+
 
 def passage(id: str, text: str, *, at: int = 100) -> Passage:
     """A passage that does not stand at the beginning of its document, so that offsets cannot be right by chance."""

@@ -7,10 +7,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from conftest import RunsFor
 from hypothesis import given
 from hypothesis import strategies as st
-from scenes import AnyModel, Case, Chain, Replying, Shelf, example, finish, plain, resolves, sent
+from scenes import AnyModel, Case, Chain, Replying, RunsFor, Shelf, example, finish, plain, resolves, sent
 from ways import Ways, way
 
 from sleuth.agents.model import Reply, Request, TokenLogprob

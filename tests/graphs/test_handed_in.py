@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from conftest import RunsFor
-from scenes import Chain, Replying, finish
+from scenes import Chain, Replying, RunsFor, finish
 
 from sleuth.graphs.history import export, fork, history
 from sleuth.graphs.prune import prune

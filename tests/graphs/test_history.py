@@ -4,8 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from conftest import RunsFor
-from scenes import Chain, Replying, example, finish
+from scenes import Chain, Replying, RunsFor, example, finish
 
 from sleuth.graphs.history import export, fork, hashes_in, history
 from sleuth.graphs.runs import Runs, checkpoint_id

@@ -303,7 +303,7 @@ async def test_without_a_tokenizer_the_count_is_careful(tmp_path: Path) -> None:
 
 
 async def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
-    prompts.load.cache_clear()
+    prompts._loaded.clear()  # as in a fresh process
     server = ModelServer(supports=frozenset())
     async with serving(server):
         settings = Settings(model_url=server.url, home=tmp_path)
