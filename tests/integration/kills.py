@@ -116,15 +116,18 @@ def essence(answer: dict[str, Any] | None) -> dict[str, Any]:
 
 async def kill_and_resume(
     job: Job, proxy: Proxy, expected: dict[str, Any], tally: Tally, *, kill_after: float | None = None
-) -> None:
-    """Kills one run, resumes it in a fresh process, and checks what it says and what it sends again."""
+) -> Ended:
+    """Kills one run, resumes it in a fresh process, and checks what it says and what it sends again.
+
+    Gives what became of the run that was to be killed: an answer, if the kill came too late.
+    """
     start = len(proxy.calls)
     killed = await run(job, kill_after=kill_after)
     await proxy.settle()
     if killed.answer is not None:
         tally.late += 1
         assert essence(killed.answer) == expected
-        return
+        return killed
     before = set(proxy.ids(start))
     done = committed(job.settings, job.thread) & before
     middle = len(proxy.calls)
@@ -138,3 +141,4 @@ async def kill_and_resume(
     tally.kills += 1
     tally.repeated += repeated
     tally.most_repeated = max(tally.most_repeated, repeated)
+    return killed

@@ -88,7 +88,9 @@ class Scene:
             assert self.tally.late <= moments, "most runs end before they are killed"
 
     async def kill_after(self, seconds: float) -> None:
-        await kills.kill_and_resume(self._new(), self._proxy, self.expected, self.tally, kill_after=seconds)
+        ended = await kills.kill_and_resume(self._new(), self._proxy, self.expected, self.tally, kill_after=seconds)
+        if ended.answer is not None:  # the machine has become faster than it was when the run was measured
+            self.seconds = min(self.seconds, ended.seconds)
 
     def check(self, kills: int) -> None:
         assert self.tally.kills >= kills
