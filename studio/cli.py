@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.text import Text
 
-from sleuth.studio.commands import ask, doctor, documents, evaluate, methods, model, runs
+from sleuth.studio.commands import ask, calibrate, doctor, documents, evaluate, methods, model, runs
 from sleuth.studio.output import progress_console
 from sleuth.tools.errors import SleuthError, UsageError
 
@@ -26,6 +26,7 @@ app.command()(ask.resume)
 app.add_typer(runs.runs_app, name="runs")
 app.command()(methods.methods)
 app.command("eval")(evaluate.evaluate_command)
+app.command("calibrate")(calibrate.calibrate_command)
 app.add_typer(model.model_app, name="model")
 app.command()(doctor.doctor)
 

@@ -19,12 +19,13 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One question answered from its knowledge alone; `perplexity` is None where nothing was found to answer from."""
+    """One question answered by a model from its knowledge alone; `perplexity` is None where there was none."""
 
     question: str
     answer: str
     perplexity: float | None
     right: bool
+    model: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,19 +61,23 @@ def fit(measured: Sequence[Measured], *, seed: int = 0) -> Fit:
     """Receiver operating characteristic of low perplexity as the sign of a right answer; Youden's index chooses.
 
     Raises:
-        UsageError: all answers are right, or all are wrong.
+        UsageError: all answers are right, or all are wrong; or none has a perplexity.
     """
     import numpy as np
     from sklearn.metrics import roc_auc_score
 
     told = [(each.right, each.perplexity) for each in measured if each.perplexity is not None]
+    if not told:
+        raise UsageError(
+            "No answer has a perplexity: nothing was found for the questions, or the model server gives no "
+            "log-probabilities (`sleuth doctor` says whether it does)."
+        )
     right = np.array([each for each, _ in told], dtype=bool)
     sure = -np.array([perplexity for _, perplexity in told], dtype=float)
     if right.all() or not right.any():
-        all_are = "right" if len(right) and right.all() else "wrong"
         raise UsageError(
-            f"All {len(right)} answers are {all_are}: a threshold is fitted on both. Take more questions, some that "
-            "the documents answer and some that they do not."
+            f"All {len(right)} answers are {'right' if right.all() else 'wrong'}: a threshold is fitted on both. "
+            "Take more questions, some that the documents answer and some that they do not."
         )
     curve = _curve(right, sure)
     best = max(curve, key=lambda point: (point.right_kept - point.wrong_kept, -point.threshold))

@@ -23,13 +23,13 @@ def pictures(result: MethodsResult, *, label: str) -> list[Picture]:
     lines = result["summary"]["all"]["systems"]
     drawn = [
         Picture(
-            _svg(lambda axes: _pareto(axes, lines), label), "F1 against tokens per question: up and left is better."
+            svg(lambda axes: _pareto(axes, lines), label), "F1 against tokens per question: up and left is better."
         ),
-        Picture(_svg(lambda axes: _nodes(axes, result["nodes"]), label), "Tokens per question by node."),
+        Picture(svg(lambda axes: _nodes(axes, result["nodes"]), label), "Tokens per question by node."),
     ]
     hops = result["summary"]["by"].get("hops", {})
     if len(hops) >= _FEWEST_HOPS_GROUPS:
-        drawn.insert(1, Picture(_svg(lambda axes: _by_hops(axes, hops), label), "F1 by number of hops."))
+        drawn.insert(1, Picture(svg(lambda axes: _by_hops(axes, hops), label), "F1 by number of hops."))
     return drawn
 
 
@@ -82,7 +82,7 @@ def _nodes(axes: "Axes", nodes: Mapping[str, Mapping[str, NodeMeans]]) -> None:
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def _svg(draw: "Callable[[Axes], None]", label: str) -> str:
+def svg(draw: "Callable[[Axes], None]", label: str) -> str:
     """A figure as an SVG element: the same text for the same numbers."""
     import matplotlib as mpl
     from matplotlib.figure import Figure

@@ -47,9 +47,12 @@ def test_what_was_not_measured_does_not_count() -> None:
     assert fit([*measured([1.1], [2.0]), unmeasured]).wrong == 1
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "are"), [([1.0], [], "right"), ([], [1.0, 2.0], "wrong"), ([], [], "wrong")]
-)
+@pytest.mark.parametrize(("right", "wrong", "are"), [([1.0], [], "right"), ([], [1.0, 2.0], "wrong")])
 def test_both_kinds_are_needed(right: list[float], wrong: list[float], are: str) -> None:
     with pytest.raises(UsageError, match=f"answers are {are}"):
         fit(measured(right, wrong))
+
+
+def test_without_perplexities_there_is_nothing_to_fit() -> None:
+    with pytest.raises(UsageError, match="No answer has a perplexity"):
+        fit([Measured(question="?", answer="x", perplexity=None, right=True)])
