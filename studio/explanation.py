@@ -17,6 +17,8 @@ def explanation_lines(why: Explanation) -> list[Text]:
     """The parts of the score, then each way with the sentence that has the name."""
     parts = ", ".join(f"{name} {value:.2f}" for name, value in why.parts.items() if value)
     lines = [Text(f"   · {parts}", style="dim")]
+    if why.note:
+        lines.append(Text(f"   · {why.note}", style="yellow"))
     for reason in why.reasons:
         lines += _reason_lines(reason)
     return lines

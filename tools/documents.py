@@ -61,10 +61,14 @@ class Reason:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """How a score came about: its parts by name, and the ways that led to the passage, the best first."""
+    """How a score came about: its parts by name, and the ways that led to the passage, the best first.
+
+    note: why the order is not the one that was asked for, where it is not.
+    """
 
     parts: Mapping[str, float]
     reasons: tuple[Reason, ...]
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

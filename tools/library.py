@@ -18,6 +18,7 @@ from sleuth.tools.indexes import Indexes, IndexName, OnIndexed
 from sleuth.tools.intake import Batch, Intake, Place
 from sleuth.tools.keywords import KeywordIndex
 from sleuth.tools.mention_graph.hits import search_graph
+from sleuth.tools.ranker.ranking import MODEL
 from sleuth.tools.retriever import Mode, Query
 from sleuth.tools.search import depth, fuse
 from sleuth.tools.settings import Settings
@@ -44,6 +45,7 @@ class Library:
         self._catalogue = catalogue
         self._embedder = embedder
         self._told = False
+        self._model = MODEL if settings.ranker == "trained" else None
         self._indexes = Indexes(settings, catalogue, embedder)
         self._intake = Intake(catalogue, loaders=settings.loaders)
 
@@ -169,7 +171,7 @@ class Library:
         await self.require_documents()
         indexes = {name: await self._ready(name) for name in self._wanted(query.mode)}
         if query.mode == "graph":
-            return await asyncio.to_thread(search_graph, query, indexes, self._catalogue.passages)
+            return await asyncio.to_thread(search_graph, query, indexes, self._catalogue.passages, self._model)
         ranked = [index for index in indexes.values() if isinstance(index, KeywordIndex | VectorIndex)]
         return await asyncio.to_thread(self._find, query, ranked)
 

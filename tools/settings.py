@@ -14,6 +14,7 @@ from pydantic_settings import (
 )
 
 Profile = Literal["default", "paper"]
+Ranker = Literal["trained", "formula"]
 
 
 def _suffix(text: str) -> str:
@@ -49,6 +50,9 @@ class Settings(BaseSettings):
     )
     database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
     chroma_url: str | None = Field(default=None, description="a Chroma server instead of the embedded one")
+    ranker: Ranker = Field(
+        default="trained", description="how graph search ranks: `trained`, or by the plain `formula`"
+    )
     profile: Profile = Field(default="default", description="`paper` switches off whatever goes beyond the papers")
     concurrency: int = Field(default=8, ge=1, le=1024, description="model calls in flight")
     timeout: float = Field(default=120.0, gt=0, le=3600, description="seconds for one model call")

@@ -64,6 +64,17 @@ class Read:
         self.found = asked.found_in(f"{passage.title}. {passage.text}")
         self._asked = asked
 
+    @cached_property
+    def title(self) -> frozenset[str]:
+        """The question's stems in the title."""
+        return self._asked.found_in(self.passage.title)
+
+    @cached_property
+    def sentences(self) -> list[tuple[Span, frozenset[str]]]:
+        """The sentences, each with the question's stems in it."""
+        text = self.passage.text
+        return [((start, end), self._asked.found_in(text[start:end])) for start, end in sentences(text)]
+
     def best_sentence(self, spans: Iterable[Span]) -> tuple[float, Span]:
         """The best of the sentences with these spans: how well it matches relative to the best of all, and where."""
         found = [self._matches[max(0, bisect_right(self._starts, start) - 1)] for start, _ in spans]
@@ -84,12 +95,9 @@ class Read:
     @cached_property
     def _matches(self) -> list[tuple[float, Span]]:
         # The title says whom all sentences are about, so its words count for each of them.
-        title = self._asked.found_in(self.passage.title)
-        text = self.passage.text
-        spans = sentences(text)
-        shares = [self._asked.share(title | self._asked.found_in(text[start:end])) for start, end in spans]
-        best = max(shares, default=0.0)
-        return [(share / best if best else 1.0, span) for share, span in zip(shares, spans, strict=True)]
+        shares = [(self._asked.share(self.title | found), span) for span, found in self.sentences]
+        best = max((share for share, _ in shares), default=0.0)
+        return [(share / best if best else 1.0, span) for share, span in shares]
 
 
 def naming(index: GraphIndex, seed: Seed, read: Read) -> list[Edge]:

@@ -1,14 +1,18 @@
 """From a query to hits that explain themselves."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from sleuth.tools.documents import Explanation, Hit, Passage, Reason
 from sleuth.tools.following import Index
 from sleuth.tools.indexes import IndexName
 from sleuth.tools.keywords import KeywordIndex
+from sleuth.tools.mention_graph.asked import Asked
 from sleuth.tools.mention_graph.edges import Edge
 from sleuth.tools.mention_graph.index import GraphIndex
 from sleuth.tools.mention_graph.search import Candidate, MentionGraph
+from sleuth.tools.ranker.ranking import load, rank
+from sleuth.tools.ranker.trees import UnusableModel
 from sleuth.tools.retriever import Query
 from sleuth.tools.vectors import VectorIndex
 
@@ -18,33 +22,49 @@ MOST_REASONS = 3
 Fetch = Callable[[Sequence[str]], list[Passage]]
 
 
-def search_graph(query: Query, indexes: Mapping[IndexName, Index], fetch: Fetch) -> list[Hit]:
-    """The best passages by the mention graph; those that were seen already come last. Blocks."""
+def search_graph(
+    query: Query, indexes: Mapping[IndexName, Index], fetch: Fetch, model: Path | None = None
+) -> list[Hit]:
+    """The best passages by the mention graph; those that were seen already come last. Blocks.
+
+    model: the trained ranker's file; without one the untrained formula ranks.
+    """
     graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
     assert isinstance(graph, GraphIndex)
     assert isinstance(keywords, KeywordIndex)
     meaning = vectors.search if isinstance(vectors, VectorIndex) else None
-    _, found = MentionGraph(graph, keywords, fetch, meaning).candidates(
+    asked, found = MentionGraph(graph, keywords, fetch, meaning).candidates(
         query.text, entities=query.entities, seen=query.seen
     )
-    unseen_first = sorted(found, key=lambda candidate: candidate.passage.id in query.seen)
+    ranked, note = _ranked(asked, found, model)
+    unseen_first = sorted(ranked, key=lambda candidate: candidate.passage.id in query.seen)
     texts = {candidate.passage.id: candidate.passage.text for candidate in found}
     return [
-        Hit(passage=candidate.passage, score=candidate.score, rank=rank, why=_explain(candidate, texts))
+        Hit(passage=candidate.passage, score=candidate.score, rank=rank, why=_explain(candidate, texts, note))
         for rank, candidate in enumerate(unseen_first[: query.k], start=1)
     ]
 
 
-def _explain(candidate: Candidate, texts: Mapping[str, str]) -> Explanation:
+def _ranked(asked: Asked, found: list[Candidate], model: Path | None) -> tuple[list[Candidate], str]:
+    """The candidates in the order that was asked for, and a note where they had to stay in another."""
+    if model is None:
+        return found, ""
+    try:
+        return rank(asked, found, load(model)), ""
+    except UnusableModel as error:
+        return found, f"Ranked by the untrained formula: {error}."
+
+
+def _explain(candidate: Candidate, texts: Mapping[str, str], note: str) -> Explanation:
     base = candidate.base
     parts = {"words": base.words, "meaning": base.meaning, "title": base.title, "entities": base.entities}
-    parts |= {"alone": base.s0, "edges": candidate.score - base.s0, "coverage": candidate.coverage}
+    parts |= {"alone": base.s0, "edges": candidate.formula - base.s0, "coverage": candidate.coverage}
     best: dict[tuple[str, str], Reason] = {}
     for link in candidate.links:
         edge = link.edge
         if link.gain > 0:
             best.setdefault((edge.kind, edge.source), _reason(edge, link.gain, texts[edge.stands_in]))
-    return Explanation(parts=parts, reasons=tuple(best.values())[:MOST_REASONS])
+    return Explanation(parts=parts, reasons=tuple(best.values())[:MOST_REASONS], note=note)
 
 
 def _reason(edge: Edge, gain: float, text: str) -> Reason:

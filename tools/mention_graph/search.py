@@ -42,16 +42,21 @@ class Link:
 class Candidate:
     """A passage that may belong to the answer, with all parts of its score.
 
-    covered: the stems of the question that it has; coverage: their share by idf. links: the edges that lead here, the
-    best first. score: by the untrained formula, unless a ranker has put its own there.
+    read: its text against the question; coverage: the share of the question, by idf, that it has. links: the edges that
+    lead here, the best first. score: by the untrained formula, unless a ranker has put its own there.
     """
 
     passage: Passage
+    read: Read
     base: Base
-    covered: frozenset[str]
     coverage: float
     links: list[Link] = field(default_factory=list)
     score: float = 0.0
+
+    @property
+    def formula(self) -> float:
+        """The untrained score: its own and what the best edges add."""
+        return self.base.s0 + _gain(self.links)
 
 
 class MentionGraph:
@@ -144,7 +149,7 @@ def _s0(base: Mapping[str, Base], id_: str) -> float:
 
 def _candidate(read: Read, base: Base, asked: Asked) -> Candidate:
     coverage = asked.share(read.found)
-    return Candidate(passage=read.passage, base=base, covered=read.found, coverage=coverage, score=base.s0)
+    return Candidate(passage=read.passage, read=read, base=base, coverage=coverage, score=base.s0)
 
 
 def _link(found: Iterable[Candidate], edges: Iterable[Edge], read: Mapping[str, Read], asked: Asked) -> None:
@@ -160,7 +165,7 @@ def _link(found: Iterable[Candidate], edges: Iterable[Edge], read: Mapping[str, 
             candidates[edge.target].links.append(Link(edge=edge, nc=nc, gain=gain))
     for candidate in candidates.values():
         candidate.links.sort(key=lambda link: (-link.gain, link.edge.kind, link.edge.source, link.edge.name))
-        candidate.score = candidate.base.s0 + _gain(candidate.links)
+        candidate.score = candidate.formula
 
 
 def _gain(links: Sequence[Link]) -> float:

@@ -1,0 +1,143 @@
+"""Trains graph search's ranker: `python -m sleuth.studio.training.ranker TRAIN... --out FILE`.
+
+Needs lightgbm, which search itself does not. Same files and seed, same model.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from sleuth.studio.training.pools import Pool, pools, read_training
+from sleuth.tools.ranker.features import VERSION
+from sleuth.tools.ranker.trees import Trees
+
+TREES = 200
+FOLDS = 5
+_PARAMETERS = {
+    "objective": "lambdarank",
+    "learning_rate": 0.04,
+    "num_leaves": 10,
+    "min_data_in_leaf": 40,
+    "feature_fraction": 0.7,
+    "bagging_fraction": 0.8,
+    "bagging_freq": 1,
+    "lambda_l2": 5.0,
+    "verbose": -1,
+    "num_threads": 1,
+    "deterministic": True,
+    "force_row_wise": True,
+}
+
+Recall = dict[str, dict[str, float]]
+
+
+def train(
+    files: Annotated[list[Path], typer.Argument(help="Training questions with their paragraphs, in JSON Lines.")],
+    *,
+    out: Annotated[Path, typer.Option(help="The model file to write.")],
+    seed: Annotated[int, typer.Option(help="For sampling and folds.")] = 0,
+    check: Annotated[bool, typer.Option(help="Also cross-validate, and leave each file out in turn.")] = True,
+) -> None:
+    """Train the ranker on all files, and print what cross-validation says of it as JSON."""
+    passages, questions = read_training(files)
+    found, names = pools(passages, questions)
+    report: dict[str, Any] = {"passages": len(passages), "questions": len(questions), "features": len(names)}
+    if check:
+        report["cross_validated"] = cross_validated(found, seed=seed)
+        report["left_out"] = left_out(found, seed=seed)
+    trees = grow(found, names, seed=seed, files=files)
+    trees.save(out)
+    report |= {"recall_on_train": _recalls(found, trees.scores), "bytes": out.stat().st_size}
+    typer.echo(json.dumps(report, indent=1))
+
+
+def grow(found: Sequence[Pool], names: Sequence[str], *, seed: int, files: Sequence[Path] = ()) -> Trees:
+    """Boosts trees on the pools for lambdarank's objective (Burges, 2010)."""
+    import lightgbm
+
+    data = lightgbm.Dataset(
+        np.vstack([pool.rows for pool in found]),
+        np.concatenate([pool.gold for pool in found]).astype(int),
+        group=[len(pool.gold) for pool in found],
+    )
+    dump = lightgbm.train({**_PARAMETERS, "seed": seed}, data, TREES).dump_model()
+    meta = {
+        "features_version": VERSION,
+        "features": list(names),
+        "seed": seed,
+        "questions": len(found),
+        "files": {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in files},
+    }
+    return _as_arrays([tree["tree_structure"] for tree in dump["tree_info"]], meta)
+
+
+def cross_validated(found: Sequence[Pool], *, seed: int) -> Recall:
+    """Recall by set where each question was ranked by trees that had not seen its fold."""
+    fold = np.random.default_rng(seed).integers(FOLDS, size=len(found))
+    ranked: list[tuple[Pool, Trees]] = []
+    for at in range(FOLDS):
+        trees = grow([pool for pool, own in zip(found, fold, strict=True) if own != at], (), seed=seed)
+        ranked += [(pool, trees) for pool, own in zip(found, fold, strict=True) if own == at]
+    return _mean((pool, trees.scores) for pool, trees in ranked)
+
+
+def left_out(found: Sequence[Pool], *, seed: int) -> Recall:
+    """Recall of each set by trees grown on the other sets alone."""
+    result: Recall = {}
+    sets = list(dict.fromkeys(pool.question.set for pool in found))
+    for name in sets if len(sets) > 1 else []:
+        trees = grow([pool for pool in found if pool.question.set != name], (), seed=seed)
+        result |= _recalls([pool for pool in found if pool.question.set == name], trees.scores)
+    return result
+
+
+def _recalls(found: Sequence[Pool], scores: Callable[[NDArray[np.float32]], NDArray[np.float64]]) -> Recall:
+    return _mean((pool, scores) for pool in found)
+
+
+def _mean(ranked: Iterable[tuple[Pool, Callable[[NDArray[np.float32]], NDArray[np.float64]]]]) -> Recall:
+    shares: dict[str, list[list[float]]] = {}
+    for pool, scores in ranked:
+        order = np.argsort(-scores(pool.rows), kind="stable")
+        own = [float(pool.gold[order[:depth]].sum()) / len(pool.question.gold) for depth in (2, 5, 20)]
+        shares.setdefault(pool.question.set, []).append(own)
+    return {
+        name: {f"recall@{depth}": round(100 * float(value), 1) for depth, value in zip((2, 5, 20), mean, strict=True)}
+        for name, own in shares.items()
+        for mean in [np.mean(own, axis=0)]
+    }
+
+
+def _as_arrays(structures: Sequence[dict[str, Any]], meta: dict[str, Any]) -> Trees:
+    """LightGBM's nested nodes as one flat list; a leaf leads to itself."""
+    nodes: list[tuple[int, float, int, int, float]] = []
+
+    def put(node: dict[str, Any]) -> int:
+        at = len(nodes)
+        nodes.append((0, np.inf, at, at, node.get("leaf_value", 0.0)))
+        if "split_feature" in node:
+            left, right = put(node["left_child"]), put(node["right_child"])
+            nodes[at] = (node["split_feature"], node["threshold"], left, right, 0.0)
+        return at
+
+    roots = [put(structure) for structure in structures]
+    feature, threshold, left, right, value = zip(*nodes, strict=True)
+    return Trees(
+        roots=np.array(roots, dtype=np.int32),
+        feature=np.array(feature, dtype=np.int16),
+        threshold=np.array(threshold, dtype=np.float64),
+        left=np.array(left, dtype=np.int32),
+        right=np.array(right, dtype=np.int32),
+        value=np.array(value, dtype=np.float32),
+        meta=meta,
+    )
+
+
+if __name__ == "__main__":
+    typer.run(train)
