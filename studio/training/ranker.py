@@ -4,6 +4,7 @@ Needs lightgbm, which search itself does not. Same files and seed, same model.
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +15,7 @@ import typer
 from numpy.typing import NDArray
 
 from sleuth.studio.training.pools import Pool, pools, read_training
+from sleuth.tools.errors import SleuthError
 from sleuth.tools.ranker.features import VERSION
 from sleuth.tools.ranker.trees import Trees
 
@@ -139,5 +141,14 @@ def _as_arrays(structures: Sequence[dict[str, Any]], meta: dict[str, Any]) -> Tr
     )
 
 
+def main() -> None:
+    """Runs the command; a file that cannot be used is a line, never a traceback."""
+    try:
+        typer.run(train)
+    except SleuthError as error:
+        typer.echo(str(error), err=True)
+        sys.exit(2)
+
+
 if __name__ == "__main__":
-    typer.run(train)
+    main()

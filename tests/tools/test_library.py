@@ -50,7 +50,17 @@ async def test_the_graph_finds_what_a_found_passage_names_and_says_why(settings:
         reason = hits[1].why.reasons[0]
         assert (reason.kind, reason.source, reason.name) == ("names", FERRY.passages[0].id, "Oda Brask")
         assert reason.sentence == FERRY.passages[0].text[reason.start : reason.end]
-        assert hits[1].score == pytest.approx(hits[1].why.parts["alone"] + hits[1].why.parts["edges"])
+
+
+async def test_without_the_trained_ranker_the_score_is_the_sum_of_its_parts(settings: Settings) -> None:
+    by_formula = settings.model_copy(update={"ranker": "formula"})
+    async with await Library.open(by_formula, embedder=NoEmbedder()) as library:
+        await library.put([FERRY, BUILDER, *OTHERS])
+        hits = await library.search(Query(text="For whom was the Grey Sister built?", k=2, mode="graph"))
+        assert [hit.passage.document_id for hit in hits] == ["ferry", "builder"]
+        for hit in hits:
+            assert hit.why is not None
+            assert hit.score == pytest.approx(hit.why.parts["alone"] + hit.why.parts["edges"])
 
 
 async def test_hop_two_starts_from_what_was_seen_and_shows_it_last(settings: Settings) -> None:

@@ -132,3 +132,10 @@ def test_without_a_usable_model_the_formula_ranks_and_says_so(
     assert [hit.passage.id for hit in plain] == [hit.passage.id for hit in hits]
     assert plain[0].why is not None
     assert not plain[0].why.note
+
+
+def test_changed_features_need_a_new_version_and_a_new_model(found: tuple[Asked, list[Candidate]]) -> None:
+    """Where this fails, a feature or the formula has changed: raise VERSION and train the shipped model again."""
+    rows, names = matrix(*found)
+    fingerprint = float(np.arange(1, len(names) + 1) @ rows.sum(axis=0))
+    assert (VERSION, fingerprint) == (1, pytest.approx(3408.70, rel=1e-4))

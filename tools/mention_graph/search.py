@@ -47,7 +47,7 @@ class Candidate:
     """
 
     passage: Passage
-    read: Read
+    read: Read = field(repr=False, compare=False)
     base: Base
     coverage: float
     links: list[Link] = field(default_factory=list)
