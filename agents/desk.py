@@ -98,7 +98,7 @@ class Desk:
         self.calls |= asked["calls"]
         self.warnings += [line for line in asked["warnings"] if line not in self.warnings]
         if asked["failure"] is not None:
-            raise BadReply(asked["failure"])
+            raise BadReply(asked["failure"], asked["reply"]["text"])
         return _parsed(role, asked["reply"]), asked["reply"]
 
     def affords(self) -> bool:

@@ -22,6 +22,7 @@ NAMES = (
     *("reader", "planner", "drafter", "refiner", "reviewer", "answerer"),
     *("expander", "fuser", "aggregator", "verifier", "integrator", "reasoner", "evaluator"),
     *("detective", "extractor", "judge"),
+    *("calculator", "recaller", "querier", "resolver", "summariser"),
 )
 """The roles: keys of `settings.models`, beside "default"."""
 

@@ -8,8 +8,16 @@ from typing_extensions import TypedDict
 Status = Literal["answered", "refused", "unknown", "invalid_question", "out_of_budget"]
 
 
+CitationKind = Literal["text", "table", "expression", "graph", "model", "note"]
+
+
 class Citation(TypedDict):
-    """A checked quote: it is really at `start:end` (characters) of the document's text."""
+    """A checked quote: it is really at `start:end` (characters) of the document's text.
+
+    Where a method cites more than texts, `kind` says what is cited and `reference` where: the cell of a table, an
+    expression that was worked out, a call to a knowledge graph. What stands in no document has neither a passage nor a
+    document, and its quote is at `start:end` of what the expression, the call or the model gave.
+    """
 
     passage: str
     document: str
@@ -17,6 +25,8 @@ class Citation(TypedDict):
     quote: str
     start: int
     end: int
+    kind: NotRequired[CitationKind]
+    reference: NotRequired[str]
 
 
 class Note(TypedDict):

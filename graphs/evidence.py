@@ -29,14 +29,28 @@ _MARKS = re.compile(r"\s*\[\d+(?:\s*,\s*\d+)*\]")
 async def find(context: Context, queries: dict[str, Query]) -> dict[str, list[str]]:
     """Searches side by side and archives the passages as they are now; returns their references, for the state."""
     found = await asyncio.gather(*(context.retriever.search(query) for query in queries.values()))
-    records = [[json.dumps(asdict(hit.passage), ensure_ascii=False, sort_keys=True) for hit in hits] for hits in found]
-    references = await asyncio.gather(*(context.archive.keep(record) for record in records))
+    references = await asyncio.gather(*(keep(context.archive, (hit.passage for hit in hits)) for hits in found))
     return dict(zip(queries, references, strict=True))
+
+
+async def keep(archive: Archive, passages: Iterable[Passage]) -> list[str]:
+    """Archives passages as they are now; returns their references."""
+    return await archive.keep([record(passage) for passage in passages])
+
+
+def record(passage: Passage) -> str:
+    """A passage as the archive holds it."""
+    return json.dumps(asdict(passage), ensure_ascii=False, sort_keys=True)
 
 
 async def load(archive: Archive, references: Iterable[str]) -> list[Passage]:
     """The passages behind references, as the run saw them."""
-    return [Passage(**json.loads(record)) for record in await archive.load(references)]
+    return [passage_of(record) for record in await archive.load(references)]
+
+
+def passage_of(record: str) -> Passage:
+    """The passage of `record`."""
+    return Passage(**json.loads(record))
 
 
 def sources(passages: Iterable[Passage]) -> tuple[Source, ...]:
@@ -52,7 +66,7 @@ def check(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Pass
         span = passage and (locate(quote.quote, passage.text) or sentence_with(answer, passage.text))
         if not passage or not span:
             desk.warnings.append(f"dropped a citation of source {quote.source}: {_why(passage)}")
-        elif (citation := _cite(passage, span)) not in citations:
+        elif (citation := quote_at(passage, span)) not in citations:
             citations.append(citation)
     return citations
 
@@ -63,7 +77,7 @@ def support(answer: str, shown: Sequence[Passage], *, beside: str = "") -> list[
     both = [
         (passage, (start, end)) for passage, (start, end) in spans if sentence_with(beside, passage.text[start:end])
     ]
-    return [_cite(passage, span) for passage, span in (both or spans)[:1]]
+    return [quote_at(passage, span) for passage, span in (both or spans)[:1]]
 
 
 def _why(passage: Passage | None) -> str:
@@ -103,7 +117,8 @@ def clean(answer: str) -> str:
     return _MARKS.sub("", answer).strip()
 
 
-def _cite(passage: Passage, span: tuple[int, int]) -> Citation:
+def quote_at(passage: Passage, span: tuple[int, int]) -> Citation:
+    """A citation of what stands at these characters of a passage."""
     start, end = span
     return Citation(
         passage=passage.id,

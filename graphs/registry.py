@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
-from sleuth.graphs import auto, crp_rag, par_rag, plain_rag, ras, retro_rag
+from sleuth.graphs import auto, crp_rag, hybrid_rag, ladder, par_rag, plain_rag, ras, retro_rag
 from sleuth.graphs.state import Context, MethodSettings, Question, RunState
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
@@ -116,6 +116,15 @@ METHODS: dict[str, Method] = {
             graph=ras.graph,
             state=ras.State,
             settings=ras.Settings,
+        ),
+        Method(
+            name="hybrid-rag",
+            line="ask pages, tables, a calculator, a knowledge graph and the model itself, then reason over all of it",
+            paper="A hybrid RAG system with comprehensive enhancement on complex reasoning (Yuan et al., KDD Cup 2024)",
+            when="the question comes with web pages, needs numbers worked out, or may rest on something false",
+            graph=hybrid_rag.graph,
+            state=hybrid_rag.State,
+            settings=ladder.Settings,
         ),
         Method(
             name="auto",

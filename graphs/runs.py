@@ -23,8 +23,10 @@ from sleuth.graphs.registry import Method, method
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context
 from sleuth.graphs.store import Store
 from sleuth.graphs.threads import Origin, Thread, ThreadStatus, lease
+from sleuth.tools.attributes import Predictor
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
+from sleuth.tools.knowledge_graph.lookups import KnowledgeGraph
 from sleuth.tools.pages.page import PageText
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.settings import Profile
@@ -58,6 +60,8 @@ class Services:
     embedder: Embedder | None = None
     triples: TripleStore = field(default_factory=MemoryTriples)
     threshold: Threshold | None = None
+    graph: KnowledgeGraph | None = None
+    predictor: Predictor | None = None
 
 
 class Runs:
@@ -180,6 +184,8 @@ class Runs:
             embedder=self.services.embedder,
             triples=self.services.triples,
             threshold=self.services.threshold,
+            graph=self.services.graph,
+            predictor=self.services.predictor,
             archive=self.store.archive,
             settings=kind.configure(thread.options["values"], thread.options["profile"]),
             budget=Budget(**thread.options["budget"]),

@@ -15,9 +15,11 @@ from sleuth.agents.model import Model
 from sleuth.agents.role import I, O, Role
 from sleuth.graphs.answer import Note, Threshold, Verdict
 from sleuth.tools.archive import Archive
+from sleuth.tools.attributes import Predictor
 from sleuth.tools.documents import content_hash
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import BadReply
+from sleuth.tools.knowledge_graph.lookups import KnowledgeGraph
 from sleuth.tools.pages.page import PageText
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.triples import MemoryTriples, TripleStore
@@ -156,8 +158,9 @@ class Context:
     """What a run needs and its state must not hold.
 
     `embedder` is for comparing texts, `threshold` the perplexity that `sleuth calibrate` has fitted for the verifier's
-    model; `pages` came with the question, and the retriever searches them; `hops` are for the method `auto`; `started`
-    is a monotonic clock reading, in seconds.
+    model; `pages` came with the question, and the retriever searches them; `hops` are for the method `auto`; `graph`
+    is asked, and `predictor` tells a question's attributes, in hybrid-rag; `started` is a monotonic clock reading, in
+    seconds.
     """
 
     model: Model
@@ -170,6 +173,8 @@ class Context:
     threshold: Threshold | None = None
     pages: tuple[PageText, ...] = ()
     hops: Hops | None = None
+    graph: KnowledgeGraph | None = None
+    predictor: Predictor | None = None
     started: float = field(default_factory=time.monotonic)
 
     def fingerprint(self) -> str:
@@ -177,10 +182,14 @@ class Context:
         return content_hash(f"{type(self.settings).__name__}{self.settings.model_dump_json()}")[:16]
 
 
-def desk(state: RunState, runtime: Runtime[Context]) -> Desk:
-    """The model calls of one execution of a node: seeded by question and settings, never by the thread."""
+def desk(state: RunState, runtime: Runtime[Context], *, spare: int = 0, sharing: int = 1) -> Desk:
+    """The model calls of one execution of a node: seeded by question and settings, never by the thread.
+
+    Of the budget's calls `spare` are left alone, and nodes that run side by side share the rest.
+    """
     context = runtime.context
-    limit = None if context.budget.max_calls is None else context.budget.max_calls - len(state.calls)
+    left = remaining(state, runtime).max_calls
+    limit = None if left is None else (left - spare) // sharing
     return Desk(context.model, context.archive, seed=f"{state.question}\n{context.fingerprint()}", limit=limit)
 
 

@@ -96,6 +96,8 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
             embedder=services.embedder,
             triples=services.triples,
             threshold=services.threshold,
+            graph=services.graph,
+            predictor=services.predictor,
             archive=archive,
             settings=kind.configure(values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
@@ -145,4 +147,5 @@ par_rag = _served("par-rag")
 crp_rag = _served("crp-rag")
 retro_rag = _served("retro-rag")
 ras = _served("ras")
+hybrid_rag = _served("hybrid-rag")
 auto = _served("auto")

@@ -74,7 +74,11 @@ class ContextTooLong(ModelError):
 
 
 class BadReply(ModelError):
-    """A reply that cannot be understood, after one repair."""
+    """A reply that cannot be understood, after one repair; `reply` is its whole text."""
+
+    def __init__(self, message: str, reply: str = "") -> None:
+        super().__init__(message)
+        self.reply = reply
 
 
 class RunError(SleuthError):

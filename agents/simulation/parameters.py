@@ -38,6 +38,11 @@ ROLES: dict[str, tuple[str, ...]] = {
     "verifier": ("missed", "overconfident"),
     "evaluator": ("missed", "overconfident"),
     "judge": (),
+    "calculator": (),
+    "recaller": (),
+    "querier": ("missed",),
+    "resolver": ("missed", "invented"),
+    "summariser": ("missed", "invented"),
 }
 """The errors of each role."""
 

@@ -7,7 +7,7 @@ parameters.py.
 
 from collections.abc import Callable
 
-from sleuth.agents.simulation import answering, gathering, judging, planning
+from sleuth.agents.simulation import answering, gathering, judging, planning, resolving
 from sleuth.agents.simulation.said import Said
 from sleuth.agents.simulation.scene import Scene
 
@@ -37,6 +37,15 @@ PLAYS: dict[str, Callable[[Scene], Said]] = {
     "integrator/path": answering.take_path,
     "integrator/integrate": answering.integrate,
     "verifier/verify": answering.verify,
+    "recaller/recall": resolving.recall,
+    "querier/entities": resolving.entities,
+    "querier/calls": resolving.calls,
+    "calculator/express": resolving.express,
+    "resolver/plain": resolving.plain,
+    "resolver/careful": resolving.careful,
+    "resolver/reason": resolving.reason,
+    "resolver/reason_and_doubt": resolving.doubt,
+    "summariser/summarise": resolving.summarise,
     "reviewer/review": judging.review,
     "reviewer/review_step": judging.review_step,
     "evaluator/consistency": judging.consistency,

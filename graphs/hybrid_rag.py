@@ -1,0 +1,298 @@
+"""The hybrid system for CRAG: several sources side by side, one careful reasoner over all of them (KDD Cup 2024).
+
+    classify -> (retrieve -> calculate | recall | query) -> aggregate -> answer -> verify
+
+A question whose answer changes with time ends at once. A source that fails, is slow, or has no room in the budget is
+left out with a warning; the budget always keeps a call for the answer. Each step of the paper's ladder is a setting.
+What was handed over by another run is read first, and nothing is looked up if that is enough.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Literal
+
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import Runtime
+from typing_extensions import TypedDict
+
+from sleuth.agents.calculator import EXPRESS, ExpressInput, Expression
+from sleuth.agents.recaller import RECALL_UNAIDED, Asked, Recollection
+from sleuth.agents.reference import Kind
+from sleuth.graphs.evidence import conclude, keep, load
+from sleuth.graphs.ladder import Settings
+from sleuth.graphs.references import Document, Finding, Reference, collect
+from sleuth.graphs.resolving import Ending, Said, reason, summarise
+from sleuth.graphs.sourcing import (
+    chosen,
+    day_of,
+    evaluated,
+    explored,
+    found_passages,
+    labelled,
+    now,
+    or_without,
+    recollected,
+)
+from sleuth.graphs.state import (
+    Context,
+    Question,
+    RunState,
+    RunUpdate,
+    affordable,
+    ask_or,
+    desk,
+    settings_of,
+)
+from sleuth.tools.attributes import Domain
+from sleuth.tools.documents import Passage
+
+Source = Literal["retrieve", "calculate", "recall", "query"]
+
+
+class Predicted(TypedDict):
+    """What a question is about, and whether its answer changes with time."""
+
+    domain: Domain
+    dynamic: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """What each source has given, and the one document made of it."""
+
+    asked_at: str = ""
+    """When the question is asked, as it was set; the day of the run where it was not."""
+    attributes: Predicted | None = None
+    """The predicted attributes; None where none were asked for."""
+    refused: bool = False
+    """The answer changes with time, and nothing says that the sources are fresh."""
+    sources: list[Source] = field(default_factory=list)
+    """What is asked, by its node."""
+    texts: list[str] = field(default_factory=list)
+    """Passages of text, best first, by archive reference."""
+    tables: list[str] = field(default_factory=list)
+    """Passages of tables, best first, by archive reference."""
+    calculations: list[Finding] = field(default_factory=list)
+    """Expressions with their values."""
+    recollection: Finding | None = None
+    """What the model has answered without any source."""
+    lookups: list[Finding] = field(default_factory=list)
+    """Calls to the knowledge graph with their results."""
+    references: list[Reference] = field(default_factory=list)
+    """The reference document: what is shown of which text in the archive."""
+    said: Said | None = None
+    """The reasoner's answer."""
+    unread: str = ""
+    """The reasoner's reply where it could not be read, by archive reference."""
+    tried: bool = False
+    """What was handed over was not enough."""
+
+
+Run = Runtime[Context]
+
+
+class Update(RunUpdate, total=False):
+    """What a node may change."""
+
+    asked_at: str
+    attributes: Predicted | None
+    refused: bool
+    sources: list[Source]
+    texts: list[str]
+    tables: list[str]
+    calculations: list[Finding]
+    recollection: Finding | None
+    lookups: list[Finding]
+    references: list[Reference]
+    said: Said | None
+    unread: str
+    tried: bool
+
+
+async def classify(state: State, runtime: Run) -> Update:
+    """What is asked for and when (section 4.2), and so what is to be asked in turn."""
+    settings, context = settings_of(runtime, Settings), runtime.context
+    update: Update = {
+        "asked_at": state.asked_at or settings.asked_at.strip() or now(),
+        "sources": _sources(settings, context),
+    }
+    if not settings.attributes or context.predictor is None:
+        return update
+    found = await context.predictor.predict(state.question)
+    refused = found.dynamic and not settings.fresh and not state.notes
+    return {**update, "attributes": Predicted(domain=found.domain, dynamic=found.dynamic), "refused": refused}
+
+
+async def retrieve(state: State, runtime: Run) -> Update:
+    """Texts and tables most like the question, from the pages handed in or the collection (section 4.1)."""
+    settings, context = settings_of(runtime, Settings), runtime.context
+    gathering, limit = found_passages(context, state.question, settings), settings.source_seconds
+    nothing: tuple[list[Passage], list[Passage]] = ([], [])
+    (texts, tables), lost = await or_without("What was to be searched", gathering, nothing, seconds=limit)
+    kept, kept_tables = await keep(context.archive, texts), await keep(context.archive, tables)
+    return {"texts": kept, "tables": kept_tables, "warnings": lost}
+
+
+async def calculate(state: State, runtime: Run) -> Update:
+    """Expressions from what was found, worked out: no number is the model's own (section 4.3)."""
+    settings = settings_of(runtime, Settings)
+    if not affordable(state, runtime, settings.expressions + _ANSWER):
+        return {"warnings": [_no_room("A calculation")]}
+    texts, tables = [await load(runtime.context.archive, names) for names in (state.texts, state.tables)]
+    given = ExpressInput(question=state.question, asked_at=state.asked_at, sources=labelled(texts, tables))
+    asking, loss = desk(state, runtime, spare=_ANSWER), "One sample of an expression is missing."
+    asks = (ask_or(asking, EXPRESS, given, Expression(), loss) for _ in range(settings.expressions))
+    said = [each.expression for each in await asyncio.gather(*asks)]
+    found, faults = evaluated(said, day_of(state.asked_at))
+    return {"calculations": found, "calls": asking.calls, "warnings": [*asking.warnings, *faults]}
+
+
+async def recall(state: State, runtime: Run) -> Update:
+    """What the model knows by itself, to be trusted or not (section 4.4)."""
+    if not affordable(state, runtime, _side_by_side(state) + _ANSWER):
+        return {"warnings": [_no_room("The model's own knowledge")]}
+    asking = desk(state, runtime, spare=_ANSWER, sharing=_side_by_side(state))
+    given, nothing = Asked(question=state.question, asked_at=state.asked_at), Recollection()
+    said = await ask_or(asking, RECALL_UNAIDED, given, nothing, "The model's own knowledge is missing.")
+    found = None if said is nothing else recollected(said)
+    return {"recollection": found, "calls": asking.calls, "warnings": asking.warnings}
+
+
+async def query(state: State, runtime: Run) -> Update:
+    """What the knowledge graph says, asked by one of two routes (section 4.5)."""
+    settings, graph = settings_of(runtime, Settings), runtime.context.graph
+    if graph is None or not affordable(state, runtime, _side_by_side(state) + _ANSWER):
+        return {"warnings": [_no_room("The knowledge graph") if graph else "There is no knowledge graph any more."]}
+    asking = desk(state, runtime, spare=_ANSWER, sharing=_side_by_side(state))
+    asked = Asked(question=state.question, asked_at=state.asked_at)
+    domain = state.attributes["domain"] if state.attributes else None
+    said = await chosen(asking, graph, asked, route=settings.route)
+    found, faults = await explored(graph, said, asked, domain=domain, seconds=settings.source_seconds)
+    return {"lookups": found, "calls": asking.calls, "warnings": [*asking.warnings, *faults]}
+
+
+async def aggregate(state: State, runtime: Run) -> Update:
+    """One reference document within a length; what is cut is said."""
+    settings, archive = settings_of(runtime, Settings), runtime.context.archive
+    known = [Finding(title=each["question"], text=each["finding"]) for each in state.notes.values() if each["finding"]]
+    findings: dict[Kind, list[Finding]] = {
+        "note": known,
+        "graph": state.lookups,
+        "expression": state.calculations,
+        "model": [state.recollection] if state.recollection else [],
+    }
+    passages: dict[Kind, list[Passage]] = {
+        "text": await load(archive, state.texts),
+        "table": await load(archive, state.tables),
+    }
+    limits: dict[Kind, int] = {"table": settings.max_table_characters, "graph": settings.max_graph_characters}
+    references, losses = await collect(archive, findings, passages, limits, settings.max_characters)
+    return {"references": references, "warnings": losses}
+
+
+async def answer(state: State, runtime: Run) -> Update:
+    """The question answered from all references at once, along an outline (section 4.6)."""
+    if not affordable(state, runtime):
+        return {"halted": True}
+    settings, context = settings_of(runtime, Settings), runtime.context
+    document = await Document.load(context.archive, state.references, context.pages)
+    asking = desk(state, runtime)
+    asked = Asked(question=state.question, asked_at=state.asked_at)
+    said, unread = await reason(asking, asked, document.sources, settings)
+    held = (await context.archive.keep([unread]))[0] if unread else ""
+    return {"said": said, "unread": held, "calls": asking.calls, "warnings": asking.warnings}
+
+
+async def verify(state: State, runtime: Run) -> Update:
+    """What the answer amounts to: its form, "I don't know", a false premise, its citations (section 4.7)."""
+    settings, context = settings_of(runtime, Settings), runtime.context
+    if state.refused:
+        return {"verdict": conclude("unknown", "", []), "warnings": [_DYNAMIC]}
+    notes = list(state.notes.values())
+    if state.halted or (state.unread and not affordable(state, runtime)):
+        return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+    document = await Document.load(context.archive, state.references, context.pages)
+    unread = (await context.archive.load([state.unread]))[0] if state.unread else ""
+    asking = desk(state, runtime)
+    said = state.said or await summarise(asking, state.question, unread)
+    ending = Ending.of(said, settings)
+    if ending.status == "unknown" and state.notes and not state.tried and state.sources:
+        return {"tried": True, "calls": asking.calls, "warnings": asking.warnings}
+    verdict, found = ending.verdict(asking, state.question, document, notes)
+    return {"notes": found, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+
+
+# Routers. Sources that are not asked are passed by.
+
+
+def after_classify(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate", "verify"]]:
+    """To all sources at once, unless the question ends here, or what was handed over is to be tried first."""
+    if state.refused:
+        return ["verify"]
+    return ["aggregate"] if state.notes else [*_asked(state)]
+
+
+def after_retrieve(state: State) -> Literal["calculate", "aggregate"]:
+    """Numbers come from what was found."""
+    return "calculate" if "calculate" in state.sources else "aggregate"
+
+
+def after_verify(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate", "__end__"]]:
+    """To the sources, where what was handed over was not enough."""
+    return ["__end__"] if state.verdict else [*_asked(state)]
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """The state machine, not compiled."""
+    graph = StateGraph(State, context_schema=Context, input_schema=Question)
+    graph.add_node(classify)
+    graph.add_node(retrieve)
+    graph.add_node(calculate)
+    graph.add_node(recall)
+    graph.add_node(query)
+    graph.add_node(aggregate, defer=True)  # waits for whichever of the sources are asked
+    graph.add_node(answer)
+    graph.add_node(verify)
+    graph.add_edge(START, "classify")
+    graph.add_conditional_edges("classify", after_classify)
+    graph.add_conditional_edges("retrieve", after_retrieve)
+    graph.add_edge("calculate", "aggregate")
+    graph.add_edge("recall", "aggregate")
+    graph.add_edge("query", "aggregate")
+    graph.add_edge("aggregate", "answer")
+    graph.add_edge("answer", "verify")
+    graph.add_conditional_edges("verify", after_verify)
+    return graph
+
+
+# What the nodes above are made of
+
+_ANSWER = 1
+"""Calls that are kept for the answer, whatever the sources would need."""
+
+_DYNAMIC = "the answer changes with time, and the sources may be old: it is not given (--set fresh=true gives it)"
+
+
+def _sources(settings: Settings, context: Context) -> list[Source]:
+    """What is switched on, and there."""
+    asked: dict[Source, bool] = {
+        "retrieve": settings.retrieve,
+        "calculate": settings.retrieve and settings.calculate,
+        "recall": settings.recall,
+        "query": settings.graph and context.graph is not None and bool(context.graph.functions),
+    }
+    return [source for source, wanted in asked.items() if wanted]
+
+
+def _asked(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate"]]:
+    """The sources that are asked side by side; the document is made at once where there are none."""
+    return [each for each in state.sources if each != "calculate"] or ["aggregate"]
+
+
+def _side_by_side(state: State) -> int:
+    """How many nodes ask the model at the same time."""
+    return len({"recall", "query"} & set(state.sources))
+
+
+def _no_room(source: str) -> str:
+    return f"{source} is missing: the budget has no room for it beside the answer."
