@@ -5,10 +5,11 @@ thinks along an outline; RESOLVE also asks whether the question rests on somethi
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Field
 
-from sleuth.agents.citation import Quotes
+from sleuth.agents.citation import Quote
 from sleuth.agents.model import Sampling
 from sleuth.agents.reference import listed
 from sleuth.agents.role import Output, Role
@@ -25,10 +26,16 @@ class ResolveInput:
     sources: tuple[Source, ...]
 
 
+_GUIDED_QUOTES = 5
+
+Quotes = Annotated[list[Quote], Field(default_factory=list, json_schema_extra={"maxItems": _GUIDED_QUOTES})]
+"""Few where a reply is guided; more are no reason not to read it."""
+
+
 class Resolved(Output):
     """An answer and where it stands."""
 
-    citations: Quotes = Field(default=[])
+    citations: Quotes
     answer: str = Field(max_length=300)
 
 
@@ -37,7 +44,7 @@ class Reasoned(Output):
 
     reason: str = Field(default="", max_length=800)
     able: str = Field(default="", max_length=300)
-    citations: Quotes = Field(default=[])
+    citations: Quotes
     answer: str = Field(max_length=300)
 
 
@@ -47,7 +54,7 @@ class Doubted(Output):
     premise: str = Field(default="", max_length=400)
     reason: str = Field(default="", max_length=800)
     able: str = Field(default="", max_length=300)
-    citations: Quotes = Field(default=[])
+    citations: Quotes
     answer: str = Field(max_length=300)
     false_premise: bool = False
 

@@ -49,7 +49,7 @@ from sleuth.graphs.state import (
 from sleuth.graphs.steps import Step, numbered
 from sleuth.tools.errors import RunError
 
-METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras")
+METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag")
 """What can be a hop."""
 
 

@@ -141,7 +141,8 @@ class Document:
             if quote.source <= len(self._references) and self._references[quote.source - 1]["kind"] not in ROOMY:
                 found += self._cite_finding(asking, answer, quote, notes)
             else:
-                found += [self._with_kind(quote, each) for each in check(asking, answer, [quote], self._passages)]
+                checked = check(asking, answer, [quote], self._passages)
+                found += [self._with_kind(quote.source, each, answer) for each in checked]
         return [each for at, each in enumerate(found) if each not in found[:at]]
 
     def support(self, answer: str) -> list[Citation]:
@@ -149,7 +150,7 @@ class Document:
         for at, (reference, passage) in enumerate(zip(self._references, self._passages, strict=True), start=1):
             span = sentence_with(answer, passage.text) if reference["kind"] in ROOMY else None
             if span:
-                return [self._with_kind(Quote(source=at, quote=""), quote_at(passage, span))]
+                return [self._with_kind(at, quote_at(passage, span), answer)]
         return []
 
     def _cite_finding(self, asking: Desk, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
@@ -164,11 +165,12 @@ class Document:
             return []
         return [{**quote_at(passage, span), "kind": reference["kind"], "reference": reference["title"]}]
 
-    def _with_kind(self, quote: Quote, citation: Citation) -> Citation:
-        if self._references[quote.source - 1]["kind"] != "table":
+    def _with_kind(self, number: int, citation: Citation, answer: str) -> Citation:
+        if self._references[number - 1]["kind"] != "table":
             return {**citation, "kind": "text"}
-        passage = self._passages[quote.source - 1]
-        return {**citation, "kind": "table", "reference": self._cell(passage, citation["start"])}
+        in_row = locate(answer, citation["quote"])  # a quote may be a whole row
+        place = citation["start"] + (in_row[0] if in_row else 0)
+        return {**citation, "kind": "table", "reference": self._cell(self._passages[number - 1], place)}
 
     def _cell(self, passage: Passage, place: int) -> str:
         """Row and column of a cell, as far as they are known; a table of the collection may be cut into passages."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing_extensions import TypedDict
 
 from sleuth.agents.answerer import ANSWER_UNAIDED
-from sleuth.agents.citation import MOST, Quote
+from sleuth.agents.citation import Quote
 from sleuth.agents.desk import Desk
 from sleuth.agents.recaller import Asked
 from sleuth.agents.resolver import (
@@ -30,7 +30,8 @@ from sleuth.graphs.references import Document
 from sleuth.graphs.state import ask_or
 from sleuth.tools.errors import BadReply
 
-UNKNOWN = re.compile(r"\bi\s+(?:do\s+not|don\W?t)\s+know\b|^\W*unknown\W*$", re.IGNORECASE)
+UNKNOWN = re.compile(r"\bi\s+(?:do\s+not|don\W?t)\s+know\b", re.IGNORECASE)
+NOTHING_ELSE = re.compile(rf"\W*(?:{UNKNOWN.pattern}|unknown)\W*", re.IGNORECASE)
 INVALID = re.compile(r"\binvalid\s+question\b", re.IGNORECASE)
 
 _SHOWN = 6000
@@ -102,9 +103,9 @@ class Ending:
         text = clean(said["answer"])
         if settings.false_premise and (said["false_premise"] or INVALID.search(text)):
             return cls(status="invalid_question", text=" ".join(said["premise"].split()))
-        if not text or (settings.refuse and UNKNOWN.search(text)):
+        if not text or NOTHING_ELSE.fullmatch(text) or (settings.refuse and UNKNOWN.search(text)):
             return cls(status="unknown", text="")
-        quotes = (Quote.model_validate(each) for each in said["quotes"][:MOST])
+        quotes = (Quote.model_validate(each) for each in said["quotes"])
         return cls(status="answered", text=text, quotes=tuple(quotes))
 
     def verdict(

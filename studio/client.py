@@ -15,6 +15,7 @@ from sleuth.graphs.state import Budget, Context, Question
 from sleuth.graphs.store import open_store
 from sleuth.graphs.thresholds import fitted
 from sleuth.tools.errors import RunError
+from sleuth.tools.knowledge_graph.place import graph_at
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.pages.page import Page
@@ -132,11 +133,13 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         library = await stack.enter_async_context(await Library.open(settings))
         store = await stack.enter_async_context(open_store(settings))
         triples = library.triples(model=model.name_of("extractor"))
+        graph = await stack.enter_async_context(graph_at(settings.knowledge_graph, triples))
         services = Services(
             model=model,
             retriever=library,
             embedder=library.embedder,
             triples=triples,
+            graph=graph,
             threshold=await asyncio.to_thread(fitted, settings.home, model.name_of("verifier")),
         )
         yield Sleuth(runs=Runs(store, services), library=library, settings=settings)

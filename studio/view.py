@@ -10,12 +10,14 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from sleuth.graphs.answer import Answer, Cost, Graph, Hop
+from sleuth.graphs.answer import Answer, Citation, Cost, Graph, Hop
 from sleuth.graphs.runs import Step
 from sleuth.studio.client import Event
 from sleuth.tools.errors import RunError
 
 STYLES = {"answered": "green", "refused": "yellow", "unknown": "yellow", "invalid_question": "yellow"}
+
+_CITED = {"expression": "worked out", "graph": "knowledge graph", "model": "the model's own knowledge"}
 
 
 async def watch(events: AsyncGenerator[Event], console: Console) -> Answer:
@@ -137,14 +139,22 @@ def answer_view(answer: Answer) -> RenderableType:
     title = Text(f" {answer.status.replace('_', ' ')} · {answer.method} · thread {answer.thread} ", style=style)
     parts: list[RenderableType] = [Panel(Text(text), title=title, title_align="left", border_style=style)]
     for at, citation in enumerate(answer.citations, 1):
-        source = f"{citation['title']} ({citation['document']}, characters {citation['start']}–{citation['end']})"
         parts.append(Text(f"[{at}] “{citation['quote']}”"))
-        parts.append(Text(f"    {source}", style="dim"))
+        parts.append(Text(f"    {_where(citation)}", style="dim"))
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
     if answer.threshold is not None:
         bound = f"perplexity threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))
     return Group(*parts, *([hops_view(answer.hops)] if answer.hops else []), cost_table(answer.cost))
+
+
+def _where(citation: Citation) -> str:
+    """A place in a document, or what else is cited: a calculation, a call to a knowledge graph, the model itself."""
+    reference = citation.get("reference", "")
+    if not citation["document"]:
+        return f"{_CITED.get(citation.get('kind', ''), 'source')}: {reference}"
+    place = f"{citation['document']}, characters {citation['start']}–{citation['end']}"
+    return f"{citation['title']} ({', '.join(part for part in (reference, place) if part)})"
 
 
 def graph_view(graph: Graph) -> RenderableType:

@@ -22,7 +22,7 @@ from sleuth.tools.ranker.ranking import MODEL
 from sleuth.tools.retriever import Mode, Query
 from sleuth.tools.search import depth, fuse
 from sleuth.tools.settings import Settings
-from sleuth.tools.triples import TripleStore
+from sleuth.tools.triples import SqlTriples
 from sleuth.tools.vectors import VectorIndex, embedder_changed
 from sleuth.tools.worklist import Found, write_worklist
 
@@ -115,7 +115,7 @@ class Library:
         batch = await asyncio.to_thread(self._intake.read, worklist, place)
         return batch, await self.put(batch.entries)
 
-    def triples(self, *, model: str) -> TripleStore:
+    def triples(self, *, model: str) -> SqlTriples:
         """What a model has found in this collection's passages; they go with the passages."""
         return self._catalogue.triples(model=model)
 

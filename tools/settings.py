@@ -48,6 +48,9 @@ class Settings(BaseSettings):
     loaders: dict[Annotated[str, AfterValidator(_suffix)], str] = Field(
         default_factory=dict, description="loader class of langchain-community per further file suffix, as JSON"
     )
+    knowledge_graph: str | None = Field(
+        default=None, min_length=1, description="JSON file or URL of a knowledge graph; default: what was read so far"
+    )
     database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
     chroma_url: str | None = Field(default=None, description="a Chroma server instead of the embedded one")
     ranker: Ranker = Field(

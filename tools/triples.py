@@ -16,6 +16,9 @@ from sleuth.tools.schema import passages, triples
 Triple = tuple[str, str, str]
 """Subject, predicate and object."""
 
+_MOST_ROWS = 1000
+"""Passages looked at for one name."""
+
 
 class TripleStore(Protocol):
     """Keeps what was found in passages, by their fingerprints and the version of the prompt that found it."""
@@ -60,6 +63,40 @@ class SqlTriples:
         """Keeps the triples of passages that are still there: a run may have read what was deleted since."""
         if found:
             await asyncio.to_thread(self._put, found, version)
+
+    async def any(self) -> bool:
+        """Whether anything was read at all."""
+        return await asyncio.to_thread(self._any)
+
+    def _any(self) -> bool:
+        mine = [triples.c[column] == value for column, value in self._place.items()]
+        query = select(triples.c.content_hash).where(*mine, triples.c.model == self._model, triples.c.triples != "[]")
+        with transaction(self._engine) as connection:
+            return connection.execute(query.limit(1)).first() is not None
+
+    async def naming(self, text: str) -> list[tuple[Triple, str]]:
+        """Triples that have the text in a subject or an object, in any letter case, each with a passage's id."""
+        return await asyncio.to_thread(self._naming, " ".join(text.split()))
+
+    def _naming(self, text: str) -> list[tuple[Triple, str]]:
+        wanted = text.casefold()
+        mine = [table.c[column] == value for table in (triples, passages) for column, value in self._place.items()]
+        query = (
+            select(triples.c.triples, passages.c.id)
+            .join(passages, triples.c.content_hash == passages.c.content_hash)
+            .where(*mine, triples.c.model == self._model)
+            .where(triples.c.triples.icontains(json.dumps(text)[1:-1], autoescape=True))
+            .order_by(passages.c.id)
+            .limit(_MOST_ROWS)
+        )
+        with transaction(self._engine) as connection:
+            rows = connection.execute(query).all()
+        read = [
+            ((subject, predicate, object), row.id)
+            for row in rows
+            for subject, predicate, object in json.loads(row.triples)
+        ]
+        return [each for each in read if any(wanted in end.casefold() for end in (each[0][0], each[0][2]))]
 
     def _get(self, wanted: set[str], version: str) -> dict[str, list[Triple]]:
         query = select(triples.c.content_hash, triples.c.triples).where(

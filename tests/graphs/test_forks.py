@@ -16,7 +16,7 @@ from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import Store
 from sleuth.tools.text import words
 
-PLAYED = ["plain-rag", "par-rag", "crp-rag", "retro-rag", "ras"]
+PLAYED = ["plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag"]
 
 
 @dataclass
@@ -29,9 +29,9 @@ class Table:
     shelf: Shelf = field(init=False)
 
     def runs(self, method: str) -> Runs:
-        """With a model and a shelf that nobody has asked yet, and no triples; plain RAG has one search for all."""
+        """With a model and a shelf that nobody has asked yet, and no triples; what searches once finds all."""
         self.model = Judging(Everyone(self.chain).reply_to)
-        self.shelf = finds(self.chain, at_once=method == "plain-rag")
+        self.shelf = finds(self.chain, at_once=method in ("plain-rag", "hybrid-rag"))
         services = Services(model=self.model, retriever=self.shelf, embedder=HashingEmbedder())
         return Runs(self.store, services)
 

@@ -67,6 +67,16 @@ VARIANTS = [
         without_planning=({"plan": False}, PLANS),
         without_triples=({"triples": False}, [EXTRACT]),
     ),
+    *variants(
+        "hybrid-rag",
+        without_retrieval=({"retrieve": False}, ["calculator/express"]),
+        without_refusal=({"refuse": False, "outline": False}, ["resolver/careful"]),
+        without_calculator=({"calculate": False}, ["calculator/express"]),
+        without_outline=({"outline": False}, ["resolver/reason", "resolver/reason_and_doubt"]),
+        without_false_premise=({"false_premise": False}, ["resolver/reason_and_doubt"]),
+        without_recall=({"recall": False}, ["recaller/recall"]),
+        without_graph=({"graph": False}, ["querier/entities"]),
+    ),
 ]
 
 
@@ -79,7 +89,7 @@ async def test_what_is_visited_asked_and_searched(variant: Variant, snapshot: Sn
 async def _trace(variant: Variant, id: str) -> str:
     method, chain = METHODS[variant.method], example(id)
     settings = method.configure(variant.values, "paper" if variant.name == "as in the paper" else "default")
-    shelf = finds(chain, at_once=variant.method == "plain-rag")
+    shelf = finds(chain, at_once=variant.method in ("plain-rag", "hybrid-rag"))
     case = Case(method.graph, Judging(Everyone(chain).reply_to), shelf, settings, embedder=HashingEmbedder())
     verdict = await case.run(chain.question)
     assert not variant.without & set(case.prompts())

@@ -1,5 +1,6 @@
 """Triples are kept by what passages say, and go with them."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,11 @@ from sqlalchemy import create_engine, text
 
 from sleuth.tools.catalogue import Catalogue, Entry
 from sleuth.tools.errors import StoreError
+from sleuth.tools.knowledge_graph.collection import CollectionGraph
+from sleuth.tools.knowledge_graph.local import LocalGraph
+from sleuth.tools.knowledge_graph.lookups import look_up
+from sleuth.tools.knowledge_graph.place import graph_at
+from sleuth.tools.knowledge_graph.server import ServedGraph
 from sleuth.tools.triples import MemoryTriples, SqlTriples, TripleStore
 
 URL = "sqlite:///{}/catalogue.db"
@@ -138,3 +144,43 @@ async def test_a_broken_store_is_said(tmp_path: Path, catalogue: Catalogue, kept
     engine.dispose()
     with pytest.raises(StoreError, match="The catalogue cannot be read"):
         await kept.get([BORN_MARK], version="1")
+
+
+async def test_triples_are_found_by_what_they_name_with_the_passage_they_stand_in(kept: SqlTriples) -> None:
+    assert not await kept.any()
+    await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
+    first, second = (passage.id for passage in ONE.passages)
+    assert await kept.any()
+    assert await kept.naming("värn") == [(BORN, first)] == await kept.naming("oda")
+    assert await kept.naming("VARN") == [(OLD, second)]
+    assert await kept.naming("is") == await kept.naming("born in") == await kept.naming("%") == []
+
+
+async def test_a_collection_is_asked_like_any_knowledge_graph(kept: SqlTriples) -> None:
+    await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
+    graph = CollectionGraph(kept)
+    calls = [("open_search_entity_by_name", {"name": "oda"}), ("open_get_entity", {"entity": "varn"})]
+    found = await look_up(graph, [*calls, ("open_get_entity", {"entity": "Var"})])
+    passage = ONE.passages[1].id
+    assert [json.loads(each.text) for each in found[:2]] == [
+        ["Oda"],
+        [{"subject": "Varn", "predicate": "is", "object": "old", "passage": passage}],
+    ]
+    assert found[2].problem == "nothing is known"
+
+
+async def test_the_graph_is_where_the_settings_say(kept: SqlTriples, tmp_path: Path) -> None:
+    file = tmp_path / "graph.json"
+    file.write_text(json.dumps({"open": {}}), encoding="utf-8")
+    async with (
+        graph_at(None, kept) as nothing,
+        graph_at(str(file), kept) as local,
+        graph_at("http://x", kept) as served,
+    ):
+        assert (nothing, type(local), type(served)) == (None, LocalGraph, ServedGraph)
+    await kept.put({BORN_MARK: [BORN]}, version="1")
+    async with graph_at(None, kept) as collection:
+        assert isinstance(collection, CollectionGraph)
+    with pytest.raises(StoreError, match="cannot be read"):
+        async with graph_at(str(tmp_path / "none.json"), kept):
+            pass

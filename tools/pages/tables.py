@@ -98,7 +98,7 @@ def _bounded(tables: list[Table], warnings: list[str]) -> tuple[list[Table], lis
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """A cell of a table: its row counts from 1 below the header, and its column is named by the header."""
+    """A cell of a table: its row counts from 1 below the header, and its column is named by the header, if it is."""
 
     row: int
     column: str
@@ -110,9 +110,10 @@ def cell_at(table: Table, place: int) -> Cell:
     lines = table.markdown.split("\n")
     line = table.markdown.count("\n", 0, place)
     before = table.markdown[:place].rpartition("\n")[2]
-    cells = _cells(lines[line])
+    cells, header = _cells(lines[line]) or [lines[line]], _cells(lines[0])
     column = min(max(len(_BAR.findall(before)) - 1, 0), len(cells) - 1)
-    return Cell(row=max(line - 1, 0), column=_cells(lines[0])[column], text=cells[column])
+    named = header[column] if column < len(header) else ""
+    return Cell(row=max(line - 1, 0), column=named, text=cells[column])
 
 
 def _cells(line: str) -> list[str]:

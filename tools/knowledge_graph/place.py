@@ -1,0 +1,31 @@
+"""Where a knowledge graph is: behind a URL, in a file, or nowhere but in what was read of the collection."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from sleuth.tools.knowledge_graph.collection import CollectionGraph
+from sleuth.tools.knowledge_graph.local import LocalGraph
+from sleuth.tools.knowledge_graph.lookups import KnowledgeGraph
+from sleuth.tools.knowledge_graph.server import ServedGraph
+from sleuth.tools.triples import SqlTriples
+
+
+@asynccontextmanager
+async def graph_at(place: str | None, triples: SqlTriples) -> AsyncIterator[KnowledgeGraph | None]:
+    """The graph at a place as the settings name it, open as long as the block lasts.
+
+    Without a place it is the collection's triples, and None where there are none. A server is not asked yet. Raises
+    StoreError for a file that cannot be read.
+    """
+    if place is None:
+        yield CollectionGraph(triples) if await triples.any() else None
+    elif place.lower().startswith(("http://", "https://")):
+        async with ServedGraph.open(place) as graph:
+            yield graph
+    else:
+        yield await LocalGraph.read(_file(place))
+
+
+def _file(place: str) -> Path:
+    return Path(place).expanduser()
