@@ -13,6 +13,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -70,11 +71,17 @@ def share(gold: set[str], kept: list[str]) -> float:
     return len(gold & words(" ".join(kept))) / len(gold)
 
 
-def best(question: Vectors, chunks: list[str], embedder: LocalEmbedder) -> list[str]:
+def ranked(question: Vectors, chunks: list[str], embedder: LocalEmbedder) -> list[str]:
     if not chunks:
         return []
     scores = embedder.embed_passages(chunks) @ question
-    return [chunks[at] for at in np.argsort(-scores, kind="stable")[:KEPT]]
+    return [chunks[at] for at in np.argsort(-scores, kind="stable")]
+
+
+def as_long_as(length: int, chunks: list[str]) -> list[str]:
+    """The first chunks that together are no longer."""
+    lengths = list(accumulate(map(len, chunks)))
+    return [piece for piece, end in zip(chunks, lengths, strict=True) if end <= length]
 
 
 def measure(row: dict[str, Any], pages: list[Page], read: list[PageText], embedder: LocalEmbedder) -> dict[str, Any]:
@@ -83,11 +90,14 @@ def measure(row: dict[str, Any], pages: list[Page], read: list[PageText], embedd
     result: dict[str, Any] = {"question": row["query"], "answer": row["answer"]}
     for name, cut in WAYS.items():
         chunks = [piece for page, text in zip(pages, read, strict=True) for piece in cut(page, text)]
-        kept = best(question, chunks, embedder)
+        found = ranked(question, chunks, embedder)
+        kept = found[:KEPT]
         new = gold - words(row["query"])
         result[name] = {
             "chunks": len(chunks),
+            "kept_characters": sum(map(len, kept)),
             "answer": share(gold, kept),
+            "answer_in_equal_length": share(gold, as_long_as(KEPT * WINDOW, found)),
             "answer_and_tables": share(gold, [*kept, tables]),
             "answer_not_in_question": share(new, kept) if new else None,
         }
@@ -135,10 +145,14 @@ async def main() -> None:
         counts = [page[name] for name in ("characters", "sentences", "chunks", "tables", "table_characters")]
         print("{:>8,}{:>7,}{:>7,}{:>7,}{:>9,}".format(*counts) + f"  {page['page'][:60]}")
         print(*(f"{'':40}! {warning.partition(': ')[2]}\n" for warning in page["warnings"]), sep="", end="")
-    print(f"\n{'answer recall@10 chunks':28}{'answer':>8}{'new':>8}{'+tables':>8}{'chunks':>8}")
+    print(
+        f"\n{'answer recall@10 chunks':28}{'answer':>8}{'new':>8}{'+tables':>8}{'length':>8}{'equal':>8}{'chunks':>8}"
+    )
     for way, found in summary.items():
+        names = ("answer", "answer_not_in_question", "answer_and_tables")
+        shares = "".join(f"{found[name]:8.3f}" for name in names)
         print(
-            f"{way:28}{found['answer']:8.3f}{found['answer_not_in_question']:8.3f}{found['answer_and_tables']:8.3f}{found['chunks']:8.0f}"
+            f"{way:28}{shares}{found['kept_characters']:8.0f}{found['answer_in_equal_length']:8.3f}{found['chunks']:8.0f}"
         )
     print(json.dumps({"given": given, "pages": pages, "questions": results, "summary": summary}))
 

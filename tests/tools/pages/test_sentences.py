@@ -29,5 +29,5 @@ def test_abbreviations_end_no_sentence() -> None:
     ]
 
 
-def test_a_line_ends_a_sentence() -> None:
-    assert found("The weir house\nIt stands.") == ["The weir house", "It stands."]
+def test_a_line_s_end_is_white_space() -> None:
+    assert found("It stands\nby the weir. It is old.") == ["It stands\nby the weir.", "It is old."]
