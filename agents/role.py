@@ -21,7 +21,7 @@ O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
 NAMES = (
     *("reader", "planner", "drafter", "refiner", "reviewer", "answerer"),
     *("expander", "fuser", "aggregator", "verifier", "integrator", "reasoner", "evaluator"),
-    *("detective", "extractor", "judge"),
+    *("detective", "extractor", "judge", "classifier"),
     *("calculator", "recaller", "querier", "resolver", "summariser"),
 )
 """The roles: keys of `settings.models`, beside "default"."""

@@ -1,6 +1,7 @@
 """The `sleuth` command: results to standard output, everything live to standard error."""
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -52,9 +53,14 @@ def root(
 
 
 def main() -> None:
-    """Runs the command line; what a person can mend is a line or two, never a traceback."""
+    """Runs the command line."""
+    guarded(app)
+
+
+def guarded(command: Callable[[], object]) -> None:
+    """Runs a command; what a person can mend is a line or two, never a traceback."""
     try:
-        app()
+        command()
     except SleuthError as error:
         _complain(str(error), 2 if isinstance(error, UsageError) else 1)
     except ValidationError as error:

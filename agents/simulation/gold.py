@@ -16,6 +16,7 @@ from sleuth.agents.simulation.wording import (
     says,
     units,
 )
+from sleuth.tools.attributes import FAST
 from sleuth.tools.errors import UsageError
 from sleuth.tools.text import one_line, words
 
@@ -57,7 +58,7 @@ class Gold:
     """A question with its answer and its hops; `answer` is empty where the documents do not tell, or contradict.
 
     `origin` says where the hops are from: given with the question, made from its evidence triples, or derived, one
-    for each gold passage.
+    for each gold passage. `domain` and `dynamic` are the attributes that questions of the CRAG benchmark have.
     """
 
     id: str
@@ -67,6 +68,8 @@ class Gold:
     type: str = ""
     hops: tuple[Hop, ...] = ()
     origin: Origin = "given"
+    domain: str = ""
+    dynamic: bool = False
 
     def is_chain(self) -> bool:
         """Whether the last hop's answer is the question's; otherwise something follows from all hops together."""
@@ -132,6 +135,8 @@ def gold_of(row: Mapping[str, Any], passages: Passages) -> Gold:
         type=row.get("type") or "",
         hops=_hops(drafts, passages),
         origin=origin,
+        domain=row.get("domain") or "",
+        dynamic=row.get("static_or_dynamic") in FAST,
     )
 
 

@@ -1,12 +1,16 @@
-"""The roles that judge what others say: reviewer and evaluator."""
+"""The roles that judge what others say, or what is asked: reviewer, evaluator, judge and classifier."""
+
+from collections.abc import Sequence
 
 from sleuth.agents import reviewer
 from sleuth.agents.citation import Quote
+from sleuth.agents.classifier import CHANGING, STATIC
 from sleuth.agents.simulation.answering import told
 from sleuth.agents.simulation.gold import WHOLE
 from sleuth.agents.simulation.said import Said, judged, said
 from sleuth.agents.simulation.scene import Scene
 from sleuth.agents.simulation.wording import otherwise, says
+from sleuth.tools.attributes import DOMAINS
 from sleuth.tools.text import words
 
 
@@ -110,3 +114,18 @@ def judge(scene: Scene) -> Said:
     """JUDGE: the answer is one of the references, word for word; it never errs, and errs on the side of incorrect."""
     right = {words(answer).strip(" .") for answer in scene.given["answers"]}
     return Said(text="correct" if words(str(scene.given["said"])).strip(" .") in right else "incorrect")
+
+
+def domain(scene: Scene) -> Said:
+    """DOMAIN: the gold's, or open where it has none."""
+    return _filed(scene, scene.gold.domain or "open", DOMAINS)
+
+
+def dynamic(scene: Scene) -> Said:
+    """DYNAMIC: as the gold says."""
+    return _filed(scene, CHANGING if scene.gold.dynamic else STATIC, (STATIC, CHANGING))
+
+
+def _filed(scene: Scene, right: str, choices: Sequence[str]) -> Said:
+    others = [choice for choice in choices if choice != right]
+    return Said(text=scene.chance("other").choice(others) if scene.errs("misfiled") else right)

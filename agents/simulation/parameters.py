@@ -15,6 +15,7 @@ ERRORS: dict[str, str] = {
     "invented": "an answer is made up, whatever was shown",
     "flattering": "a review passes a draft that it should not",
     "overconfident": "a judgement is a sure yes without support",
+    "misfiled": "a question is taken for one of another kind",
 }
 """The kinds of errors; each role makes those that its work allows."""
 
@@ -43,6 +44,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "querier": ("missed",),
     "resolver": ("missed", "invented"),
     "summariser": ("missed", "invented"),
+    "classifier": ("misfiled",),
 }
 """The errors of each role."""
 

@@ -53,6 +53,8 @@ PLAYS: dict[str, Callable[[Scene], Said]] = {
     "evaluator/relevance": judging.relevance,
     "evaluator/attribution": judging.attribution,
     "evaluator/support": judging.support,
+    "classifier/domain": judging.domain,
+    "classifier/dynamic": judging.dynamic,
     "aggregator/aggregate": gathering.aggregate,
     "extractor/extract": gathering.extract,
     "detective/infer": gathering.infer,

@@ -19,6 +19,7 @@ from sleuth.agents.answerer import (
 )
 from sleuth.agents.calculator import EXPRESS, ExpressInput, Expression
 from sleuth.agents.chain import Facts, SubQuery
+from sleuth.agents.classifier import DOMAIN, DYNAMIC, ClassifyInput
 from sleuth.agents.detective import (
     ENTITIES,
     INFER,
@@ -95,6 +96,7 @@ from sleuth.agents.subquery import BEGIN, NEXT, NEXT_WITH_FINDING, Bare, Next, N
 from sleuth.agents.summariser import SUMMARISE, SummariseInput, Summary
 from sleuth.agents.trajectory import Step
 from sleuth.agents.verifier import VERIFY, VerifyInput
+from sleuth.tools.attributes.examples import demonstrations, own
 
 QUESTION = "Who is the mayor of the town where Oda Brell was born?"
 SOURCES = (
@@ -125,6 +127,7 @@ REFERENCES = ResolveInput(
         Labelled(kind="table", title="Mayors", text="| Town | Mayor |\n| --- | --- |\n| Varn | Lena Holt |"),
     ),
 )
+OF_DOMAINS, OF_CHANGE = demonstrations(own(), each=5)
 
 CASES: list[tuple[Role[Any, Any], Any, Any]] = [
     (PLAN, PlanInput(question=QUESTION, known=STEPS), Plan(steps=[PlanStep(question="q")])),
@@ -192,6 +195,8 @@ CASES: list[tuple[Role[Any, Any], Any, Any]] = [
         InferInput(question=QUESTION, entities=("Oda Brell", "her town"), sources=SOURCES),
         Inferences(inferences=[Inference(question=STEPS[0].question, claim=CLAIM)]),
     ),
+    (DOMAIN, ClassifyInput(question=f"{QUESTION}\nDomain: movie", examples=OF_DOMAINS), "open"),
+    (DYNAMIC, ClassifyInput(question=QUESTION, examples=OF_CHANGE), "static"),
     (
         REQUERY,
         RequeryInput(question=QUESTION, reason="The mayor is missing.", sources=SOURCES, known=STEPS),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth.agents.answerer import ANSWER_UNAIDED
+from sleuth.agents.classifier import DOMAIN, DYNAMIC, ClassifyInput
 from sleuth.agents.drafter import DRAFT, Draft, DraftInput
 from sleuth.agents.evaluator import CONSISTENCY, SUPPORT, ConsistencyInput, SupportInput
 from sleuth.agents.expander import EXPAND, ExpandInput, NextStep
@@ -97,6 +98,33 @@ def test_every_prompt_is_played() -> None:
 def test_every_role_has_its_errors() -> None:
     assert ROLES.keys() == set(NAMES)
     assert {kind for kinds in ROLES.values() for kind in kinds} == ERRORS.keys()
+
+
+# It sorts questions as their gold says
+
+
+@pytest.mark.parametrize(
+    ("labels", "domain", "change"),
+    [
+        ({}, "open", "static"),
+        ({"domain": "music", "static_or_dynamic": "real-time"}, "music", "dynamic"),
+        ({"domain": "movie", "static_or_dynamic": "fast-changing"}, "movie", "dynamic"),
+        ({"domain": "finance", "static_or_dynamic": "slow-changing"}, "finance", "static"),
+    ],
+)
+async def test_a_question_is_filed_as_the_benchmark_labels_it(labels: dict[str, str], domain: str, change: str) -> None:
+    gold, given = gold_of(ROW | labels, PASSAGES), ClassifyInput(question=GOLD.question, examples=())
+    assert (await reply(DOMAIN, given, gold=gold))["text"] == domain
+    assert (await reply(DYNAMIC, given, gold=gold))["text"] == change
+
+
+async def test_a_misfiled_question_is_one_of_another_kind_and_samples_err_apart() -> None:
+    given = ClassifyInput(question=GOLD.question, examples=())
+    always = [(await reply(role, given, errors(misfiled=1), seed=1))["text"] for role in (DOMAIN, DYNAMIC)]
+    assert always[0] in {"finance", "sports", "music", "movie"}
+    assert always[1] == "dynamic"
+    sometimes = {(await reply(DYNAMIC, given, errors(misfiled=0.5), seed=seed))["text"] for seed in range(20)}
+    assert sometimes == {"static", "dynamic"}
 
 
 # It knows what it was shown, and nothing else

@@ -8,6 +8,9 @@ Domain = Literal["finance", "sports", "music", "movie", "open"]
 
 DOMAINS: tuple[Domain, ...] = get_args(Domain)
 
+FAST = frozenset({"real-time", "fast-changing"})
+"""What the benchmark calls questions that count as dynamic; those that are slow-changing or static count as static."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attributes:

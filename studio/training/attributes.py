@@ -1,0 +1,191 @@
+"""Trains the SVM that classifies questions: `python -m sleuth.studio.training.attributes DATA --out FILE`.
+
+Prints as JSON what cross-validation says of it. SLEUTH_EMBEDDER is the embedder; the file belongs to it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from typing_extensions import TypedDict
+
+from sleuth.studio.cli import guarded
+from sleuth.studio.evaluation.statistics import Difference, Interval, difference, interval
+from sleuth.studio.output import emit
+from sleuth.tools.attributes import DOMAINS
+from sleuth.tools.attributes.examples import Example, read
+from sleuth.tools.attributes.svm import LinearSvm
+from sleuth.tools.embedder import Embedder, make_embedder
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+
+if TYPE_CHECKING:
+    from sklearn.model_selection import GridSearchCV
+
+FOLDS, REPEATS = 5, 3
+LEAST = 2 * FOLDS
+"""Questions of each domain, static and dynamic, so that each fold of each fold has some."""
+
+_PENALTIES = [0.03, 0.1, 0.3, 1.0, 3.0, 10.0]
+_WIDTHS = [0.25, 0.5, 1.0, 2.0]
+
+Rows = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+class Validated(TypedDict):
+    """Cross-validation of one attribute, the penalty chosen anew within each training part.
+
+    `confusion` counts by label, then by prediction, over all repeats; `penalty` is that of the SVM on all questions.
+    """
+
+    linear: Interval
+    rbf: Interval
+    linear_minus_rbf: Difference
+    penalty: float
+    confusion: dict[str, dict[str, int]]
+
+
+class Mistake(TypedDict):
+    """A question that was predicted wrongly whenever it was left out."""
+
+    question: str
+    label: str
+    predicted: str
+
+
+class TrainingReport(TypedDict):
+    """What the command prints."""
+
+    questions: int
+    embedder: str
+    seed: int
+    folds: int
+    repeats: int
+    domain: Validated
+    dynamic: Validated
+    mistakes: list[Mistake]
+
+
+def train(examples: Sequence[Example], embedder: Embedder, *, seed: int = 0) -> tuple[LinearSvm, TrainingReport]:
+    """The SVM on all questions, and what cross-validation says of it. Takes a minute or two.
+
+    Raises:
+        UsageError: there are too few questions of some kind.
+    """
+    _check(examples)
+    vectors = embedder.embed_passages([example.question for example in examples]).astype(np.float64)
+    domain = _Attribute(DOMAINS, [DOMAINS.index(example.domain) for example in examples])
+    dynamic = _Attribute(("static", "dynamic"), [int(example.dynamic) for example in examples])
+    splits = _splits(vectors, [f"{example.domain} {example.dynamic}" for example in examples], seed)
+    weights, validated, mistakes = [], [], []
+    for attribute in (domain, dynamic):
+        fitted = _linear(seed).fit(vectors, attribute.labels)
+        found, wrong = _validate(attribute, vectors, splits, seed)
+        found["penalty"] = float(fitted.best_params_["C"])
+        weights.append(np.hstack([fitted.best_estimator_.coef_, fitted.best_estimator_.intercept_[:, None]]))
+        validated.append(found)
+        mistakes += [Mistake(question=examples[at].question, label=is_, predicted=said) for at, is_, said in wrong]
+    svm = LinearSvm(embedder=embedder.name, domains=weights[0], dynamic=weights[1][0])
+    report = TrainingReport(
+        questions=len(examples),
+        embedder=embedder.name,
+        seed=seed,
+        folds=FOLDS,
+        repeats=REPEATS,
+        domain=validated[0],
+        dynamic=validated[1],
+        mistakes=mistakes,
+    )
+    return svm, report
+
+
+class _Attribute:
+    """The names of an attribute's values, and each question's value as a place among them."""
+
+    def __init__(self, names: Sequence[str], labels: Sequence[int]) -> None:
+        self.names = names
+        self.labels: Labels = np.asarray(labels, dtype=np.int64)
+
+
+def _check(examples: Sequence[Example]) -> None:
+    counted = Counter((example.domain, example.dynamic) for example in examples)
+    for domain in DOMAINS:
+        for dynamic in (False, True):
+            if counted[domain, dynamic] < LEAST:
+                kind = f"{'dynamic' if dynamic else 'static'} questions of the domain {domain}"
+                raise UsageError(
+                    f"There are {counted[domain, dynamic]} {kind}: it takes at least {LEAST} of each kind."
+                )
+
+
+def _splits(vectors: Rows, cells: Sequence[str], seed: int) -> list[list[Split]]:
+    """For each repeat its folds, each with the same shares of domains and of static and dynamic questions."""
+    from sklearn.model_selection import StratifiedKFold
+
+    return [
+        list(StratifiedKFold(FOLDS, shuffle=True, random_state=seed + repeat).split(vectors, cells))
+        for repeat in range(REPEATS)
+    ]
+
+
+def _linear(seed: int) -> "GridSearchCV":
+    from sklearn.svm import LinearSVC
+
+    return _tuned(LinearSVC(dual=False), {"C": _PENALTIES}, seed)
+
+
+def _rbf(seed: int) -> "GridSearchCV":
+    from sklearn.svm import SVC
+
+    return _tuned(SVC(kernel="rbf"), {"C": [1.0, 3.0, 10.0], "gamma": _WIDTHS}, seed)
+
+
+def _tuned(estimator: Any, grid: dict[str, list[float]], seed: int) -> "GridSearchCV":  # noqa: ANN401 - untyped library
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+    return GridSearchCV(estimator, grid, cv=StratifiedKFold(FOLDS, shuffle=True, random_state=seed))
+
+
+def _validate(
+    attribute: _Attribute, vectors: Rows, splits: list[list[Split]], seed: int
+) -> tuple[Validated, list[tuple[int, str, str]]]:
+    """Each question predicted when it was left out, once in each repeat; and those never predicted rightly."""
+    from sklearn.model_selection import cross_val_predict
+
+    labels, names = attribute.labels, attribute.names
+    linear, rbf = (
+        np.stack([cross_val_predict(model, vectors, labels, cv=folds) for folds in splits])
+        for model in (_linear(seed), _rbf(seed))
+    )
+    right, rbf_right = ((each == labels).mean(axis=0).tolist() for each in (linear, rbf))
+    pairs = Counter((names[is_], names[said]) for repeat in linear for is_, said in zip(labels, repeat, strict=True))
+    found = Validated(
+        linear=interval(right, seed=seed),
+        rbf=interval(rbf_right, seed=seed),
+        linear_minus_rbf=difference("linear", "rbf", "accuracy", list(zip(right, rbf_right, strict=True)), seed=seed),
+        penalty=0.0,
+        confusion={is_: {said: pairs[is_, said] for said in names} for is_ in names},
+    )
+    wrong = [(at, names[labels[at]], names[linear[0, at]]) for at in range(len(labels)) if right[at] == 0]
+    return found, wrong
+
+
+def main(
+    data: Annotated[Path, typer.Argument(help="Labelled questions, one JSON object per line.")],
+    out: Annotated[Path, typer.Option(help="Where the trained SVM goes.")],
+    seed: Annotated[int, typer.Option(help="Of the folds and the intervals.")] = 0,
+) -> None:
+    """Trains the SVM that classifies questions, and prints what cross-validation says of it."""
+    svm, report = train(read(data), make_embedder(Settings()), seed=seed)
+    svm.save(out)
+    emit(report, True, "")
+
+
+if __name__ == "__main__":
+    guarded(lambda: typer.run(main))
