@@ -73,7 +73,7 @@ class TrainingReport(TypedDict):
 
 
 def train(examples: Sequence[Example], embedder: Embedder, *, seed: int = 0) -> tuple[LinearSvm, TrainingReport]:
-    """The SVM on all questions, and what cross-validation says of it. Takes a minute or two.
+    """The SVM on all questions, and what cross-validation says of it. Takes some minutes.
 
     Raises:
         UsageError: there are too few questions of some kind.
