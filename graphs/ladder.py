@@ -51,7 +51,9 @@ class Settings(MethodSettings):
     max_table_characters: int = Field(default=4000, ge=0, le=100_000, description="of all tables shown")
     max_graph_characters: int = Field(default=1000, ge=0, le=100_000, description="of all that the graph says")
     max_characters: int = Field(default=12_000, ge=200, le=1_000_000, description="of all references together")
-    source_seconds: float = Field(default=20.0, gt=0, le=600, description="ours: the most a search or look-up may take")
+    source_seconds: float = Field(
+        default=120.0, gt=0, le=600, description="ours: the most a search or look-up may take"
+    )
 
     @model_validator(mode="before")
     @classmethod

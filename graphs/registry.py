@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from langgraph.graph import StateGraph
 from pydantic import ValidationError
@@ -37,6 +37,11 @@ class Method:
     def ablations(self) -> list[str]:
         """The settings that switch off a part of the method to see what it is worth, as its paper does."""
         return [name for name, field in self.settings.model_fields.items() if "(ablation)" in (field.description or "")]
+
+    def rungs(self) -> list[str]:
+        """The steps in which the method was built, as its setting `rung` names them; most methods have none."""
+        field = self.settings.model_fields.get("rung")
+        return [rung for each in get_args(field.annotation) for rung in get_args(each)] if field else []
 
     def configure(self, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
         """Settings from text or typed values; what is given explicitly holds in every profile.

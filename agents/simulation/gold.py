@@ -73,12 +73,12 @@ class Gold:
 
     def is_chain(self) -> bool:
         """Whether the last hop's answer is the question's; otherwise something follows from all hops together."""
-        if not self.hops or self._contradicted():
+        if not self.hops or self.contradicted():
             return False
         own = {words(answer) for answer in (self.answer, *self.aliases)}
         return not self.answer or words(self.hops[-1].answer) in own
 
-    def _contradicted(self) -> bool:
+    def contradicted(self) -> bool:
         """A question without an answer although each hop has one: its premise is false."""
         return not self.answer and all(hop.answer for hop in self.hops)
 

@@ -1,6 +1,7 @@
 """The roles of the hybrid system: they recall, name what to look up, and answer from all references at once.
 
-The gold of a question knows no arithmetic and no false premises, so nothing is worked out and no premise doubted.
+The gold of a question knows no arithmetic, so nothing is worked out. A premise is false where each hop has an answer
+and the question has none; that is seen once the references tell all hops.
 """
 
 from sleuth.agents.calculator import Expression
@@ -69,6 +70,9 @@ def reason(scene: Scene) -> Said:
 
 def doubt(scene: Scene) -> Said:
     """RESOLVE."""
+    hops = range(len(scene.gold.hops))
+    if scene.gold.contradicted() and all(scene.holds(hop) for hop in hops):
+        return said(Doubted(answer="Invalid question", false_premise=True))
     found = _found(scene)
     return said(Doubted(answer=found.answer, citations=[*found.quotes]))
 

@@ -41,6 +41,7 @@ def evaluate_command(
     retrieval: Annotated[str, typer.Option(help="Search modes to judge: keyword,dense,hybrid,graph.")] = "",
     out: Annotated[Path | None, typer.Option(help="Folder of the report; the same command goes on in it.")] = None,
     ablations: Annotated[str, typer.Option(help="Methods whose parts are switched off one by one.")] = "",
+    ladder: Annotated[str, typer.Option(help="Methods run as far as they were built, step by step: hybrid-rag.")] = "",
     profile: Annotated[str | None, typer.Option(help="default, paper or both.")] = None,
     set_: Annotated[
         list[str] | None,
@@ -74,7 +75,7 @@ def evaluate_command(
         paths=tuple(questions or ()),
         out=out or Path(),
         modes=tuple(find_mode(name) for name in _names(retrieval)),
-        systems=_systems(chosen, _names(ablations), profile or settings.profile, pairs(set_ or [])),
+        systems=_systems(chosen, (_names(ablations), _names(ladder)), profile or settings.profile, pairs(set_ or [])),
         simulation=None if simulate is None else Simulation.parse(simulate, seed=seed),
         judge=judge,
         budget=Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
@@ -91,10 +92,13 @@ def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def _systems(methods: list[str], ablations: list[str], profile: str, values: dict[str, str]) -> tuple[System, ...]:
+def _systems(
+    methods: list[str], parts: tuple[list[str], list[str]], profile: str, values: dict[str, str]
+) -> tuple[System, ...]:
     if profile not in PROFILES:
         raise UnknownName("profile", profile, list(PROFILES), f"There are: {', '.join(PROFILES)}.")
-    return tuple(systems(methods, ablations=ablations, profiles=PROFILES[profile], values=values))
+    ablations, ladders = parts
+    return tuple(systems(methods, ablations=ablations, ladders=ladders, profiles=PROFILES[profile], values=values))
 
 
 def _require_enough(wanted: Evaluation, out: Path | None) -> None:

@@ -15,6 +15,7 @@ from sleuth.studio.evaluation.allowance import Allowance, Metered
 from sleuth.studio.evaluation.gold import GoldTexts
 from sleuth.studio.evaluation.harness import ServicesFor
 from sleuth.studio.evaluation.questions import GoldQuestion
+from sleuth.tools.knowledge_graph.place import graph_at
 from sleuth.tools.library import Library
 from sleuth.tools.settings import Settings
 from sleuth.tools.triples import MemoryTriples
@@ -33,14 +34,16 @@ class Models:
 async def served(settings: Settings, library: Library, allowance: Allowance) -> AsyncIterator[Models]:
     """The model server of the settings; raises ModelError where it cannot be used.
 
-    Every run has triples of its own: with a shared cache a question's cost would depend on those asked before.
+    Every run has triples of its own: with a shared cache a question's cost would depend on those asked before. For the
+    same reason there is no knowledge graph but the one that the settings name.
     """
     gateway = await asyncio.to_thread(gateway_class)
-    async with gateway.open(settings) as model:
+    async with gateway.open(settings) as model, graph_at(settings.knowledge_graph) as graph:
         services = Services(
             model=Metered(model, allowance),
             retriever=library,
             embedder=library.embedder,
+            graph=graph,
             threshold=await asyncio.to_thread(fitted, settings.home, model.name_of("verifier")),
         )
         names = {role: model.name_of(role) for role in ("default", *NAMES)}

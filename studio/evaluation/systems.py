@@ -28,23 +28,25 @@ def systems(
     methods: Sequence[str],
     *,
     ablations: Sequence[str] = (),
+    ladders: Sequence[str] = (),
     profiles: Sequence[Profile] = ("default",),
     values: Mapping[str, str] | None = None,
 ) -> list[System]:
-    """The systems in the order of the methods: each in each profile, then its ablations in each profile.
+    """The systems in the order of the methods: each in each profile, its ablations and the rungs of its ladder.
 
     Args:
-        methods: names; those of `ablations` are taken in where they are missing.
+        methods: names; those of `ablations` and `ladders` are taken in where they are missing.
         ablations: the methods whose parts are switched off, one by one.
+        ladders: the methods that are run as far as they were built, step by step.
         profiles: for each of them a line.
         values: settings for every method that has them; `METHOD.KEY` for one method alone.
 
     Raises:
         UnknownName: no such method, or no method has such a setting.
-        UsageError: a value that a setting cannot have.
+        UsageError: a value that a setting cannot have, or a ladder that a method has not.
     """
     made: list[System] = []
-    chosen = list(dict.fromkeys([*methods, *ablations]))
+    chosen = list(dict.fromkeys([*methods, *ablations, *ladders]))
     given = {name: _own(name, values or {}) for name in chosen}
     _require_used(values or {}, chosen)
     for name in chosen:
@@ -54,9 +56,20 @@ def systems(
             for part in method(name).ablations() if name in ablations else ():
                 without = {**given[name], part: False}
                 made.append(System(name=f"{name}{suffix} without {part}", method=name, profile=profile, values=without))
+            for rung in _rungs(name) if name in ladders else ():
+                values_there = {**given[name], "rung": rung}
+                made.append(
+                    System(name=f"{name}{suffix} up to {rung}", method=name, profile=profile, values=values_there)
+                )
     for system in made:
         method(system.method).configure(system.values, system.profile)
     return made
+
+
+def _rungs(name: str) -> list[str]:
+    if not (rungs := method(name).rungs()):
+        raise UsageError(f"{name} has no ladder: only methods with a setting `rung` have one.")
+    return rungs
 
 
 def _own(name: str, values: Mapping[str, str]) -> dict[str, str]:

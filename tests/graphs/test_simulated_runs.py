@@ -108,7 +108,7 @@ async def test_methods_that_go_from_hop_to_hop_answer_chains(name: str, id: str)
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("id", WITHOUT_ANSWER)
 async def test_what_the_documents_do_not_tell_is_not_answered(name: str, id: str) -> None:
-    assert (await ended(name, gold(id)))[0]["status"] in ("refused", "unknown")
+    assert (await ended(name, gold(id)))[0]["status"] in ("refused", "unknown", "invalid_question")
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -12,14 +12,14 @@ from sleuth.tools.triples import SqlTriples
 
 
 @asynccontextmanager
-async def graph_at(place: str | None, triples: SqlTriples) -> AsyncIterator[KnowledgeGraph | None]:
+async def graph_at(place: str | None, triples: SqlTriples | None = None) -> AsyncIterator[KnowledgeGraph | None]:
     """The graph at a place as the settings name it, open as long as the block lasts.
 
     Without a place it is the collection's triples, and None where there are none. A server is not asked yet. Raises
     StoreError for a file that cannot be read.
     """
     if place is None:
-        yield CollectionGraph(triples) if await triples.any() else None
+        yield CollectionGraph(triples) if triples and await triples.any() else None
     elif place.lower().startswith(("http://", "https://")):
         async with ServedGraph.open(place) as graph:
             yield graph

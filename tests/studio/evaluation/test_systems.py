@@ -22,6 +22,15 @@ def test_an_ablation_switches_one_part_off() -> None:
     assert without.record()["settings"]["review"] is True
 
 
+def test_a_ladder_is_a_line_for_each_of_its_rungs() -> None:
+    whole, first, *_, last = systems([], ladders=["hybrid-rag"])
+    assert (whole.name, first.name, last.name) == ("hybrid-rag", "hybrid-rag up to llm", "hybrid-rag up to full")
+    assert first.record()["settings"]["retrieve"] is False
+    assert last.record()["settings"] == {**whole.record()["settings"], "rung": "full"}
+    with pytest.raises(UsageError, match="no ladder"):
+        systems([], ladders=["ras"])
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_what_is_called_an_ablation_can_be_switched_off(name: str) -> None:
     for part in METHODS[name].ablations():
