@@ -13,11 +13,11 @@ from typing import Literal
 
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
-from typing_extensions import TypedDict
 
 from sleuth.agents.calculator import EXPRESS, ExpressInput, Expression
 from sleuth.agents.recaller import RECALL_UNAIDED, Asked, Recollection
 from sleuth.agents.reference import Kind
+from sleuth.graphs.attributes import Predicted, predicted
 from sleuth.graphs.evidence import conclude, keep, load
 from sleuth.graphs.ladder import Settings
 from sleuth.graphs.references import Document, Finding, Reference, collect
@@ -43,17 +43,9 @@ from sleuth.graphs.state import (
     desk,
     settings_of,
 )
-from sleuth.tools.attributes import Domain
 from sleuth.tools.documents import Passage
 
 Source = Literal["retrieve", "calculate", "recall", "query"]
-
-
-class Predicted(TypedDict):
-    """What a question is about, and whether its answer changes with time."""
-
-    domain: Domain
-    dynamic: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,11 +108,16 @@ async def classify(state: State, runtime: Run) -> Update:
         "asked_at": state.asked_at or settings.asked_at.strip() or now(),
         "sources": _sources(settings, context),
     }
-    if not settings.attributes or context.predictor is None:
+    if not settings.attributes or state.notes:
         return update
-    found = await context.predictor.predict(state.question)
-    refused = found.dynamic and not settings.fresh and not state.notes
-    return {**update, "attributes": Predicted(domain=found.domain, dynamic=found.dynamic), "refused": refused}
+    asking = desk(state, runtime, spare=_ANSWER)
+    by_votes = settings.predictor == "in_context" or context.predictor is None
+    if by_votes and not affordable(state, runtime, 2 * settings.votes + _ANSWER):
+        return {**update, "warnings": [_no_room("The model's vote on the question's attributes")]}
+    found = await predicted(asking, state.question, None if by_votes else context.predictor, settings)
+    refused = found is not None and found["dynamic"] and not settings.fresh
+    update = {**update, "attributes": found, "refused": refused}
+    return {**update, "calls": asking.calls, "warnings": asking.warnings}
 
 
 async def retrieve(state: State, runtime: Run) -> Update:

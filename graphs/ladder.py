@@ -40,6 +40,10 @@ class Settings(MethodSettings):
     false_premise: bool = Field(default=True, description="with the outline: look for a false premise (ablation)")
     recall: bool = Field(default=True, description="what the model knows by itself is a reference (ablation)")
     graph: bool = Field(default=True, description="ask the knowledge graph, where there is one (ablation)")
+    predictor: Literal["svm", "in_context"] = Field(
+        default="svm", description="of attributes: an SVM over embeddings, or votes of the model (paper)"
+    )
+    votes: int = Field(default=5, ge=1, le=25, description="of the model for each attribute")
     fresh: bool = Field(default=False, description="ours: sources are up to date, dynamic questions are answered")
     asked_at: str = Field(default="", max_length=60, description="when the question is asked; default: today (UTC)")
     chunks: int = Field(default=10, ge=1, le=100, description="texts to show")
@@ -66,5 +70,5 @@ class Settings(MethodSettings):
         return {**{LADDER[rung]: False for rung in above}, **given}
 
     def as_in_paper(self) -> "Settings":
-        """Vector search; dynamic questions are never answered."""
-        return self.model_copy(update={"mode": "dense", "fresh": False})
+        """Vector search; the model votes on attributes; dynamic questions are never answered."""
+        return self.model_copy(update={"mode": "dense", "predictor": "in_context", "fresh": False})

@@ -14,6 +14,7 @@ from sleuth.graphs.runs import Runs, Services, Step
 from sleuth.graphs.state import Budget, Context, Question
 from sleuth.graphs.store import open_store
 from sleuth.graphs.thresholds import fitted
+from sleuth.tools.attributes.svm import fitting
 from sleuth.tools.errors import RunError
 from sleuth.tools.knowledge_graph.place import graph_at
 from sleuth.tools.library import Library
@@ -140,6 +141,7 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
             embedder=library.embedder,
             triples=triples,
             graph=graph,
+            predictor=await asyncio.to_thread(fitting, library.embedder),
             threshold=await asyncio.to_thread(fitted, settings.home, model.name_of("verifier")),
         )
         yield Sleuth(runs=Runs(store, services), library=library, settings=settings)

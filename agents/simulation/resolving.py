@@ -72,7 +72,7 @@ def doubt(scene: Scene) -> Said:
     """RESOLVE."""
     hops = range(len(scene.gold.hops))
     if scene.gold.contradicted() and all(scene.holds(hop) for hop in hops):
-        return said(Doubted(answer="Invalid question", false_premise=True))
+        return said(Doubted(answer="Invalid question", citations=[], false_premise=True))
     found = _found(scene)
     return said(Doubted(answer=found.answer, citations=[*found.quotes]))
 

@@ -15,6 +15,7 @@ from sleuth.studio.evaluation.allowance import Allowance, Metered
 from sleuth.studio.evaluation.gold import GoldTexts
 from sleuth.studio.evaluation.harness import ServicesFor
 from sleuth.studio.evaluation.questions import GoldQuestion
+from sleuth.tools.attributes.svm import fitting
 from sleuth.tools.knowledge_graph.place import graph_at
 from sleuth.tools.library import Library
 from sleuth.tools.settings import Settings
@@ -44,6 +45,7 @@ async def served(settings: Settings, library: Library, allowance: Allowance) -> 
             retriever=library,
             embedder=library.embedder,
             graph=graph,
+            predictor=await asyncio.to_thread(fitting, library.embedder),
             threshold=await asyncio.to_thread(fitted, settings.home, model.name_of("verifier")),
         )
         names = {role: model.name_of(role) for role in ("default", *NAMES)}

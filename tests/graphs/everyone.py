@@ -31,6 +31,7 @@ class Everyone:
             "extractor": lambda given: self._triples(given["sources"][0]["text"]),
             "refiner": lambda given: {"question": self._named(given["question"])},
             "reviewer": lambda _: {"status": "PASS"},
+            "classifier": lambda _: "open" if request.prompt == "classifier/domain" else "static",
             "recaller": lambda _: {"known": False},
             "querier": lambda _: {"entities": []},
             "calculator": lambda _: {"expression": ""},

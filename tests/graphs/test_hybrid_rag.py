@@ -216,6 +216,41 @@ async def test_a_dynamic_question_is_answered_from_fresh_sources(values: Json) -
     assert (await setting.run())["status"] == "answered"
 
 
+def voting(domain: str = "open", change: str = "static") -> Replying:
+    votes = {"classifier/domain": domain, "classifier/dynamic": change}
+    return Replying(lambda request: votes.get(request.prompt, said(request.prompt)))
+
+
+async def test_the_model_votes_on_attributes_where_that_is_set() -> None:
+    setting = hybrid(values={"predictor": "in_context", "votes": 3}, model=voting("music", "dynamic"))
+    assert (await setting.run())["status"] == "unknown"
+    assert sorted(setting.case.prompts()) == ["classifier/domain"] * 3 + ["classifier/dynamic"] * 3
+    assert setting.case.state["attributes"] == {"domain": "music", "dynamic": True}
+    assert setting.case.nodes == ["classify", "verify"]
+
+
+async def test_the_model_votes_where_no_svm_goes_with_the_embedder_and_that_is_said() -> None:
+    setting = hybrid(model=voting())
+    setting.services["predictor"] = None
+    assert (await setting.run())["status"] == "answered"
+    assert "no SVM goes with the embedder" in setting.warnings[0]
+    assert setting.case.state["attributes"] == {"domain": "open", "dynamic": False}
+
+
+async def test_votes_that_cannot_be_read_make_a_question_static() -> None:
+    setting = hybrid(values={"predictor": "in_context", "votes": 1}, model=voting("hm", "hm"))
+    assert (await setting.run())["status"] == "answered"
+    assert setting.case.state["attributes"] is None
+    assert any(line.endswith("The question counts as static.") for line in setting.warnings)
+
+
+async def test_a_vote_that_the_budget_has_no_room_for_is_left_out() -> None:
+    setting = hybrid(values={"predictor": "in_context"}, budget=Budget(max_calls=10), model=voting())
+    assert (await setting.run())["status"] == "answered"
+    assert "classifier/domain" not in setting.prompts()
+    assert any("vote" in line for line in setting.warnings)
+
+
 # How it ends
 
 

@@ -69,6 +69,7 @@ VARIANTS = [
     ),
     *variants(
         "hybrid-rag",
+        without_attributes=({"attributes": False}, ["classifier/domain", "classifier/dynamic"]),
         without_retrieval=({"retrieve": False}, ["calculator/express"]),
         without_refusal=({"refuse": False, "outline": False}, ["resolver/careful"]),
         without_calculator=({"calculate": False}, ["calculator/express"]),
@@ -99,7 +100,7 @@ async def _trace(variant: Variant, id: str) -> str:
     return "\n".join(f"    {line}" for line in lines)
 
 
-SIDE_BY_SIDE = {"reasoner", "evaluator/relevance", "evaluator/attribution"}
+SIDE_BY_SIDE = {"classifier", "reasoner", "evaluator/relevance", "evaluator/attribution"}
 """Roles and prompts that come in any order: they are counted together."""
 
 

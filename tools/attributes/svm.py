@@ -105,6 +105,14 @@ class SvmPredictor:
         return self._svm.decide(vector)
 
 
+def fitting(embedder: Embedder | None) -> SvmPredictor | None:
+    """The package's own SVM, where it goes with the embedder. Blocks: reads a file."""
+    try:
+        return SvmPredictor(own_svm(), embedder)
+    except UsageError:
+        return None
+
+
 def own_svm() -> LinearSvm:
     """The predictor that comes with the package. Blocks: reads a file."""
     with as_file(files(__package__).joinpath(_OWN)) as file:

@@ -1,0 +1,31 @@
+"""What a question is about, and whether its answer changes with time, as the hybrid system has it predicted."""
+
+from typing_extensions import TypedDict
+
+from sleuth.agents.classifier import InContextPredictor
+from sleuth.agents.desk import Desk
+from sleuth.graphs.ladder import Settings
+from sleuth.tools.attributes import Domain, Predictor
+from sleuth.tools.errors import BadReply
+
+
+class Predicted(TypedDict):
+    """The attributes of a question (section 4.2)."""
+
+    domain: Domain
+    dynamic: bool
+
+
+async def predicted(asking: Desk, question: str, predictor: Predictor | None, settings: Settings) -> Predicted | None:
+    """The attributes by a predictor, without one by votes of the model; None where these cannot be read.
+
+    That the SVM is wanted and not there is a warning.
+    """
+    if predictor is None and settings.predictor == "svm":
+        asking.warnings.append("no SVM goes with the embedder: the model votes on the question's attributes")
+    try:
+        found = await (predictor or InContextPredictor(asking, samples=settings.votes)).predict(question)
+    except BadReply as error:
+        asking.warnings.append(f"{error} The question counts as static.")
+        return None
+    return Predicted(domain=found.domain, dynamic=found.dynamic)
