@@ -154,11 +154,11 @@ async def test_an_answer_without_a_citation_that_holds_cites_what_has_it_in_it()
 
 ASKED: dict[Rung, tuple[list[str], str]] = {
     "llm": ([], "answerer/unaided"),
-    "rag": (["retrieve"], "resolver/plain"),
-    "chunks": (["retrieve"], "resolver/plain"),
-    "refusal": (["retrieve"], "resolver/careful"),
-    "attributes": (["retrieve"], "resolver/careful"),
-    "tables": (["retrieve"], "resolver/careful"),
+    "rag": (["retrieve", "calculate"], "resolver/plain"),
+    "chunks": (["retrieve", "calculate"], "resolver/plain"),
+    "refusal": (["retrieve", "calculate"], "resolver/careful"),
+    "attributes": (["retrieve", "calculate"], "resolver/careful"),
+    "tables": (["retrieve", "calculate"], "resolver/careful"),
     "calculator": (["retrieve", "calculate"], "resolver/careful"),
     "reasoning": (["retrieve", "calculate"], "resolver/reason"),
     "premise": (["retrieve", "calculate"], "resolver/reason_and_doubt"),
@@ -174,6 +174,8 @@ async def test_a_rung_asks_what_was_built_so_far(rung: Rung) -> None:
     sources, prompt = ASKED[rung]
     assert setting.case.nodes == ["classify", *sources, "aggregate", "answer", "verify"]
     assert setting.case.prompts()[-1] == prompt
+    calculates = rung != "llm" and list(LADDER).index(rung) >= list(LADDER).index("calculator")
+    assert setting.case.prompts().count("calculator/express") == (5 if calculates else 0)
     kinds = {reference["kind"] for reference in setting.case.state["references"]}
     assert ("table" in kinds) == (list(LADDER).index("tables") <= list(LADDER).index(rung) if rung != "llm" else False)
     assert (setting.case.state.get("attributes") is not None) == (rung not in ("llm", "rag", "chunks", "refusal"))
@@ -494,16 +496,20 @@ async def test_a_run_out_of_time_asks_nothing_more() -> None:
 
 @dataclass
 class Down(Replying):
-    """Is down at one call, once; keeps the ids of the calls that it completed."""
+    """Is down at one call, once; keeps the ids of the calls that it completed, and of those in flight then."""
 
     fails_at: int = 0
     completed: list[str] = field(default_factory=list)
+    flying: set[str] = field(default_factory=set)
+    cut_off: set[str] = field(default_factory=set)
 
     async def call(self, request: Request) -> Reply:
         if len(self.requests) + 1 == self.fails_at:
-            self.fails_at = 0
+            self.fails_at, self.cut_off = 0, set(self.flying)
             raise ModelUnavailable("down")
+        self.flying.add(request.call_id)
         reply = await super().call(request)
+        self.flying.discard(request.call_id)
         self.completed.append(request.call_id)
         return reply
 
@@ -517,7 +523,9 @@ async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(fails_at: 
     with pytest.raises(ModelUnavailable):
         await setting.run()
     assert await setting.run() == expected
-    assert len(model.completed) == len(set(model.completed)) == len(whole.case.model.requests) == 8
+    assert len(set(model.completed)) == len(whole.case.model.requests) == 8
+    repeated = {id for id in model.completed if model.completed.count(id) > 1}
+    assert repeated <= model.cut_off, "only what was in flight beside the failure may be sent again"
     assert setting.case.state["references"] == whole.case.state["references"]
 
 
