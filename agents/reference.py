@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from sleuth.agents.sources import Source, number
+from sleuth.agents.sources import Source, unfenced
 
 Kind = Literal["text", "table", "expression", "graph", "model", "note"]
 
@@ -25,10 +25,15 @@ class Labelled(Source):
 
 
 def listed(references: tuple[Source, ...]) -> str:
-    """All references in their order, the kind in front of each title; says so when there is none."""
-    labelled = (Source(title=f"({_label(each)}) {each.title}", text=each.text) for each in references)
-    return number(tuple(labelled)) or "(no sources)"
+    """All references in their order; says so when there is none.
+
+    The mark of what is no passage names its kind, which no title can forge; passages and tables are marked as ever.
+    """
+    return "\n".join(_marked(at, each) for at, each in enumerate(references, start=1)) or "(no sources)"
 
 
-def _label(reference: Source) -> str:
-    return LABELS[reference.kind] if isinstance(reference, Labelled) else LABELS["text"]
+def _marked(number: int, reference: Source) -> str:
+    kind = reference.kind if isinstance(reference, Labelled) else "text"
+    mark = f"{number}" if kind in ("text", "table") else f"{number} ({LABELS[kind]})"
+    title, text = unfenced(" ".join(reference.title.split())), unfenced(reference.text.strip())
+    return f"<source {mark}>\n{title}\n{text}\n</source {number}>"

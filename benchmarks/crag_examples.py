@@ -5,6 +5,7 @@
 CRAG_FILE is JSON Lines as the benchmark has it, plain or gzipped. Every run is a durable one in a store of its own. By
 default a stand-in replies, which always cites the last source and has nothing to calculate: it shows that every page
 gets through and that every reference keeps within its length. --model asks the server of SLEUTH_MODEL_URL instead.
+Questions that the SVM takes for dynamic end at once, --set fresh=true has them answered too.
 Prints a line per question and the scores of the benchmark's rule match (+1, 0, -1; without a judge), then JSON.
 """
 
@@ -27,6 +28,7 @@ from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import open_store
 from sleuth.studio.client import gateway_class
 from sleuth.studio.evaluation.metrics import answer_scores
+from sleuth.tools.attributes.svm import fitting
 from sleuth.tools.embedder import LocalEmbedder
 from sleuth.tools.pages.chunks import chunk
 from sleuth.tools.pages.files import page_of
@@ -132,7 +134,9 @@ async def main() -> None:
         settings = Settings(home=Path(home))
         async with opened(settings, real=args.model) as model, open_store(settings) as store:
             embedder = LocalEmbedder("all-MiniLM-L6-v2")
-            runs = Runs(store, Services(model=model, retriever=PageRetriever([], None), embedder=embedder))
+            predictor = await asyncio.to_thread(fitting, embedder)
+            services = Services(model=model, retriever=PageRetriever([], None), embedder=embedder, predictor=predictor)
+            runs = Runs(store, services)
             for row in rows:
                 begun = monotonic()
                 read = await read_pages(distinct([page_of(found) for found in row["search_results"]]))

@@ -49,7 +49,9 @@ def evaluate_command(
     ] = None,
     simulate: Annotated[
         str | None,
-        typer.Option(metavar="ROLE=RATE,...", help="No model: roles play from the gold, erring at these rates."),
+        typer.Option(
+            metavar="ROLE=RATE,...|FILE.toml", help="No model: roles play from the gold, erring at these rates."
+        ),
     ] = None,
     judge: Annotated[
         bool, typer.Option("--judge", help="Also let a model judge (SLEUTH_MODELS names its role).")
@@ -76,7 +78,7 @@ def evaluate_command(
         out=out or Path(),
         modes=tuple(find_mode(name) for name in _names(retrieval)),
         systems=_systems(chosen, (_names(ablations), _names(ladder)), profile or settings.profile, pairs(set_ or [])),
-        simulation=None if simulate is None else Simulation.parse(simulate, seed=seed),
+        simulation=None if simulate is None else _simulation(simulate, seed),
         judge=judge,
         budget=Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
         limit=limit,
@@ -86,6 +88,13 @@ def evaluate_command(
     with _progress() as show:
         report = asyncio.run(evaluate(settings, wanted, on_progress=show))
     emit(report, as_json, _in_words(report, wanted.out))
+
+
+def _simulation(given: str, seed: int) -> Simulation:
+    """Rates, or a file of parameters, whose own seed is replaced too."""
+    if not given.endswith(".toml"):
+        return Simulation.parse(given, seed=seed)
+    return Simulation.from_toml(Path(given)).model_copy(update={"seed": seed})
 
 
 def _names(text: str) -> list[str]:
