@@ -23,6 +23,7 @@ from sleuth.graphs.ladder import Settings
 from sleuth.graphs.references import Document, Finding, Reference, collect
 from sleuth.graphs.resolving import Ending, Said, reason, summarise
 from sleuth.graphs.sourcing import (
+    Gathered,
     chosen,
     day_of,
     evaluated,
@@ -124,10 +125,9 @@ async def retrieve(state: State, runtime: Run) -> Update:
     """Texts and tables most like the question, from the pages handed in or the collection (section 4.1)."""
     settings, context = settings_of(runtime, Settings), runtime.context
     gathering, limit = found_passages(context, state.question, settings), settings.source_seconds
-    nothing: tuple[list[Passage], list[Passage]] = ([], [])
-    (texts, tables), lost = await or_without("What was to be searched", gathering, nothing, seconds=limit)
-    kept, kept_tables = await keep(context.archive, texts), await keep(context.archive, tables)
-    return {"texts": kept, "tables": kept_tables, "warnings": lost}
+    found, lost = await or_without("What was to be searched", gathering, Gathered(), seconds=limit)
+    texts, tables = await keep(context.archive, found.texts), await keep(context.archive, found.tables)
+    return {"texts": texts, "tables": tables, "warnings": [*lost, *found.left_out]}
 
 
 async def calculate(state: State, runtime: Run) -> Update:

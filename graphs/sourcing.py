@@ -6,6 +6,7 @@ Whatever keeps a source from giving anything is a line that says so; it never en
 import asyncio
 import re
 from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TypeVar
 
@@ -56,18 +57,42 @@ def day_of(moment: str) -> date | None:
         return None
 
 
-async def found_passages(context: Context, question: str, settings: Settings) -> tuple[list[Passage], list[Passage]]:
-    """Texts, then tables, best first; of pages handed in all tables, those that the search did not find last."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gathered:
+    """Passages of text and of tables, best first, and what was left out of them."""
+
+    texts: tuple[Passage, ...] = ()
+    tables: tuple[Passage, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+async def found_passages(context: Context, question: str, settings: Settings) -> Gathered:
+    """What a search finds; of pages handed in also the tables that it did not find, last, as far as there is room."""
     retriever = context.retriever
     if context.pages and not settings.sentences:
         retriever = PageRetriever(windows(context.pages), context.embedder)
     wanted = settings.chunks * 2 if settings.tables else settings.chunks
     found = [hit.passage for hit in await retriever.search(Query(text=question, k=wanted, mode=settings.mode))]
-    texts = [each for each in found if not is_table(each)][: settings.chunks]
+    texts = tuple(each for each in found if not is_table(each))[: settings.chunks]
     if not settings.tables:
-        return texts, []
+        return Gathered(texts=texts)
     handed_in = [each for page in context.pages for each in table_passages(page)]
-    return texts, list({each.id: each for each in [*filter(is_table, found), *handed_in]}.values())
+    every = {each.id: each for each in [*filter(is_table, found), *handed_in]}
+    tables = _begun_within(every.values(), settings.max_table_characters)
+    lost = len(every) - len(tables)
+    left_out = (f"{lost} pieces of tables are left out: there is room for {len(tables)}",) if lost else ()
+    return Gathered(texts=texts, tables=tables, left_out=left_out)
+
+
+def _begun_within(passages: Iterable[Passage], room: int) -> tuple[Passage, ...]:
+    """The first passages, up to the one that uses up the room."""
+    kept: list[Passage] = []
+    for passage in passages:
+        if room <= 0:
+            break
+        kept.append(passage)
+        room -= len(passage.text)
+    return tuple(kept)
 
 
 def windows(pages: Sequence[PageText]) -> list[Passage]:

@@ -49,6 +49,8 @@ def serve_command(options: ServeOptions, checkpoint: Path) -> list[str]:
         *("--model", str(checkpoint), "--served-model-name", MODEL_NAME),
         *("--host", "127.0.0.1", "--port", str(options.port)),
         *("--dtype", options.dtype, "--max-model-len", str(options.max_model_len), "--max-num-seqs", "32"),
+        # A prompt read in pieces takes back a seeded sample after each, which CPU generators cannot: the engine ends.
+        *("--no-enable-chunked-prefill", "--max-num-batched-tokens", str(options.max_model_len)),
         *COMMON,
         *(["--enforce-eager"] if options.eager else []),
     ]

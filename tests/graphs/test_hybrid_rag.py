@@ -455,6 +455,16 @@ async def test_a_table_is_cut_between_rows() -> None:
     assert table.text.startswith(f"{shown}\n")
 
 
+async def test_no_role_is_shown_more_tables_than_there_is_room_for() -> None:
+    tables = tuple(Table(markdown=f"| a | b |\n| --- | --- |\n| {at} | {'y' * 300} |") for at in range(100))
+    page = PageText(id="p", name="P", tables=tables)
+    setting = hybrid(values={"max_table_characters": 1000}, passages=[TOWER], pages=(page,))
+    await setting.run()
+    (asked, *_) = (each for each in setting.case.model.requests if each.prompt == "calculator/express")
+    assert sum(len(each["text"]) for each in asked.input["sources"] if each["kind"] == "table") < 1400
+    assert any(line.startswith("96 pieces of tables are left out") for line in setting.warnings)
+
+
 async def test_of_pages_every_table_is_shown_as_far_as_there_is_room() -> None:
     tables = (
         Table(markdown="| a | b |\n| --- | --- |\n| 1 | 2 |"),
