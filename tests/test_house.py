@@ -31,6 +31,12 @@ HEAVY = {
     "chromadb",
     "vllm",
     "langchain_community",
+    "sklearn",
+    "scipy",
+    "matplotlib",
+    "lightgbm",
+    "openvino",
+    "trafilatura",
 }
 """Take seconds to import, or import what does."""
 
