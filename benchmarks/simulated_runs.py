@@ -24,7 +24,7 @@ from sleuth.graphs.ingest import ingest
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.state import Context, MethodSettings
 from sleuth.tools.archive import MemoryArchive
-from sleuth.tools.embedder import Embedder, Vectors
+from sleuth.tools.embedder import Embedder, NoEmbedder, Vectors
 from sleuth.tools.intake import Place
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Mode, Retriever
@@ -81,7 +81,9 @@ async def collection(
                 await _read_in(library, corpus, Path(scratch) / "files")
             known = await _passages(library)
             asked = [row for row in rows(questions) if row.get("gold_ids")][:limit]
-            yield Collection(library, [gold_of(row, known) for row in asked], Remembering(library.embedder))
+            yield Collection(
+                library, [gold_of(row, known) for row in asked], Remembering(library.embedder or NoEmbedder())
+            )
 
 
 async def _read_in(library: Library, corpus: Path, worklist: Path) -> None:

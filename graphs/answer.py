@@ -11,12 +11,21 @@ Status = Literal["answered", "refused", "unknown", "invalid_question", "out_of_b
 CitationKind = Literal["text", "table", "expression", "graph", "model", "note"]
 
 
+class Way(TypedDict):
+    """How graph search came to a passage: from another one, by its id, along a name."""
+
+    passage: str
+    name: str
+
+
 class Citation(TypedDict):
     """A checked quote: it is really at `start:end` (characters) of the document's text.
 
     Where a method cites more than texts, `kind` says what is cited and `reference` where: the cell of a table, an
     expression that was worked out, a call to a knowledge graph. What stands in no document has neither a passage nor a
     document, and its quote is at `start:end` of what the expression, the call or the model gave.
+
+    `why` is there where the passage was found along a name rather than by its own words.
     """
 
     passage: str
@@ -27,6 +36,7 @@ class Citation(TypedDict):
     end: int
     kind: NotRequired[CitationKind]
     reference: NotRequired[str]
+    why: NotRequired[Way]
 
 
 class Note(TypedDict):

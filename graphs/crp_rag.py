@@ -58,7 +58,7 @@ class Settings(MethodSettings):
     samples: int = Field(default=2, ge=1, le=20, description="next steps drawn for each open step")
     merge_threshold: float = Field(default=0.85, ge=0, le=1, description="steps more alike than this become one")
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a step")
-    mode: Mode = Field(default="hybrid", description="how to search (paper: dense)")
+    mode: Mode = Field(default="graph", description="how to search (paper: dense)")
     perplexity_threshold: float | None = Field(
         default=None,
         ge=1,
@@ -147,9 +147,9 @@ async def plan(state: State, runtime: Run) -> Update:
 
 async def retrieve(state: State, runtime: Run) -> Update:
     """Passages for each step (equation 7); what was handed over is all that the question itself needs of them."""
-    settings = settings_of(runtime, Settings)
+    settings, asked = settings_of(runtime, Settings), state.question
     queries = {
-        key: Query(text=state.nodes[key]["content"], k=settings.top_k, mode=settings.mode)
+        key: Query(text=(text := state.nodes[key]["content"]), k=settings.top_k, mode=settings.mode, hop=text != asked)
         for key in state.wave
         if not (key == SOURCE and state.notes)
     }

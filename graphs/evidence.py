@@ -9,27 +9,28 @@ import asyncio
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from sleuth.agents.answerer import ANSWER, AnswerInput, Final
 from sleuth.agents.citation import Quote
 from sleuth.agents.desk import Desk
 from sleuth.agents.sources import Source
 from sleuth.agents.trajectory import Step
-from sleuth.graphs.answer import Citation, Note, Status, Verdict
-from sleuth.graphs.state import Context, ask_or
+from sleuth.graphs.answer import Citation, Note, Status, Verdict, Way
+from sleuth.graphs.state import Context, Question, ask_or
 from sleuth.tools.archive import Archive
-from sleuth.tools.documents import Passage
-from sleuth.tools.retriever import Query
+from sleuth.tools.documents import Hit, Passage
+from sleuth.tools.retriever import Mode, Query
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_NAME_WORDS = 6
 _MARKS = re.compile(r"\s*\[\d+(?:\s*,\s*\d+)*\]")
 
 
 async def find(context: Context, queries: dict[str, Query]) -> dict[str, list[str]]:
     """Searches side by side and archives the passages as they are now; returns their references, for the state."""
     found = await asyncio.gather(*(context.retriever.search(query) for query in queries.values()))
-    references = await asyncio.gather(*(keep(context.archive, (hit.passage for hit in hits)) for hits in found))
+    references = await asyncio.gather(*(keep(context.archive, map(_reached, hits)) for hits in found))
     return dict(zip(queries, references, strict=True))
 
 
@@ -50,7 +51,23 @@ async def load(archive: Archive, references: Iterable[str]) -> list[Passage]:
 
 def passage_of(record: str) -> Passage:
     """The passage of `record`."""
-    return Passage(**json.loads(record))
+    kept = json.loads(record)
+    return Reached(**kept) if "way" in kept else Passage(**kept)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reached(Passage):
+    """A passage found rather along a name than by its own words."""
+
+    way: Way
+
+
+def _reached(hit: Hit) -> Passage:
+    if not (hit.why and hit.why.reasons and hit.why.parts["edges"] > hit.why.parts["alone"]):
+        return hit.passage
+    best = hit.why.reasons[0]
+    way = Way(passage=best.source, name=" ".join(best.name.split()))
+    return Reached(**asdict(hit.passage), way=way)
 
 
 def sources(passages: Iterable[Passage]) -> tuple[Source, ...]:
@@ -101,9 +118,13 @@ def sentence_with(answer: str, text: str) -> tuple[int, int] | None:
 def _sentences_with(answer: str, text: str) -> Iterator[tuple[int, int]]:
     words = clean(answer).rstrip(".").split()
     if words and " ".join(words).casefold() not in ("yes", "no"):  # a "no" stands in sentences of all kinds
-        pattern = r"(?<!\w)" + r"\s+".join(re.escape(word) for word in words) + r"(?!\w)"
-        spans = (_sentence_around(found.span(), text) for found in re.finditer(pattern, text, re.IGNORECASE))
+        spans = (_sentence_around(found.span(), text) for found in _whole(words, text))
         yield from (span for span in spans if not text.startswith("#", span[0]))
+
+
+def _whole(words: Sequence[str], text: str) -> Iterator[re.Match[str]]:
+    pattern = r"(?<!\w)" + r"\s+".join(re.escape(word) for word in words) + r"(?!\w)"
+    return re.finditer(pattern, text, re.IGNORECASE)
 
 
 def _sentence_around(span: tuple[int, int], text: str) -> tuple[int, int]:
@@ -120,7 +141,7 @@ def clean(answer: str) -> str:
 def quote_at(passage: Passage, span: tuple[int, int]) -> Citation:
     """A citation of what stands at these characters of a passage."""
     start, end = span
-    return Citation(
+    citation = Citation(
         passage=passage.id,
         document=passage.document_id,
         title=passage.title,
@@ -128,6 +149,7 @@ def quote_at(passage: Passage, span: tuple[int, int]) -> Citation:
         start=passage.start + start,
         end=passage.start + end,
     )
+    return Citation(**citation, why=passage.way) if isinstance(passage, Reached) else citation
 
 
 def note(question: str, finding: str, citations: list[Citation], remark: str = "") -> Note:
@@ -135,6 +157,19 @@ def note(question: str, finding: str, citations: list[Citation], remark: str = "
     passages = list(dict.fromkeys(citation["passage"] for citation in citations))
     written = Note(question=question, finding=finding, passages=passages, citations=citations)
     return Note(**written, remark=remark) if remark else written
+
+
+def names_in(findings: Iterable[str]) -> tuple[str, ...]:
+    """Those findings that are names, or as short as names, for a search that builds on them."""
+    short = (finding.strip() for finding in findings if 0 < len(finding.split()) <= _NAME_WORDS)
+    return tuple(dict.fromkeys(name for name in short if name.casefold() not in ("yes", "no")))
+
+
+def as_query(text: str, state: Question, *, k: int, mode: Mode, seen: Iterable[str]) -> Query:
+    """A question's next query, for passages not seen yet: it builds on those findings whose names it says."""
+    names = names_in(found["finding"] for found in state.notes.values())
+    said = tuple(name for name in names if any(_whole(name.split(), text)))
+    return Query(text=text, k=k, mode=mode, hop=text != state.question, entities=said, seen=frozenset(seen))
 
 
 def known_steps(notes: Iterable[Note]) -> tuple[Step, ...]:
@@ -146,7 +181,8 @@ def conclude(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     """The end of a run; only an answer, also one cut short by the budget, cites, and only what its notes stand on."""
     cites = text and status in ("answered", "out_of_budget")
     every = [citation for note in notes for citation in note.get("citations", [])] if cites else []
-    unique = [citation for at, citation in enumerate(every) if citation not in every[:at]]
+    places = [{**citation, "why": None} for citation in every]
+    unique = [citation for at, citation in enumerate(every) if places[at] not in places[:at]]
     return Verdict(status=status, text=text, citations=unique)
 
 

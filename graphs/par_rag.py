@@ -8,7 +8,7 @@ A step's note is its entry in the trajectory; a step without a note is still to 
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
@@ -42,11 +42,12 @@ from sleuth.graphs.steps import (
     refine_step,
     review_step,
     step_note,
+    step_query,
     trajectory,
     unfinished,
 )
 from sleuth.tools.documents import Passage
-from sleuth.tools.retriever import Mode, Query
+from sleuth.tools.retriever import Mode
 
 
 class Settings(MethodSettings):
@@ -54,8 +55,8 @@ class Settings(MethodSettings):
 
     coarse_k: int = Field(default=10, ge=1, le=100, description="passages for a draft")
     fine_k: int = Field(default=10, ge=1, le=100, description="passages for a review")
-    coarse_mode: Mode = Field(default="hybrid", description="how coarse retrieval searches (paper: dense)")
-    fine_mode: Mode = Field(default="hybrid", description="how fine retrieval searches")
+    coarse_mode: Mode = Field(default="graph", description="how coarse retrieval searches (paper: dense)")
+    fine_mode: Mode = Field(default="graph", description="how fine retrieval searches (paper: hybrid)")
     fine_with_question: bool = Field(default=True, description="ours: fine retrieval with question and draft")
     max_requeries: int = Field(default=1, ge=0, le=10, description="new questions per step after UNCONFIDENT")
     plan: bool = Field(default=True, description="off: the question is a plan of one step (ablation)")
@@ -65,9 +66,9 @@ class Settings(MethodSettings):
     skip_supported: bool = Field(default=False, description="ours: no review of a draft quoted word for word")
 
     def as_in_paper(self) -> "Settings":
-        """Vector search for drafts, one step after the other, no going back, every draft reviewed."""
+        """Drafts from vector search, reviews from hybrid; one step after the other, no going back, all reviewed."""
         ours = {"parallel": False, "max_returns": 0, "skip_supported": False, "fine_with_question": False}
-        return self.model_copy(update={"coarse_mode": "dense", **ours})
+        return self.model_copy(update={"coarse_mode": "dense", "fine_mode": "hybrid", **ours})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +129,7 @@ async def retrieve_coarse(state: State, runtime: Run) -> Update:
     """Passages similar to each step's question (section 3.5)."""
     settings = settings_of(runtime, Settings)
     queries = {
-        key: Query(text=state.plan[key]["question"], k=settings.coarse_k, mode=settings.coarse_mode)
+        key: replace(step_query(state.plan, state.notes, key), k=settings.coarse_k, mode=settings.coarse_mode)
         for key in state.wave
         if state.plan[key]["action"] == "Retrieve"
     }
@@ -150,13 +151,15 @@ async def draft(state: State, runtime: Run) -> Update:
 
 
 async def retrieve_fine(state: State, runtime: Run) -> Update:
-    """Passages for each draft, now that it says what to look for (section 3.6)."""
+    """Passages for each draft, now that it says what to look for (section 3.6); without one, others than before."""
     settings = settings_of(runtime, Settings)
+    drafts = {key: state.drafts[key]["answer"] for key in _open(state)}
+    in_vain = await _shown(state.coarse, [key for key in drafts if not drafts[key]], runtime)
     queries = {}
-    for key in _open(state):
-        question, drafted = state.plan[key]["question"], state.drafts[key]["answer"]
-        text = f"{question} {drafted}".strip() if settings.fine_with_question or not drafted else drafted
-        queries[key] = Query(text=text, k=settings.fine_k, mode=settings.fine_mode)
+    for key, text in drafts.items():
+        query = step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
+        seen = frozenset(passage.id for passage in in_vain.get(key, []))
+        queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
     return {"fine": await find(runtime.context, queries)}
 
 

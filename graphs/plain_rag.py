@@ -13,7 +13,19 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents.reader import READ, Reading, ReadInput
-from sleuth.graphs.evidence import answered, check, clean, conclude, find, known_steps, load, note, sources, support
+from sleuth.graphs.evidence import (
+    answered,
+    check,
+    clean,
+    conclude,
+    find,
+    known_steps,
+    load,
+    names_in,
+    note,
+    sources,
+    support,
+)
 from sleuth.graphs.state import (
     Context,
     MethodSettings,
@@ -32,7 +44,11 @@ class Settings(MethodSettings):
     """What can be set with `--set`."""
 
     top_k: int = Field(default=5, ge=1, le=100, description="passages to read")
-    mode: Mode = Field(default="hybrid", description="how to search")
+    mode: Mode = Field(default="graph", description="how to search (paper: hybrid)")
+
+    def as_in_paper(self) -> "Settings":
+        """Search by words and meaning."""
+        return self.model_copy(update={"mode": "hybrid"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +71,8 @@ class Update(RunUpdate, total=False):
 async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
     """The passages most like the question."""
     settings = settings_of(runtime, Settings)
-    query = Query(text=state.question, k=settings.top_k, mode=settings.mode)
+    known = names_in(found["finding"] for found in state.notes.values())
+    query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=known)
     return {"evidence": (await find(runtime.context, {"": query}))[""], "searched": True}
 
 

@@ -19,7 +19,7 @@ from sleuth.agents.chain import SubQuery
 from sleuth.agents.desk import Desk
 from sleuth.agents.subquery import NO_RETRIEVAL, SUBQ, SUFFICIENT, Bare, SoFar
 from sleuth.graphs.answer import Note
-from sleuth.graphs.evidence import answered, clean, conclude, find, known_steps, load, note
+from sleuth.graphs.evidence import answered, as_query, clean, conclude, find, known_steps, load, note
 from sleuth.graphs.knowledge import (
     Fact,
     Found,
@@ -47,6 +47,7 @@ from sleuth.graphs.state import (
     desk,
     settings_of,
 )
+from sleuth.tools.documents import Passage
 from sleuth.tools.retriever import Mode, Query
 
 
@@ -54,7 +55,7 @@ class Settings(MethodSettings):
     """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
 
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a sub-query")
-    mode: Mode = Field(default="hybrid", description="how to search (paper: dense)")
+    mode: Mode = Field(default="graph", description="how to search (paper: dense)")
     max_iterations: int = Field(default=5, ge=1, le=20, description="sub-queries at most")
     retrieve: bool = Field(default=True, description="off: the question is answered unaided (ablation)")
     plan: bool = Field(default=True, description="off: one pass with the question itself (ablation)")
@@ -130,7 +131,7 @@ async def retrieve(state: State, runtime: Run) -> Update:
     settings, context = settings_of(runtime, Settings), runtime.context
     at = str(len(state.rounds))
     query = state.rounds[at]["query"]
-    found = (await find(context, {at: Query(text=query, k=settings.top_k, mode=settings.mode)}))[at]
+    found = (await find(context, {at: await _query(state, settings, runtime)}))[at]
     update: Update = {"rounds": {at: Round(query=query, passages=found)}}
     if not settings.triples:
         return update
@@ -272,9 +273,21 @@ def _enter(state: State, settings: Settings, found: Found) -> Update:
     return {"entities": entities, "facts": facts, "warnings": [*full(found), *dropped]}
 
 
+async def _query(state: State, settings: Settings, runtime: Run) -> Query:
+    """The latest sub-query, for passages that no round has found yet."""
+    text = state.rounds[str(len(state.rounds))]["query"]
+    seen = {passage.id for found in (await _read(state, runtime)).values() for passage in found}
+    return as_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
+
+
+async def _read(state: State, runtime: Run) -> dict[str, list[Passage]]:
+    """The passages of each round."""
+    return {at: await load(runtime.context.archive, round["passages"]) for at, round in state.rounds.items()}
+
+
 async def _shown(state: State, runtime: Run) -> Shown:
     """All that was found, as the roles are shown it."""
-    rounds = {at: await load(runtime.context.archive, round["passages"]) for at, round in state.rounds.items()}
+    rounds = await _read(state, runtime)
     with_graph = settings_of(runtime, Settings).triples
     return as_triples(state.entities, state.facts, rounds) if with_graph else as_texts(rounds)
 

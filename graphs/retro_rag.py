@@ -18,7 +18,7 @@ from sleuth.agents.desk import Desk
 from sleuth.graphs import casebook, inquiry
 from sleuth.graphs.answer import Note
 from sleuth.graphs.casebook import Attempt, Departure, Piece, inferences, ranked
-from sleuth.graphs.evidence import answered, check, clean, conclude, find, known_steps, load, sources, support
+from sleuth.graphs.evidence import answered, as_query, check, clean, conclude, find, known_steps, load, sources, support
 from sleuth.graphs.state import (
     Context,
     Keyed,
@@ -32,7 +32,7 @@ from sleuth.graphs.state import (
     settings_of,
 )
 from sleuth.tools.documents import Passage
-from sleuth.tools.retriever import Mode, Query
+from sleuth.tools.retriever import Mode
 
 
 class Settings(MethodSettings):
@@ -40,7 +40,7 @@ class Settings(MethodSettings):
 
     max_iterations: int = Field(default=5, ge=1, le=20, description="rounds of searching and answering")
     top_k: int = Field(default=5, ge=1, le=50, description="passages found in a round")
-    mode: Mode = Field(default="hybrid", description="how to search")
+    mode: Mode = Field(default="graph", description="how to search (paper: hybrid)")
     max_sources: int = Field(default=5, ge=1, le=50, description="passages kept as source evidence (N)")
     max_inferences: int = Field(default=5, ge=1, le=50, description="inferences kept (K)")
     threshold: float = Field(default=0.7, ge=0, le=1, description="consistency above which an answer is final")
@@ -56,8 +56,8 @@ class Settings(MethodSettings):
     evaluate_evidence: bool = Field(default=True, description="off: the newest is kept, nothing tested (ablation)")
 
     def as_in_paper(self) -> "Settings":
-        """An inference stays as long as it scores, whatever becomes of its passages."""
-        return self.model_copy(update={"orphans": "keep"})
+        """Search by words and vectors; an inference stays as long as it scores, whatever becomes of its passages."""
+        return self.model_copy(update={"mode": "hybrid", "orphans": "keep"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,9 +96,10 @@ class Update(RunUpdate, total=False):
 
 
 async def retrieve(state: State, runtime: Run) -> Update:
-    """Passages for the question, later for what the plan found missing."""
-    settings = settings_of(runtime, Settings)
-    wanted = Query(text=state.query or state.question, k=settings.top_k, mode=settings.mode)
+    """Passages for the question, later others than those at hand for what the plan found missing."""
+    settings, text = settings_of(runtime, Settings), state.query or state.question
+    seen = state.sources if settings.update else ()
+    wanted = as_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
     found = await find(runtime.context, {"": wanted} if settings.evidence else {})
     return {"round": state.round + 1, "found": found.get("", [])}
 

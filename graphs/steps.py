@@ -14,9 +14,10 @@ from sleuth.agents.desk import Desk
 from sleuth.agents.planner import OrderedStep, PlanStep
 from sleuth.agents.trajectory import Step as PastStep
 from sleuth.graphs.answer import Citation, Note
-from sleuth.graphs.evidence import check, clean, known_steps, note, sources, support
+from sleuth.graphs.evidence import check, clean, known_steps, names_in, note, sources, support
 from sleuth.graphs.state import ask_or
 from sleuth.tools.documents import Passage
+from sleuth.tools.retriever import Query
 from sleuth.tools.text import words
 
 
@@ -77,6 +78,14 @@ def ready(plan: Plan, done: Container[str], *, side_by_side: bool) -> list[str]:
 def unfinished(plan: Plan, notes: Notes) -> bool:
     """Whether a step is still to be done."""
     return any(key not in notes for key in plan)
+
+
+def step_query(plan: Plan, notes: Notes, key: str, *, draft: str = "", with_question: bool = True) -> Query:
+    """What to look for: a step's question or its draft, or both, with the names that it builds on."""
+    question = plan[key]["question"]
+    text = f"{question} {draft}".strip() if with_question or not draft else draft
+    built_on = (notes[need]["finding"] for need in plan[key]["needs"] if need in notes)
+    return Query(text=text, hop=len(plan) > 1, entities=names_in([*built_on, draft]))
 
 
 def trajectory(plan: Plan, notes: Notes) -> dict[str, Note]:

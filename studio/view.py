@@ -141,6 +141,8 @@ def answer_view(answer: Answer) -> RenderableType:
     for at, citation in enumerate(answer.citations, 1):
         parts.append(Text(f"[{at}] “{citation['quote']}”"))
         parts.append(Text(f"    {_where(citation)}", style="dim"))
+        if way := citation.get("why"):
+            parts.append(Text(f"    found from {way['passage']} by the name “{way['name']}”", style="dim"))
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
     if answer.threshold is not None:
         bound = f"perplexity threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"

@@ -12,7 +12,9 @@ Mode = Literal["keyword", "dense", "hybrid", "graph"]
 class Query:
     """What to look for: a (sub-)question, and what the run already knows that may help a search.
 
-    Both of these are for graph search; the other modes ignore them.
+    These are for graph search; the other modes ignore them.
+    hop: whether one passage should tell it, as with a step of a plan. Then a passage's own words and the names in it
+    count for more, and what it is connected with for less.
     entities: names found so far. Their words are searched for beside the question's, and passages that go by such a
     name, or mention it, are raised.
     seen: ids of passages already read. Edges go out from them as from the best that the question finds, so that what
@@ -22,6 +24,7 @@ class Query:
     text: str
     k: int = 10
     mode: Mode = "hybrid"
+    hop: bool = False
     entities: tuple[str, ...] = ()
     seen: frozenset[str] = frozenset()
 
@@ -30,5 +33,8 @@ class Retriever(Protocol):
     """Finds passages of one collection."""
 
     async def search(self, query: Query) -> list[Hit]:
-        """The best `query.k` passages, best first; fewer where the collection has fewer."""
+        """The best `query.k` passages, best first; fewer where the collection has fewer.
+
+        What has no graph takes the mode graph for hybrid.
+        """
         ...

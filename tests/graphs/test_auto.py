@@ -213,7 +213,7 @@ async def test_what_a_run_is_given_is_not_looked_up_by_any_hop(store: Store, cha
     searched = len(shelf.queries)
     answer = await finish(runs, forked["thread"])
     assert turns(answer) == [("plain-rag", "unknown"), ("par-rag", "answered")]
-    assert shelf.asked()[searched:] == [(chain.question, "hybrid", 5)], "only plain RAG searches"
+    assert shelf.asked()[searched:] == [(chain.question, "graph", 5)], "only plain RAG searches"
     assert len(answer.notes) == len(chain.hops)
 
 

@@ -62,7 +62,7 @@ async def test_the_question_is_tried_then_the_graph_grown_and_each_step_gets_kno
     results = [STEP] * (len(steps) - 1) + [LAST] if chain.answer else []
     gathered = [AGGREGATE] * len(steps) + [VERIFY] * len(steps)
     assert case.prompts() == [AGGREGATE, VERIFY, *[EXPAND] * 2 * len(steps), *gathered, *results]
-    assert case.retriever.asked() == [(text, "hybrid", 5) for text in [chain.question, *steps]]
+    assert case.retriever.asked() == [(text, "graph", 5) for text in [chain.question, *steps]]
     assert known == (not chain.answer and len(chain.hops) == 1)
     check_outcome(chain, case.state, verdict)
 
@@ -166,7 +166,7 @@ async def test_a_text_is_the_question_said_otherwise() -> None:
     verdict = await case.run(chain.question)
     assert case.nodes == ["plan", *KNOW, "answer"]
     assert case.prompts() == [REWRITE, AGGREGATE, VERIFY, LAST]
-    assert case.retriever.asked() == [(said, "hybrid", 5)]
+    assert case.retriever.asked() == [(said, "graph", 5)]
     assert verdict["text"] == "1868"
 
 
@@ -416,7 +416,7 @@ async def test_a_step_that_a_note_answers_is_neither_searched_nor_asked_again() 
     verdict = await case.run(chain.question, {"path 1>2": handed(f" {one.upper()}", found), "x": handed("Why?", "")})
     assert case.nodes == ["plan", *KNOW, "plan", "plan", *KNOW, "answer"]
     assert case.prompts() == [VERIFY, *[EXPAND] * 4, AGGREGATE, VERIFY, LAST]
-    assert case.retriever.asked() == [(two, "hybrid", 5)]
+    assert case.retriever.asked() == [(two, "graph", 5)]
     assert case.model.requests[1].input["known"][0] == {"question": f" {one.upper()}", "answer": found}
     assert verdict["text"] == chain.answer
     assert list(case.state["notes"]) == ["path 1>2", "x", "path 1>2>3"]

@@ -11,11 +11,25 @@ from sleuth.agents.citation import Quote
 from sleuth.agents.desk import Desk
 from sleuth.agents.scripted import ScriptedModel
 from sleuth.graphs.answer import Citation, Status
-from sleuth.graphs.evidence import check, clean, conclude, find, known_steps, load, locate, note, sentence_with, sources
+from sleuth.graphs.evidence import (
+    as_query,
+    check,
+    clean,
+    conclude,
+    find,
+    known_steps,
+    load,
+    locate,
+    names_in,
+    note,
+    sentence_with,
+    sources,
+    support,
+)
 from sleuth.graphs.plain_rag import Settings
-from sleuth.graphs.state import Context
+from sleuth.graphs.state import Context, Question
 from sleuth.tools.archive import MemoryArchive
-from sleuth.tools.documents import Hit
+from sleuth.tools.documents import Explanation, Hit, Reason
 from sleuth.tools.retriever import Query
 
 TEXT = "Varn lies on the Oss.\nIts mayor is Dr. Lena Holt! She was  born\nin 1861 (so they say)."
@@ -160,3 +174,47 @@ async def test_what_was_found_is_kept_as_it_was() -> None:
 @pytest.mark.parametrize("answer", ["no", "Yes.", "NO"])
 def test_a_yes_or_no_is_not_found_in_a_sentence(answer: str) -> None:
     assert sentence_with(answer, "There is no bridge. Yes, there was.") is None
+
+
+class ByName:
+    """Finds a passage along a name; how far that and how far its own words count is said by the test."""
+
+    def __init__(self, edges: float, alone: float) -> None:
+        self._parts = {"edges": edges, "alone": alone}
+
+    async def search(self, query: Query) -> list[Hit]:
+        reason = Reason(
+            kind="names", source="film", name="Lena\n Holt", stands_in="film", start=0, end=1, sentence="", gain=1.0
+        )
+        why = Explanation(parts=self._parts, reasons=(reason,))
+        return [Hit(passage=TOWN, score=1.0, rank=1, why=why)]
+
+
+@pytest.mark.parametrize(("edges", "alone", "told"), [(0.6, 0.5, True), (0.4, 0.5, False)])
+async def test_a_citation_says_by_which_name_its_passage_was_found(edges: float, alone: float, told: bool) -> None:
+    archive = MemoryArchive()
+    context = Context(model=ScriptedModel(), retriever=ByName(edges, alone), archive=archive, settings=Settings())
+    shown = await load(archive, (await find(context, {"": Query(text="mayor")}))[""])
+    [citation] = support("Lena Holt", shown)
+    assert citation.get("why") == ({"passage": "film", "name": "Lena Holt"} if told else None)
+    assert resolves(citation, [TOWN])
+
+
+def test_a_place_that_was_found_in_two_ways_is_cited_once() -> None:
+    [plain] = support("Lena Holt", [TOWN])
+    reached = Citation(**plain, why={"passage": "film", "name": "Lena Holt"})
+    notes = [note("a", "Lena Holt", [plain]), note("b", "Lena Holt", [reached])]
+    assert conclude("answered", "Lena Holt", notes)["citations"] == [plain]
+
+
+def test_names_are_short_findings() -> None:
+    long = "She was born in a house by the river."
+    assert names_in(["Lena Holt", " Varn ", "no", "Yes", "", long, "Varn"]) == ("Lena Holt", "Varn")
+
+
+def test_a_query_builds_on_the_findings_that_it_says() -> None:
+    known = {"1": note("Who?", "Lena Holt", []), "2": note("Where?", "Varn", []), "3": note("When?", "18", [])}
+    asked = Question(question="Where was the mayor born?", notes=known)
+    query = as_query("Where was lena holt born in 1861?", asked, k=3, mode="graph", seen=["town"])
+    assert (query.entities, query.seen, query.hop) == (("Lena Holt",), {"town"}, True)
+    assert not as_query(asked.question, asked, k=3, mode="graph", seen=()).hop

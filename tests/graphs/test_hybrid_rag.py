@@ -110,7 +110,7 @@ async def test_every_source_is_asked_and_everything_becomes_one_document() -> No
     verdict = await setting.run()
     assert setting.case.nodes == EVERY
     assert setting.case.prompts().count("calculator/express") == 5
-    assert setting.case.retriever.asked() == [(QUESTION, "hybrid", 20)]
+    assert setting.case.retriever.asked() == [(QUESTION, "graph", 20)]
     assert setting.shown() == [
         ("graph", '["Varn"]'),
         ("graph", json.dumps(FOUND["Varn"])),

@@ -56,8 +56,8 @@ async def test_every_hop_is_planned_searched_drafted_reviewed_and_answered(chain
         *["refiner/refine", *asks] * (len(chain.hops) - 1),
         "answerer/answer",
     ]
-    for_draft = [(hop.asked, "hybrid", 10) for hop in chain.hops]
-    for_review = [(f"{hop.asked} {hop.answer}".strip(), "hybrid", 10) for hop in chain.hops]
+    for_draft = [(hop.asked, "graph", 10) for hop in chain.hops]
+    for_review = [(f"{hop.asked} {hop.answer}".strip(), "graph", 10) for hop in chain.hops]
     assert case.retriever.asked() == [query for pair in zip(for_draft, for_review, strict=True) for query in pair]
     check_outcome(chain, case.state, verdict)
 
@@ -110,7 +110,7 @@ async def test_without_plan_the_question_is_the_only_step() -> None:
     await case.run(chain.question)
     assert case.nodes == [*FIRST, "answer"]
     assert case.prompts() == ["drafter/draft", "reviewer/review", "answerer/answer"]
-    assert case.retriever.asked()[0] == (chain.question, "hybrid", 10)
+    assert case.retriever.asked()[0] == (chain.question, "graph", 10)
 
 
 async def test_without_review_drafts_are_final() -> None:
@@ -520,3 +520,20 @@ async def test_a_run_out_of_time_asks_nothing_more() -> None:
     verdict = await case.run("?", started=time.monotonic() - 61)
     assert verdict == {"status": "out_of_budget", "text": "", "citations": []}
     assert case.nodes == ["plan", "answer"]
+
+
+async def test_searches_build_on_the_names_that_a_step_needs_and_on_its_draft() -> None:
+    chain = example("q08")
+    case = par(chain.replies(), chain.passages)
+    await case.run(chain.question)
+    yard, year = (hop.answer for hop in chain.hops)
+    assert [query.entities for query in case.retriever.queries] == [(), (yard,), (yard,), (yard, year)]
+    assert all(query.hop and not query.seen for query in case.retriever.queries)
+
+
+async def test_without_a_draft_fine_retrieval_looks_for_other_passages() -> None:
+    case = par([ONE, draft(""), {"status": "PASS"}, {"known": False}], BOTH)
+    await case.run("?")
+    coarse, fine = case.retriever.queries
+    assert (coarse.seen, fine.seen) == (frozenset(), {"tower", "bridge"})
+    assert fine.text == coarse.text

@@ -22,7 +22,7 @@ async def test_it_searches_once_and_reads_once() -> None:
     verdict = await case.run(chain.question)
     assert case.nodes == ["retrieve", "answer"]
     assert case.prompts() == ["reader/read"]
-    assert case.retriever.asked() == [(chain.question, "hybrid", 5)]
+    assert case.retriever.asked() == [(chain.question, "graph", 5)]
     assert (verdict["status"], verdict["text"]) == ("answered", "812 metres")
     assert len(verdict["citations"]) == 1
     assert all(resolves(citation, chain.passages) for citation in verdict["citations"])

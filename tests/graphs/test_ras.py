@@ -98,7 +98,7 @@ def check_trajectory(chain: Chain, case: Any, *, mode: str, planner: str) -> Non
 async def test_each_round_searches_structures_and_plans(chain: Chain) -> None:
     case = structured(Replying(reply_to(chain)), shelf(chain))
     verdict = await case.run(chain.question)
-    check_trajectory(chain, case, mode="hybrid", planner="planner/next_with_finding")
+    check_trajectory(chain, case, mode="graph", planner="planner/next_with_finding")
     assert (verdict["status"], verdict["text"]) == (("answered", chain.answer) if chain.answer else ("unknown", ""))
     cited = [hop.passage.id for hop in chain.hops] if chain.answer else []
     assert [citation["passage"] for citation in verdict["citations"]] == cited
@@ -628,3 +628,12 @@ async def test_a_cache_filled_between_interruption_and_resumption_gives_no_passa
         "bridge": ["bridge"],
         "ida moll": ["bridge"],
     }
+
+
+async def test_each_round_looks_for_passages_that_none_has_found() -> None:
+    chain = example("q08")
+    case = structured(Replying(reply_to(chain)), shelf(chain))
+    await case.run(chain.question)
+    first, second = case.retriever.queries
+    assert (first.hop, first.seen) == (False, frozenset())
+    assert (second.hop, second.seen, second.entities) == (True, {"q08-1"}, ("Trevandle & Ruske",))

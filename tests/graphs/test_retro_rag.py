@@ -76,7 +76,7 @@ async def test_each_round_searches_collates_answers_verifies_discovers_and_plans
     known = [hop.asked for hop in chain.hops if hop.answer]
     missing = chain.hops[-1].asked if chain.hops[-1].asked not in known else chain.question
     wanted = known[1:rounds] if chain.answer else [missing] * (rounds - 1)
-    assert case.retriever.asked() == [(query, "hybrid", 5) for query in [chain.question, *wanted]]
+    assert case.retriever.asked() == [(query, "graph", 5) for query in [chain.question, *wanted]]
     assert (verdict["status"], verdict["text"]) == ("answered" if chain.answer else "unknown", chain.answer)
     cited = {hop.passage.id for hop in chain.hops} if chain.answer else set()
     assert {citation["passage"] for citation in verdict["citations"]} == cited
@@ -209,7 +209,7 @@ async def test_without_evaluation_the_newest_is_kept_and_nothing_tested(two_hops
 
 
 def test_the_paper_keeps_inferences_whose_passages_have_left() -> None:
-    assert Settings().as_in_paper() == Settings(orphans="keep")
+    assert Settings().as_in_paper() == Settings(mode="hybrid", orphans="keep")
 
 
 # How evidence leaves, and what goes with it
@@ -608,3 +608,11 @@ async def test_evidence_is_bounded_and_supported_at_every_checkpoint(
         assert len(held.get("sources", {})) <= settings.max_sources
         assert len(notes) <= settings.max_inferences
         assert all(set(note["passages"]) & set(held["sources"]) for note in notes.values())
+
+
+async def test_later_searches_are_for_passages_that_are_not_at_hand(two_hops: Chain) -> None:
+    case = retro(two_hops)
+    await case.run(two_hops.question)
+    first, second = case.retriever.queries
+    assert (first.hop, first.seen) == (False, frozenset())
+    assert (second.hop, second.seen) == (True, {"q08-1", "noise-0", "noise-1", "noise-2"})

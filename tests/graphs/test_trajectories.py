@@ -14,6 +14,7 @@ from scenes import Case, example
 from syrupy.assertion import SnapshotAssertion
 
 from sleuth.graphs.registry import METHODS
+from sleuth.tools.retriever import Query
 
 CHAINS = {"two hops": "q08", "four hops": "q24", "unanswerable": "q31", "false premise": "q37"}
 
@@ -95,7 +96,7 @@ async def _trace(variant: Variant, id: str) -> str:
     verdict = await case.run(chain.question)
     assert not variant.without & set(case.prompts())
     assert verdict["text"] in (chain.answer, "") or verdict["status"] == "refused"
-    queries = [f"{query.mode} {query.k}: {query.text}" for query in shelf.queries]
+    queries = [_told(query) for query in shelf.queries]
     lines = [f"nodes: {_counted(case.nodes)}", f"prompts: {_counted(case.prompts())}", *queries, verdict["status"]]
     return "\n".join(f"    {line}" for line in lines)
 
@@ -113,3 +114,10 @@ def _counted(names: Iterable[str]) -> str:
 
 def _kind(name: str) -> str:
     return next(("side by side" for each in SIDE_BY_SIDE if name.startswith(each)), name)
+
+
+def _told(query: Query) -> str:
+    """A query with what it tells beside its text."""
+    names = f" [{', '.join(query.entities)}]" if query.entities else ""
+    seen = f" (not {', '.join(sorted(query.seen))})" if query.seen else ""
+    return f"{query.mode} {query.k}{' hop' if query.hop else ''}: {query.text}{names}{seen}"

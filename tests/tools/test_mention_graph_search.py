@@ -27,8 +27,10 @@ class Scene:
             index.apply(upsert=list(self._texts.values()), delete=[])
         self._meaning = meaning
 
-    def ask(self, text: str, *, entities: Sequence[str] = (), seen: Sequence[str] = ()) -> dict[str, Candidate]:
-        graph = MentionGraph(self._graph, self._words, self._fetch, self._meaning)
+    def ask(
+        self, text: str, *, entities: Sequence[str] = (), seen: Sequence[str] = (), hop: bool = False
+    ) -> dict[str, Candidate]:
+        graph = MentionGraph(self._graph, self._words, self._fetch, self._meaning, hop=hop)
         _, found = graph.candidates(text, entities=entities, seen=seen)
         return {candidate.passage.id: candidate for candidate in found}
 
@@ -99,6 +101,13 @@ def test_names_known_so_far_count_like_words_of_the_question(tmp_path: Path) -> 
     found = Scene(tmp_path, [FILM, DIRECTOR, ACTOR]).ask("Where was that person?", entities=["Oda Brask"])
     assert list(found)[:2] == ["director", "film"]
     assert found["film"].base.entities == 1.0
+
+
+def test_for_a_hop_own_words_count_more_than_connections(tmp_path: Path) -> None:
+    told = passage("told", "A book of the coast", "The tide was low.")
+    scene = Scene(tmp_path, [FILM, DIRECTOR, told])
+    assert list(scene.ask(QUESTION))[:2] == ["film", "director"]
+    assert list(scene.ask(QUESTION, hop=True))[:2] == ["film", "told"]
 
 
 LOWER = "low tide was a film that oda brask directed in nineteen thirty one at the old pier"

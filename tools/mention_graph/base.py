@@ -15,9 +15,28 @@ Meaning = Callable[[str, int], Scored]
 
 DEPTH = 300
 """How many passages words and meaning bring."""
-TITLE_LINK = 1.0
-ENTITY_LINK = 0.5
-"""What a passage gains that is named by the question, or that mentions a name known so far, against the best BM25."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weights:
+    """What counts how much against the best BM25.
+
+    meaning: against the best cosine; title: what a passage gains that is named by the question; entities: what one
+    gains that mentions a name known so far; edges: a factor for all of them; coverage: what one gains that has all
+    of the question.
+    """
+
+    meaning: float = 1.0
+    title: float = 1.0
+    entities: float = 0.5
+    edges: float = 1.0
+    coverage: float = 0.0
+
+
+QUESTION = Weights()
+"""For a question whose answer may take several passages."""
+HOP = Weights(meaning=0.5, title=0.5, entities=0.5, edges=0.2, coverage=0.5)
+"""For a step that one passage should tell, set on MuSiQue's sub-questions (`benchmarks/per_hop.py`)."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -41,10 +60,13 @@ class Base:
 class Signals:
     """Gathers base scores from the indexes."""
 
-    def __init__(self, index: GraphIndex, keywords: KeywordIndex, meaning: Meaning | None) -> None:
+    def __init__(
+        self, index: GraphIndex, keywords: KeywordIndex, meaning: Meaning | None, weights: Weights = QUESTION
+    ) -> None:
         self._index = index
         self._keywords = keywords
         self._meaning = meaning
+        self._weights = weights
 
     def gather(self, text: str, entities: Sequence[str]) -> dict[str, Base]:
         """Base scores of whatever a question and the names known so far find."""
@@ -54,8 +76,9 @@ class Signals:
             _by_meaning(base, self._meaning(text, DEPTH))
         self._by_title(base, [text, *entities])
         self._by_mention(base, entities)
+        by = self._weights
         sums = {
-            id_: each.words + each.meaning + TITLE_LINK * each.title + ENTITY_LINK * each.entities
+            id_: each.words + by.meaning * each.meaning + by.title * each.title + by.entities * each.entities
             for id_, each in base.items()
         }
         most = max(sums.values(), default=0.0)

@@ -27,16 +27,17 @@ def search_graph(
 ) -> list[Hit]:
     """The best passages by the mention graph; those that were seen already come last. Blocks.
 
-    model: the trained ranker's file; without one the untrained formula ranks.
+    model: the trained ranker's file; without one the untrained formula ranks. It has been trained on whole questions:
+    for a hop the formula is better (`benchmarks/per_hop.py`).
     """
     graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
     assert isinstance(graph, GraphIndex)
     assert isinstance(keywords, KeywordIndex)
     meaning = vectors.search if isinstance(vectors, VectorIndex) else None
-    asked, found = MentionGraph(graph, keywords, fetch, meaning).candidates(
+    asked, found = MentionGraph(graph, keywords, fetch, meaning, hop=query.hop).candidates(
         query.text, entities=query.entities, seen=query.seen
     )
-    ranked, note = _ranked(asked, found, model)
+    ranked, note = _ranked(asked, found, None if query.hop else model)
     unseen_first = sorted(ranked, key=lambda candidate: candidate.passage.id in query.seen)
     texts = {candidate.passage.id: candidate.passage.text for candidate in found}
     return [

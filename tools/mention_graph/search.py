@@ -7,7 +7,7 @@ from heapq import nlargest
 from sleuth.tools.documents import Passage
 from sleuth.tools.keywords import KeywordIndex
 from sleuth.tools.mention_graph.asked import Asked
-from sleuth.tools.mention_graph.base import DEPTH, Base, Meaning, Signals
+from sleuth.tools.mention_graph.base import DEPTH, HOP, QUESTION, Base, Meaning, Signals, Weights
 from sleuth.tools.mention_graph.edges import Backward, Edge, Kind, Read, Seed, named_by, naming, sharing
 from sleuth.tools.mention_graph.index import GraphIndex
 
@@ -68,12 +68,15 @@ class MentionGraph:
         keywords: KeywordIndex,
         fetch: Callable[[Sequence[str]], list[Passage]],
         meaning: Meaning | None = None,
+        *,
+        hop: bool = False,
     ) -> None:
-        """`fetch` gives passages by id; `meaning` searches the vectors, where there are any."""
+        """`fetch` gives passages by id; `meaning` searches the vectors, where there are any; `hop` is the query's."""
         self._index = index
         self._keywords = keywords
         self._fetch = fetch
-        self._signals = Signals(index, keywords, meaning)
+        self._weights = HOP if hop else QUESTION
+        self._signals = Signals(index, keywords, meaning, self._weights)
 
     def candidates(
         self, text: str, *, entities: Sequence[str] = (), seen: Iterable[str] = ()
@@ -93,7 +96,7 @@ class MentionGraph:
         self._read(_pool(order, edges, backward, base), asked, read)
         edges += [edge for way in backward if way.target in read and (edge := way.seen_in(read[way.target]))]
         found = [_candidate(each, base.get(id_, Base()), asked) for id_, each in read.items()]
-        _link(found, edges, read, asked)
+        _link(found, edges, read, asked, self._weights)
         return asked, sorted(found, key=lambda candidate: (-candidate.score, candidate.passage.id))
 
     def _read(self, ids: Iterable[str], asked: Asked, read: dict[str, Read]) -> None:
@@ -152,20 +155,30 @@ def _candidate(read: Read, base: Base, asked: Asked) -> Candidate:
     return Candidate(passage=read.passage, read=read, base=base, coverage=coverage, score=base.s0)
 
 
-def _link(found: Iterable[Candidate], edges: Iterable[Edge], read: Mapping[str, Read], asked: Asked) -> None:
+def _link(
+    found: Iterable[Candidate], edges: Iterable[Edge], read: Mapping[str, Read], asked: Asked, weights: Weights
+) -> None:
     """Gives candidates their links and scores: s0(c) + the best kind of edge + half of what the other kinds give.
 
-    What an edge gives is λ·s0(p)²·w·r·(a + 1.7·nc); of each kind the best edge counts.
+    What an edge gives is λ·s0(p)²·w·r·(a + 1.7·nc); of each kind the best edge counts. For a hop edges give less, and
+    what has more of the question gains by that.
     """
     candidates = {candidate.passage.id: candidate for candidate in found}
     for edge in edges:
         if edge.target in candidates:
             nc = asked.share(read[edge.target].found - read[edge.source].found)
-            gain = LAMBDA[edge.kind] * edge.s0**2 * edge.w * edge.r * (AT_LEAST[edge.kind] + NEW_WORDS * nc)
+            gain = (
+                weights.edges
+                * LAMBDA[edge.kind]
+                * edge.s0**2
+                * edge.w
+                * edge.r
+                * (AT_LEAST[edge.kind] + NEW_WORDS * nc)
+            )
             candidates[edge.target].links.append(Link(edge=edge, nc=nc, gain=gain))
     for candidate in candidates.values():
         candidate.links.sort(key=lambda link: (-link.gain, link.edge.kind, link.edge.source, link.edge.name))
-        candidate.score = candidate.formula
+        candidate.score = candidate.formula + weights.coverage * candidate.coverage
 
 
 def _gain(links: Sequence[Link]) -> float:

@@ -48,7 +48,7 @@ def _passage(document: str, title: str, text: str, start: int, end: int) -> Pass
 
 
 class PageRetriever:
-    """Text chunks and tables of some pages, by meaning, by words, or by both.
+    """Text chunks and tables of some pages, by meaning, by words, or by both; graph search is hybrid here.
 
     By meaning, passages are compared with the query by the cosine of their vectors (section 3.1). Without an embedder
     a hybrid search goes by words alone, as it does in the collection.
@@ -66,9 +66,7 @@ class PageRetriever:
         return cls([found for page in pages for found in (*text_passages(page), *table_passages(page))], embedder)
 
     async def search(self, query: Query) -> list[Hit]:
-        """The best `query.k` passages, best first; raises UsageError for an empty question and for graph search."""
-        if query.mode == "graph":
-            raise UsageError("Pages given with a question have no graph: use keyword, dense or hybrid.")
+        """The best `query.k` passages, best first; raises UsageError for an empty question."""
         if not query.text.strip():
             raise UsageError("The question is empty: say what to search for.")
         return await asyncio.to_thread(self._search, query)
@@ -78,7 +76,7 @@ class PageRetriever:
             return []
         lists: list[Scored] = []
         with self._turn:  # the indexes are made at the first search
-            by_meaning = query.mode == "dense" or (query.mode == "hybrid" and not self._blind)
+            by_meaning = query.mode == "dense" or (query.mode in ("hybrid", "graph") and not self._blind)
             lists += [self._dense(query.text)] if by_meaning else []
             lists += [self._words.search(query.text, depth(query.k))] if query.mode != "dense" else []
         return _hits(self.passages, fuse(lists) if len(lists) > 1 else lists[0], query.k)
