@@ -12,7 +12,9 @@ the simulated model (see benchmarks/simulated_runs.py), whose steps find their a
 
 import argparse
 import asyncio
+import itertools
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -139,10 +141,10 @@ async def main() -> None:
             "graph, without": ("graph", ByText(known.library)),
             "graph": ("graph", known.library),
         }
-        methods = {
-            name: {way: await answered(name, known, *how, wanted.simulate) for way, how in ways.items()}
-            for name in wanted.methods
-        }
+        methods: dict[str, dict[str, Any]] = {name: {} for name in wanted.methods}
+        for name, way in itertools.product(wanted.methods, ways):
+            methods[name][way] = await answered(name, known, *ways[way], wanted.simulate)
+            print(f"{name}, {way}: {methods[name][way]}", file=sys.stderr, flush=True)
         hops = sum(len(gold.hops) for gold in known.golds)
     print(json.dumps({"questions": len(known.golds), "hops": hops, "search": search, "methods": methods}, indent=1))
 

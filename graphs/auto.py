@@ -226,7 +226,7 @@ def _why(state: State) -> str:
 async def _parts(state: State, asking: Desk) -> dict[str, Step]:
     known = known_steps(handed_over(state.notes, state.hops.values()).values())
     given = planner.PlanInput(question=state.question, known=known)
-    single = planner.Plan(steps=[planner.PlanStep(question=state.question)])
+    single = planner.Plan(steps=[planner.PlanStep.model_construct(question=state.question)])
     loss = "The parts of the question are taken to build on each other."
     return numbered((await ask_or(asking, planner.PLAN, given, single, loss)).steps)
 

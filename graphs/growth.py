@@ -46,7 +46,7 @@ async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: D
     question = nodes[SOURCE]["content"]
     steps = tuple(nodes[key]["content"] for key in leading_to(nodes, sink))
     given = expander.ExpandInput(question=question, steps=steps, known=known)
-    itself = expander.NextStep(step=question, final=True)
+    itself = expander.NextStep.model_construct(step=question, final=True)
     said = await ask_or(asking, expander.EXPAND, given, itself, "The question itself is proposed as the last step.")
     return Proposal(content=said.step, end=said.final, prev=(sink,))
 
@@ -55,7 +55,7 @@ async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Des
     """The question said in another way, as the only step (the structure "text" of section 5.5)."""
     question = nodes[SOURCE]["content"]
     given = refiner.RefineInput(question=question, answers=known, original=question)
-    as_it_is, loss = refiner.Refined(question=question), "The question is searched for as it is."
+    as_it_is, loss = refiner.Refined.model_construct(question=question), "The question is searched for as it is."
     said = await ask_or(asking, refiner.REFINE, given, as_it_is, loss)
     return Proposal(content=said.question.strip() or question, end=True, prev=(sink,))
 

@@ -111,7 +111,7 @@ async def plan(state: State, runtime: Run) -> Update:
     if not affordable(state, runtime):
         return {"halted": True}
     settings, asking = settings_of(runtime, Settings), desk(state, runtime)
-    single = planner.PlanStep(question=state.question)
+    single = planner.PlanStep.model_construct(question=state.question)  # may be longer than a reply's
     given = planner.PlanInput(question=state.question, known=known_steps(state.notes.values()))
     loss = "The question is taken as a plan of one step."
     steps: Sequence[planner.OrderedStep] = [single]

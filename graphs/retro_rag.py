@@ -211,7 +211,7 @@ async def plan(state: State, runtime: Run) -> Update:
     asking, shown = desk(state, runtime), await load(runtime.context.archive, ranked(state.sources))
     reason, known = _latest(state)["reason"], known_steps(state.notes.values())
     given = detective.RequeryInput(question=state.question, reason=reason, sources=sources(shown), known=known)
-    again, loss = detective.Requery(query=state.question), "The question itself is searched again."
+    again, loss = detective.Requery.model_construct(query=state.question), "The question itself is searched again."
     planned = await ask_or(asking, detective.REQUERY, given, again, loss)
     return {"query": planned.query, "calls": asking.calls, "warnings": asking.warnings}
 

@@ -46,7 +46,9 @@ def plan(scene: Scene) -> Said:
         )
         for hop in hops
     ]
-    return said(planner.Plan(steps=steps or [planner.PlanStep(question=scene.gold.question, action="Answer")]))
+    return said(
+        planner.Plan(steps=steps or [planner.PlanStep(question=shortened(scene.gold.question), action="Answer")])
+    )
 
 
 def plan_in_order(scene: Scene) -> Said:

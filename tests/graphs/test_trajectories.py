@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -121,3 +121,11 @@ def _told(query: Query) -> str:
     names = f" [{', '.join(query.entities)}]" if query.entities else ""
     seen = f" (not {', '.join(sorted(query.seen))})" if query.seen else ""
     return f"{query.mode} {query.k}{' hop' if query.hop else ''}: {query.text}{names}{seen}"
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "auto"])
+async def test_a_question_may_be_longer_than_what_models_may_say(name: str) -> None:
+    method, chain = METHODS[name], example("q08")
+    asked = replace(chain, question=f"{'Think of the ferry and its yard. ' * 30}{chain.question}")
+    case = Case(method.graph, Judging(Everyone(asked).reply_to), finds(asked, at_once=True), method.settings())
+    assert (await case.run(asked.question))["status"]
