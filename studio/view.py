@@ -74,6 +74,7 @@ def _details(update: dict[str, Any]) -> list[str]:
     hops = [_turn(hop) for hop in (update.get("hops") or {}).values()]
     halted = ["the budget is spent"] if update.get("halted") else []
     return [
+        *_gathered(update),
         *parts,
         *hops,
         *plan,
@@ -87,6 +88,20 @@ def _details(update: dict[str, Any]) -> list[str]:
         *tried,
         *departed(update),
         *halted,
+    ]
+
+
+def _gathered(update: dict[str, Any]) -> list[str]:
+    """What the sources of hybrid-rag have given."""
+    about = update.get("attributes")
+    recalled = update.get("recollection")
+    counts = [(name, len(update[name])) for name in ("texts", "tables", "lookups", "references") if update.get(name)]
+    return [
+        *([f"{about['domain']}, {'dynamic' if about['dynamic'] else 'static'}"] if about else []),
+        *(f"{name}: {count}" for name, count in counts),
+        *(f"worked out: {found['text']}" for found in update.get("calculations") or ()),
+        *([f"recalled: {recalled['text']}"] if recalled else []),
+        *(f"! {line}" for line in update.get("warnings") or () if " is missing" in line),
     ]
 
 
