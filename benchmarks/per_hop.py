@@ -1,6 +1,6 @@
 """Search hop by hop: is each hop's passage found, and what do methods make of that?
 
-    python benchmarks/per_hop.py CORPUS QUESTIONS [--limit N] [-k 5] [--methods NAME ...] [--simulate RATES]
+    python benchmarks/per_hop.py CORPUS QUESTIONS [--every N] [-k 5] [--methods NAME ...] [--simulate RATES]
 
 CORPUS and QUESTIONS are JSON Lines, plain or gzipped; the questions have decompositions with gold ids. Prints one JSON
 value. "search" asks each gold sub-question with earlier answers filled in, as the methods would: alone; as a hop; with
@@ -127,17 +127,18 @@ async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("corpus", type=Path)
     parser.add_argument("questions", type=Path)
-    parser.add_argument("--limit", type=int, default=None)
+    parser.add_argument("--every", type=int, default=1, help="only every Nth question")
     parser.add_argument("-k", type=int, default=5)
     parser.add_argument("--methods", nargs="*", default=[])
     parser.add_argument("--simulate", default="", help="rates of errors; none by default")
     parser.add_argument("--home", type=Path, default=None)
     wanted = parser.parse_args()
-    async with collection(wanted.corpus, wanted.questions, "graph", limit=wanted.limit, home=wanted.home) as known:
+    async with collection(wanted.corpus, wanted.questions, "graph", home=wanted.home) as whole:
+        known = replace(whole, golds=whole.golds[:: wanted.every])
         search = {name: await searched(known, ask, wanted.k) for name, ask in ASKED.items()}
         ways: dict[str, tuple[Mode, Retriever]] = {
             "keyword": ("keyword", known.library),
-            "hybrid": ("hybrid", known.library),
+            **({"hybrid": ("hybrid", known.library)} if known.library.embedder else {}),
             "graph, without": ("graph", ByText(known.library)),
             "graph": ("graph", known.library),
         }
