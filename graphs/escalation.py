@@ -6,7 +6,7 @@ from sleuth.agents import evaluator
 from sleuth.agents.desk import Desk
 from sleuth.agents.probabilities import first_token_probability
 from sleuth.agents.sources import Source
-from sleuth.graphs.answer import Hop, Note, Verdict, cost_of
+from sleuth.graphs.answer import Citation, Hop, Note, Verdict, cost_of
 from sleuth.graphs.evidence import conclude
 from sleuth.graphs.steps import Plan
 from sleuth.tools.errors import BadReply
@@ -52,9 +52,14 @@ def doubt_about(hop: Hop, min_citations: int) -> str:
     """Why an answer is not accepted, as far as that can be told without asking; empty where it may be."""
     if hop["status"] != "answered":
         return f"it ended as {hop['status'].replace('_', ' ')}"
-    if (held := len(hop["citations"])) < min_citations:
+    if (held := len(_evidence(hop))) < min_citations:
         return f"{held or 'none'} of its citations {'holds' if held == 1 else 'hold'}, {min_citations} must"
     return ""
+
+
+def _evidence(hop: Hop) -> list[Citation]:
+    """What an answer stands on; that a model recalls it is no evidence."""
+    return [each for each in hop["citations"] if each.get("kind") != "model"]
 
 
 async def support(asking: Desk, question: str, hop: Hop) -> float:
@@ -62,7 +67,7 @@ async def support(asking: Desk, question: str, hop: Hop) -> float:
 
     Where the server gives no log-probabilities the word itself counts as certain, with a warning.
     """
-    quotes = tuple(Source(title=citation["title"], text=citation["quote"]) for citation in hop["citations"])
+    quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in _evidence(hop))
     given = evaluator.SupportInput(question=question, answer=hop["text"], sources=quotes)
     try:
         said, reply = await asking.consult(evaluator.SUPPORT, given)

@@ -112,7 +112,7 @@ class Harness:
         state = await runs.graph(thread).aget_state(runs.config(thread))
         hashes = list(dict.fromkeys(call["prompt"] for call in state.values["calls"].values()))
         prompts = await runs.store.archive.load(hashes)
-        cited = {citation["passage"]: citation["document"] for citation in answer.citations}
+        cited = {each["passage"]: each["document"] for each in answer.citations if each["document"]}
         result = Result(
             thread=job.thread,
             system=job.system.name,
