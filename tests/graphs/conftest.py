@@ -1,4 +1,4 @@
-"""A store of runs on disk, and runs in it."""
+"""A store of runs in a file, and runs in it."""
 
 from collections.abc import AsyncIterator
 
@@ -12,7 +12,7 @@ from sleuth.tools.settings import Settings
 
 @pytest.fixture
 async def store(settings: Settings) -> AsyncIterator[Store]:
-    async with open_store(settings) as opened:
+    async with open_store(settings, synced=False) as opened:  # no test waits for a disk
         yield opened
 
 
