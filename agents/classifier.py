@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 from sleuth.agents.desk import Desk
@@ -12,9 +11,7 @@ from sleuth.agents.model import Sampling
 from sleuth.agents.role import Role
 from sleuth.tools.attributes import DOMAINS, Attributes, Domain
 from sleuth.tools.attributes.examples import Example, demonstrations, own
-from sleuth.tools.attributes.svm import LinearSvm, SvmPredictor, own_svm
-from sleuth.tools.embedder import Embedder
-from sleuth.tools.errors import BadReply, UsageError
+from sleuth.tools.errors import BadReply
 
 DEMONSTRATIONS = 5
 """For each domain, and for static and for dynamic (section 4.2)."""
@@ -109,17 +106,3 @@ class InContextPredictor:
             self._asking.warnings.append(f"{fault} The vote goes on without this sample.")
         (winner, most), (_, next_most) = votes.most_common(2)
         return winner, (most - next_most) / votes.total()
-
-
-def choose_predictor(
-    embedder: Embedder | None, asking: Desk, *, samples: int = SAMPLES, file: Path | None = None
-) -> SvmPredictor | InContextPredictor:
-    """The SVM of a file (default: the package's own); where it does not go with the embedder, the votes of the model.
-
-    That is said in the desk's warnings. Blocks: reads a file.
-    """
-    try:
-        return SvmPredictor(own_svm() if file is None else LinearSvm.load(file), embedder)
-    except UsageError as error:
-        asking.warnings.append(f"{error} The model is asked for the question's attributes instead.")
-        return InContextPredictor(asking, samples=samples)

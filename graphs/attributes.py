@@ -6,6 +6,7 @@ from sleuth.agents.classifier import InContextPredictor
 from sleuth.agents.desk import Desk
 from sleuth.graphs.ladder import Settings
 from sleuth.tools.attributes import Domain, Predictor
+from sleuth.tools.attributes.svm import TRAINING
 from sleuth.tools.errors import BadReply
 
 
@@ -22,7 +23,8 @@ async def predicted(asking: Desk, question: str, predictor: Predictor | None, se
     That the SVM is wanted and not there is a warning.
     """
     if predictor is None and settings.predictor == "svm":
-        asking.warnings.append("no SVM goes with the embedder: the model votes on the question's attributes")
+        why = "no SVM goes with the embedder: the model votes on the question's attributes"
+        asking.warnings.append(f"{why} (`{TRAINING}` trains one)")
     try:
         found = await (predictor or InContextPredictor(asking, samples=settings.votes)).predict(question)
     except BadReply as error:

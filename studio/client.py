@@ -141,7 +141,7 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
             embedder=library.embedder,
             triples=triples,
             graph=graph,
-            predictor=await asyncio.to_thread(fitting, library.embedder),
+            predictor=await asyncio.to_thread(fitting, settings.home, library.embedder),
             threshold=await asyncio.to_thread(fitted, settings.home, model.name_of("verifier")),
         )
         yield Sleuth(runs=Runs(store, services), library=library, settings=settings)

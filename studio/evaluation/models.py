@@ -45,7 +45,7 @@ async def served(settings: Settings, library: Library, allowance: Allowance) -> 
             retriever=library,
             embedder=library.embedder,
             graph=graph,
-            predictor=await asyncio.to_thread(fitting, library.embedder),
+            predictor=await asyncio.to_thread(fitting, settings.home, library.embedder),
             threshold=await asyncio.to_thread(fitted, settings.home, model.name_of("verifier")),
         )
         names = {role: model.name_of(role) for role in ("default", *NAMES)}

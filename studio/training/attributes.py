@@ -1,4 +1,4 @@
-"""Trains the SVM that classifies questions: `python -m sleuth.studio.training.attributes DATA --out FILE`.
+"""Trains the SVM that classifies questions: `python -m sleuth.studio.training.attributes [DATA] [--out FILE]`.
 
 Prints as JSON what cross-validation says of it. SLEUTH_EMBEDDER is the embedder; the file belongs to it.
 """
@@ -17,8 +17,8 @@ from sleuth.studio.cli import guarded
 from sleuth.studio.evaluation.statistics import Difference, Interval, difference, interval
 from sleuth.studio.output import emit
 from sleuth.tools.attributes import DOMAINS
-from sleuth.tools.attributes.examples import Example, read
-from sleuth.tools.attributes.svm import LinearSvm
+from sleuth.tools.attributes.examples import Example, own, read
+from sleuth.tools.attributes.svm import TRAINED, LinearSvm
 from sleuth.tools.embedder import Embedder, make_embedder
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
@@ -177,13 +177,16 @@ def _validate(
 
 
 def main(
-    data: Annotated[Path, typer.Argument(help="Labelled questions, one JSON object per line.")],
-    out: Annotated[Path, typer.Option(help="Where the trained SVM goes.")],
+    data: Annotated[Path | None, typer.Argument(help="Labelled questions, JSON Lines; default: the own.")] = None,
+    out: Annotated[Path | None, typer.Option(help=f"Where the SVM goes; default: {TRAINED} in SLEUTH_HOME.")] = None,
     seed: Annotated[int, typer.Option(help="Of the folds and the intervals.")] = 0,
 ) -> None:
     """Trains the SVM that classifies questions, and prints what cross-validation says of it."""
-    svm, report = train(read(data), make_embedder(Settings()), seed=seed)
-    svm.save(out)
+    settings = Settings()
+    svm, report = train(read(data) if data else own(), make_embedder(settings), seed=seed)
+    if out is None:
+        settings.home.mkdir(parents=True, exist_ok=True)
+    svm.save(out or settings.home / TRAINED)
     emit(report, True, "")
 
 

@@ -1,19 +1,15 @@
-"""Attributes by a vote of the model, and when it is asked."""
+"""Attributes by a vote of the model."""
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hashing_embedder import HashingEmbedder
 
-from sleuth.agents.classifier import InContextPredictor, choose_predictor
+from sleuth.agents.classifier import InContextPredictor
 from sleuth.agents.model import Reply, Request
 from sleuth.agents.scripted import ScriptedModel, reply
-from sleuth.tools.attributes import DOMAINS, Attributes
-from sleuth.tools.attributes.svm import LinearSvm, SvmPredictor
-from sleuth.tools.errors import BadReply, ModelUnavailable, StoreError
+from sleuth.tools.attributes import Attributes
+from sleuth.tools.errors import BadReply, ModelUnavailable
 
 
 class Voters(ScriptedModel):
@@ -93,49 +89,3 @@ async def test_a_predictor_takes_as_many_calls_as_it_says(office: Callable[..., 
         return predictor.calls
 
     assert await office(model).run(predict) == len(model.requests) == 8
-
-
-# Which predictor
-
-
-def svm_file(folder: Path) -> Path:
-    weights = np.zeros((len(DOMAINS), 9))
-    LinearSvm(embedder="hashing", domains=weights, dynamic=weights[0]).save(folder / "svm.npz")
-    return folder / "svm.npz"
-
-
-async def test_the_svm_is_taken_where_it_goes_with_the_embedder(office: Callable[..., Any], tmp_path: Path) -> None:
-    room = office(ScriptedModel())
-    embedder = HashingEmbedder(dimension=8)
-
-    async def predict(desk: Any) -> Any:
-        predictor = choose_predictor(embedder, desk, file=svm_file(tmp_path))
-        assert isinstance(predictor, SvmPredictor)
-        assert predictor.calls == 0
-        return await predictor.predict("who?")
-
-    assert isinstance(await room.run(predict), Attributes)
-    assert (room.model.requests, room.desk.warnings) == ([], [])
-
-
-@pytest.mark.parametrize("embedder", [None, HashingEmbedder("another")])
-async def test_where_it_does_not_the_model_is_asked_and_that_is_said(
-    embedder: HashingEmbedder | None, office: Callable[..., Any]
-) -> None:
-    room = office(Voters(["open"], ["dynamic"]))
-    found = await room.run(lambda desk: choose_predictor(embedder, desk, samples=1).predict("who?"))
-    assert found == Attributes("open", True)
-    (warning,) = room.desk.warnings
-    assert "all-MiniLM-L6-v2" in warning
-    assert f"SLEUTH_EMBEDDER is {'none' if embedder is None else 'another'}" in warning
-    assert warning.endswith("The model is asked for the question's attributes instead.")
-
-
-async def test_a_broken_file_is_no_reason_to_ask_the_model(office: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "svm.npz").write_bytes(b"")
-
-    async def choose(desk: Any) -> Any:
-        return choose_predictor(HashingEmbedder(), desk, file=tmp_path / "svm.npz")
-
-    with pytest.raises(StoreError):
-        await office(ScriptedModel()).run(choose)

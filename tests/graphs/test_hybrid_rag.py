@@ -540,6 +540,18 @@ async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(fails_at: 
     assert setting.case.state["references"] == whole.case.state["references"]
 
 
+@pytest.mark.parametrize("fails_at", [1, 4, 6, 10, 11])
+async def test_votes_that_were_cast_are_not_asked_for_again(fails_at: int) -> None:
+    replies = {"classifier/domain": "music", "classifier/dynamic": "static"}
+    model = Down(lambda request: replies.get(request.prompt, said(request.prompt)), fails_at=fails_at)
+    setting = hybrid(values={"rung": "attributes", "predictor": "in_context"}, model=model)
+    with pytest.raises(ModelUnavailable):
+        await setting.run()
+    assert (await setting.run())["status"] == "answered"
+    assert setting.case.state["attributes"] == {"domain": "music", "dynamic": False}
+    assert len(model.completed) == len(set(model.completed)) == 11
+
+
 # What was handed over
 
 

@@ -3,7 +3,6 @@
 import json
 import random
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from sleuth.tools.attributes import DOMAINS, Attributes
 from sleuth.tools.attributes.examples import Example, demonstrations, own, read
-from sleuth.tools.attributes.svm import LinearSvm, SvmPredictor, own_svm
+from sleuth.tools.attributes.svm import TRAINED, LinearSvm, SvmPredictor, fitting, own_svm
 from sleuth.tools.errors import StoreError, UsageError
 
 QUESTIONS = own()
@@ -196,23 +195,43 @@ def test_a_file_that_is_something_else_is_refused(content: bytes | None, tmp_pat
 # With an embedder
 
 
-@pytest.mark.parametrize("name", ["minilm", "org/MiniLM", "/models/minilm/", "http://127.0.0.1:9/v1#minilm"])
-async def test_it_goes_with_its_embedder_wherever_that_lies(name: str) -> None:
-    svm = replace(SVM, embedder="minilm")
-    assert await SvmPredictor(svm, HashingEmbedder(name, dimension=3)).predict("who?") in [
-        Attributes(domain, dynamic) for domain in DOMAINS for dynamic in (False, True)
-    ]
+@pytest.mark.parametrize("name", ["axes", "org/Axes", "/models/axes/", "http://127.0.0.1:9/v1#axes"])
+async def test_it_goes_with_its_embedder_wherever_that_lies(name: str, tmp_path: Path) -> None:
+    SVM.save(tmp_path / TRAINED)
+    predictor = fitting(tmp_path, HashingEmbedder(name, dimension=3))
+    assert predictor is not None
+    assert await predictor.predict("who?") == SVM.decide(HashingEmbedder(dimension=3).embed_query("who?"))
 
 
-@pytest.mark.parametrize("name", ["mpnet", "minilm-2", "http://127.0.0.1:9/v1"])
-def test_it_goes_with_no_other_embedder(name: str) -> None:
-    with pytest.raises(UsageError, match=f"embedder minilm, and SLEUTH_EMBEDDER is {name}"):
-        SvmPredictor(replace(SVM, embedder="minilm"), HashingEmbedder(name))
+@pytest.mark.parametrize("name", ["mpnet", "axes-2", "http://127.0.0.1:9/v1"])
+def test_it_goes_with_no_other_embedder(name: str, tmp_path: Path) -> None:
+    SVM.save(tmp_path / TRAINED)
+    assert fitting(tmp_path, HashingEmbedder(name)) is None
 
 
-def test_without_an_embedder_there_is_no_svm() -> None:
-    with pytest.raises(UsageError, match="SLEUTH_EMBEDDER is none"):
-        SvmPredictor(SVM, None)
+def test_without_an_embedder_there_is_no_svm(tmp_path: Path) -> None:
+    assert fitting(tmp_path, None) is None
+
+
+async def test_one_s_own_training_comes_before_the_package_s(tmp_path: Path) -> None:
+    embedder = HashingEmbedder("all-MiniLM-L6-v2", dimension=384)
+    packaged = fitting(tmp_path, embedder)
+    always = np.zeros(385)
+    always[-1] = 1.0
+    LinearSvm(embedder=embedder.name, domains=np.stack([always * at for at in (0, 0, 1, 0, 0)]), dynamic=always).save(
+        tmp_path / TRAINED
+    )
+    trained = fitting(tmp_path, embedder)
+    assert packaged is not None
+    assert trained is not None
+    assert await trained.predict("who?") == Attributes("music", True)
+    assert await packaged.predict("who?") == own_svm().decide(embedder.embed_query("who?"))
+
+
+def test_a_broken_one_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / TRAINED).write_bytes(b"")
+    with pytest.raises(StoreError, match="classifies no questions"):
+        fitting(tmp_path, HashingEmbedder())
 
 
 async def test_a_namesake_with_other_vectors_is_found_out() -> None:

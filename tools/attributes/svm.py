@@ -15,11 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sleuth.tools.attributes import DOMAINS, Attributes
-from sleuth.tools.embedder import NONE, Embedder, Vectors
+from sleuth.tools.embedder import Embedder, Vectors
 from sleuth.tools.errors import StoreError, UsageError
 
 _OWN = "svm.npz"
-TRAINING = "python -m sleuth.studio.training.attributes DATA --out FILE"
+TRAINED = "attributes.npz"
+"""The file in SLEUTH_HOME that training writes; it comes before the package's own."""
+
+TRAINING = "python -m sleuth.studio.training.attributes"
 
 Weights = NDArray[np.float64]
 
@@ -79,20 +82,9 @@ class LinearSvm:
 class SvmPredictor:
     """Embeds a question and decides."""
 
-    def __init__(self, svm: LinearSvm, embedder: Embedder | None) -> None:
-        """Raises UsageError where there is no embedder, or the SVM was trained with another one."""
-        if embedder is None or _model_name(embedder.name) != _model_name(svm.embedder):
-            raise UsageError(
-                f"The SVM that classifies questions was trained with the embedder {svm.embedder}, and SLEUTH_EMBEDDER "
-                f"is {NONE if embedder is None else embedder.name}."
-            )
+    def __init__(self, svm: LinearSvm, embedder: Embedder) -> None:
         self._svm = svm
         self._embedder = embedder
-
-    @property
-    def calls(self) -> int:
-        """How many model calls a prediction takes."""
-        return 0
 
     async def predict(self, question: str) -> Attributes:
         """The attributes of one question, without a model call."""
@@ -105,18 +97,23 @@ class SvmPredictor:
         return self._svm.decide(vector)
 
 
-def fitting(embedder: Embedder | None) -> SvmPredictor | None:
-    """The package's own SVM, where it goes with the embedder. Blocks: reads a file."""
-    try:
-        return SvmPredictor(own_svm(), embedder)
-    except UsageError:
-        return None
-
-
 def own_svm() -> LinearSvm:
     """The predictor that comes with the package. Blocks: reads a file."""
     with as_file(files(__package__).joinpath(_OWN)) as file:
         return LinearSvm.load(file)
+
+
+def fitting(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
+    """The SVM that goes with an embedder: of the one trained in a home and the package's own, in this order.
+
+    Blocks: reads files. Raises StoreError where the one in the home cannot be used.
+    """
+    if embedder is None:
+        return None
+    trained = home / TRAINED
+    known = ([LinearSvm.load(trained)] if trained.exists() else []) + [own_svm()]
+    fitting = (svm for svm in known if _model_name(svm.embedder) == _model_name(embedder.name))
+    return next((SvmPredictor(svm, embedder) for svm in fitting), None)
 
 
 def _model_name(embedder: str) -> str:
