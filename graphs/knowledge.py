@@ -61,20 +61,20 @@ def identity(name: str) -> str:
 async def look_up(store: TripleStore, passages: Mapping[str, Passage]) -> dict[str, list[Triple]]:
     """The triples of those passages that were read before, by any run."""
     marks = {name: passage.fingerprint() for name, passage in passages.items()}
-    kept = await store.get(marks.values(), version=await _version())
+    kept = await store.get(marks.values(), version=await prompt_version())
     return {name: kept[mark] for name, mark in marks.items() if mark in kept}
 
 
 async def extract(store: TripleStore, passages: Sequence[Passage], asking: Desk) -> Found:
     """Reads passages side by side, and keeps their triples for all further runs; a failed reading is not kept."""
-    version = await _version()
+    version = await prompt_version()
     said = await asyncio.gather(*(_read(passage, asking) for passage in passages))
     found = [(passage, triples) for passage, triples in zip(passages, said, strict=True) if triples is not None]
     await store.put({passage.fingerprint(): triples for passage, triples in found}, version=version)
     return found
 
 
-async def _version() -> str:
+async def prompt_version() -> str:
     """Names the prompt: what another one has found does not count."""
     await prompts.read(EXTRACT.prompt)
     return prompts.load(EXTRACT.prompt).version

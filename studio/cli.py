@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.text import Text
 
-from sleuth.studio.commands import ask, calibrate, doctor, documents, evaluate, methods, model, runs
+from sleuth.studio.commands import ask, calibrate, doctor, documents, evaluate, methods, model, runs, triples
 from sleuth.studio.output import progress_console
 from sleuth.tools.errors import SleuthError, UsageError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.command()(documents.ingest)
 app.add_typer(documents.docs_app, name="docs")
 app.command()(documents.search)
+app.add_typer(triples.triples_app, name="triples")
 app.command()(ask.ask)
 app.command()(ask.resume)
 app.add_typer(runs.runs_app, name="runs")

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from langgraph.graph import END, START, StateGraph
 
-from sleuth.graphs import ingest
+from sleuth.graphs import ingest, reading
 from sleuth.graphs.registry import METHODS
 
 Graph = StateGraph[Any, Any, Any, Any]
@@ -18,8 +18,9 @@ _SHAPES = {START: "START([start])", END: "END([end])"}
 
 
 def graphs() -> dict[str, Graph]:
-    """Every graph by name: ingest, and the methods."""
-    return {"ingest": ingest.graph()} | {name: method.graph() for name, method in METHODS.items()}
+    """Every graph by name: ingest, reading, and the methods."""
+    others: dict[str, Graph] = {"ingest": ingest.graph(), "reading": reading.graph()}
+    return others | {name: method.graph() for name, method in METHODS.items()}
 
 
 def mermaid(graph: Graph) -> str:

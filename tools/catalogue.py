@@ -7,14 +7,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
 
 from sleuth.tools.database import open_engine, transaction
-from sleuth.tools.documents import Document, Passage
+from sleuth.tools.documents import Document, Passage, now
 from sleuth.tools.errors import UnknownName
+from sleuth.tools.readings import Readings
 from sleuth.tools.schema import collections, documents, journal, passages, prepare
 from sleuth.tools.triples import SqlTriples, forget
 
@@ -69,11 +69,6 @@ class EmbedderRecord:
 
     name: str
     dimension: int | None
-
-
-def now() -> str:
-    """The time in UTC, as ISO 8601 to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class Catalogue:
@@ -225,6 +220,10 @@ class Catalogue:
     def triples(self, *, model: str) -> SqlTriples:
         """What a model has found in this collection's passages."""
         return SqlTriples(self._engine, owner=self.owner, collection=self.collection, model=model)
+
+    def readings(self) -> Readings:
+        """What all models have found in this collection's passages."""
+        return Readings(self._engine, owner=self.owner, collection=self.collection)
 
     def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
         return transaction(self._engine, write=write)

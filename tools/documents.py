@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Literal
 
@@ -9,6 +10,11 @@ from typing import Literal
 def content_hash(text: str) -> str:
     """SHA-256 of the text as UTF-8, in hexadecimal: the name under which a text is kept."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def now() -> str:
+    """The time in UTC, as ISO 8601 to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from sleuth.tools.catalogue import Catalogue, Entry, now
+from sleuth.tools.catalogue import Catalogue, Entry
 from sleuth.tools.chunking import split
 from sleuth.tools.corpus import CorpusLine, is_corpus, read_corpus
-from sleuth.tools.documents import Document, Passage, content_hash
+from sleuth.tools.documents import Document, Passage, content_hash, now
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.loaders import NO_LOADERS, LoadedDocument, Loaders, load
 from sleuth.tools.worklist import Item, read_item

@@ -19,6 +19,7 @@ from sleuth.tools.intake import Batch, Intake, Place
 from sleuth.tools.keywords import KeywordIndex
 from sleuth.tools.mention_graph.hits import search_graph
 from sleuth.tools.ranker.ranking import MODEL
+from sleuth.tools.readings import Readings
 from sleuth.tools.retriever import Mode, Query
 from sleuth.tools.search import depth, fuse
 from sleuth.tools.settings import Settings
@@ -118,6 +119,11 @@ class Library:
     def triples(self, *, model: str) -> SqlTriples:
         """What a model has found in this collection's passages; they go with the passages."""
         return self._catalogue.triples(model=model)
+
+    @property
+    def readings(self) -> Readings:
+        """What all models have found in this collection's passages; its methods block."""
+        return self._catalogue.readings()
 
     async def put(self, entries: Sequence[Entry]) -> Stored:
         """Stores documents in one transaction; the indexes follow at `catch_up` or at the next search."""

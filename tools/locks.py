@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from filelock import AsyncReadWriteLock, Timeout
 
-from sleuth.tools.catalogue import now
+from sleuth.tools.documents import now
 from sleuth.tools.errors import StoreBusy, StoreError
 
 LockMode = Literal["shared", "exclusive"]
