@@ -10,6 +10,8 @@ _KINDS: Mapping[str, str] = {
     "names": "{source} names it: “{name}”",
     "named_by": "it names {source}: “{name}”",
     "shares": "{source} and it both name “{name}”",
+    "walks": "from {source} by the name “{name}”",
+    "states": "from {source} by the triple “{name}”",
 }
 
 
@@ -25,7 +27,7 @@ def explanation_lines(why: Explanation) -> list[Text]:
 
 
 def _reason_lines(reason: Reason) -> list[Text]:
-    head = _KINDS[reason.kind].format(source=reason.source, name=" ".join(reason.name.split()))
+    head = _KINDS[reason.kind].format(source=reason.source or "the query", name=" ".join(reason.name.split()))
     sentence = " ".join(reason.sentence.split())
     return [
         Text(f"   · {head} (+{reason.gain:.2f})", style="cyan"),

@@ -51,11 +51,13 @@ class Passage:
 class Reason:
     """One way from a passage that answers to the question by itself to the one found.
 
-    kind: the source "names" what was found, the source is "named_by" it, or it "shares" a rare name with it. The
-    sentence that has the name stands in the passage `stands_in`, at these characters. gain: what it adds to the score.
+    kind: the source "names" what was found, the source is "named_by" it, or it "shares" a rare name with it. With
+    PageRank: the walker "walks" here from the source, or from the query where that is empty, over a name or over what
+    a triple "states". The sentence that has the name stands in the passage `stands_in`, at these characters.
+    gain: what it adds to the score.
     """
 
-    kind: Literal["names", "named_by", "shares"]
+    kind: Literal["names", "named_by", "shares", "walks", "states"]
     source: str
     name: str
     stands_in: str

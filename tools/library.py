@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,8 @@ from sleuth.tools.indexes import Indexes, IndexName, OnIndexed
 from sleuth.tools.intake import Batch, Intake, Place
 from sleuth.tools.keywords import KeywordIndex
 from sleuth.tools.mention_graph.hits import search_graph
+from sleuth.tools.pagerank.cache import TripleCache
+from sleuth.tools.pagerank.hits import search_pagerank
 from sleuth.tools.ranker.ranking import MODEL
 from sleuth.tools.readings import Readings
 from sleuth.tools.retriever import Mode, Query
@@ -48,6 +50,7 @@ class Library:
         self._told = False
         self._model = MODEL if settings.ranker == "trained" else None
         self._indexes = Indexes(settings, catalogue, embedder)
+        self._triples = TripleCache(catalogue)
         self._intake = Intake(catalogue, loaders=settings.loaders)
 
     @property
@@ -178,6 +181,8 @@ class Library:
         indexes = {name: await self._ready(name) for name in self._wanted(query.mode)}
         if query.mode == "graph":
             return await asyncio.to_thread(search_graph, query, indexes, self._catalogue.passages, self._model)
+        if query.mode == "graph-ppr":
+            return await asyncio.to_thread(self._walk, query, indexes)
         ranked = [index for index in indexes.values() if isinstance(index, KeywordIndex | VectorIndex)]
         return await asyncio.to_thread(self._find, query, ranked)
 
@@ -200,10 +205,10 @@ class Library:
         await self.catch_up(on_indexed=on_indexed)
 
     def _wanted(self, mode: Mode) -> tuple[IndexName, ...]:
-        if mode == "graph":
-            return self._indexes.names
-        if mode != "hybrid":
+        if mode == "keyword" or mode == "dense":  # noqa: PLR1714 - mypy narrows the type by these
             return (mode,)
+        if mode != "hybrid":
+            return self._indexes.names
         if "dense" not in self._indexes.names and not self._told:
             self._told = True
             _log.warning("SLEUTH_EMBEDDER is none: hybrid search goes by words alone.")
@@ -222,6 +227,9 @@ class Library:
         if self.embedder is not None and self._catalogue.embedder() is None:
             self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
         return self._catalogue.put_documents(entries)
+
+    def _walk(self, query: Query, indexes: Mapping[IndexName, Index]) -> list[Hit]:
+        return search_pagerank(query, indexes, self._catalogue.passages, self._triples.graph())
 
     def _find(self, query: Query, indexes: Sequence[KeywordIndex | VectorIndex]) -> list[Hit]:
         lists = [index.search(query.text, depth(query.k)) for index in indexes]

@@ -5,7 +5,9 @@ from typing import Literal, Protocol
 
 from sleuth.tools.documents import Hit
 
-Mode = Literal["keyword", "dense", "hybrid", "graph"]
+Mode = Literal["keyword", "dense", "hybrid", "graph", "graph-ppr"]
+"""graph-ppr: graph search scored by Personalized PageRank, over triples too where there are any."""
+GRAPH_MODES: tuple[Mode, ...] = ("graph", "graph-ppr")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +37,6 @@ class Retriever(Protocol):
     async def search(self, query: Query) -> list[Hit]:
         """The best `query.k` passages, best first; fewer where the collection has fewer.
 
-        What has no graph takes the mode graph for hybrid.
+        What has no graph takes the graph modes for hybrid.
         """
         ...

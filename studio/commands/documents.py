@@ -22,7 +22,7 @@ from sleuth.tools.documents import Document, Hit
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.library import Library
 from sleuth.tools.locks import LockMode, hold
-from sleuth.tools.retriever import Mode, Query
+from sleuth.tools.retriever import GRAPH_MODES, Mode, Query
 from sleuth.tools.settings import Settings
 
 docs_app = typer.Typer(no_args_is_help=True, help="Documents that were read in.")
@@ -132,20 +132,36 @@ def search(
     *,
     mode: Annotated[str, typer.Option(help=f"One of: {', '.join(get_args(Mode))}.")] = "hybrid",
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many passages.")] = 5,
+    scorer: Annotated[str | None, typer.Option(help="Of graph search: mentions, or ppr, as --mode graph-ppr.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say how graph search came to each passage.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Search passages without asking a model."""
-    if explain and mode != "graph":
+    chosen = _scored(find_mode(mode), scorer)
+    if explain and chosen not in GRAPH_MODES:
         raise UsageError("Only graph search explains its results: add --mode graph.")
 
     async def go() -> list[Hit]:
         async with _library("sleuth search") as library:
-            return await library.search(Query(text=query, k=k, mode=find_mode(mode)))
+            return await library.search(Query(text=query, k=k, mode=chosen))
 
     hits = asyncio.run(go())
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     emit([_hit_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "Nothing was found.")
+
+
+SCORERS: dict[str, Mode] = {"mentions": "graph", "ppr": "graph-ppr"}
+
+
+def _scored(mode: Mode, scorer: str | None) -> Mode:
+    """The mode with the scorer that was asked for; raises UsageError where it has no scorers, or none of this name."""
+    if scorer is None:
+        return mode
+    if mode not in GRAPH_MODES:
+        raise UsageError("Only graph search has scorers: add --mode graph.")
+    if scorer not in SCORERS:
+        raise UnknownName("scorer", scorer, list(SCORERS), f"There are: {', '.join(SCORERS)}.")
+    return SCORERS[scorer]
 
 
 def find_mode(name: str) -> Mode:

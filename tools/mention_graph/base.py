@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from sleuth.tools.keywords import KeywordIndex
-from sleuth.tools.mention_graph.edges import RARE, longest
-from sleuth.tools.mention_graph.index import GraphIndex
+from sleuth.tools.mention_graph.edges import longest
+from sleuth.tools.mention_graph.index import RARE, GraphIndex
 from sleuth.tools.mention_graph.names import phrases
 from sleuth.tools.mention_graph.spans import key
 

@@ -13,15 +13,12 @@ from typing import Literal
 
 from sleuth.tools.documents import Passage
 from sleuth.tools.mention_graph.asked import Asked
-from sleuth.tools.mention_graph.index import Alias, GraphIndex
+from sleuth.tools.mention_graph.index import RARE, Alias, GraphIndex
 from sleuth.tools.mention_graph.names import Mention, aliases, mentions, phrases
 from sleuth.tools.mention_graph.spans import sentences
 
 Kind = Literal["names", "named_by", "shares"]
 Span = tuple[int, int]
-
-RARE = 50
-"""A name that more passages mention leads nowhere in particular."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ import json
 import sqlite3
 import threading
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -28,6 +28,21 @@ _SCHEMA = (
     "alias (name INTEGER, passage INTEGER, weight REAL, PRIMARY KEY (name, passage)) WITHOUT ROWID",
     "mention (name INTEGER, passage INTEGER, PRIMARY KEY (name, passage)) WITHOUT ROWID",
 )
+_RARELY_MENTIONED = (
+    "SELECT m.name, p.id FROM json_each(?) AS wanted JOIN mention AS m ON m.name = wanted.value "
+    "JOIN passage AS p ON p.number = m.passage WHERE "
+    "(SELECT count(*) FROM (SELECT 1 FROM mention WHERE name = wanted.value LIMIT ?)) <= ? "
+    "ORDER BY m.name, p.id"
+)
+RARE = 50
+"""A name that more passages mention leads nowhere in particular."""
+
+
+class Named(NamedTuple):
+    """What a passage goes by, with weights, and the names that it mentions; all by number."""
+
+    aliases: Mapping[int, float]
+    mentions: Sequence[int]
 
 
 class Alias(NamedTuple):
@@ -110,15 +125,7 @@ class GraphIndex:
     def mentioning(self, names: Iterable[str], *, at_most: int) -> dict[str, list[str]]:
         """The passages that mention each of these names, by id; of a name that more than `at_most` mention, none."""
         by_id = {name_id(name): name for name in names}
-        rows = self._read(
-            "SELECT m.name, p.id FROM json_each(?) AS wanted JOIN mention AS m ON m.name = wanted.value "
-            "JOIN passage AS p ON p.number = m.passage WHERE "
-            "(SELECT count(*) FROM (SELECT 1 FROM mention WHERE name = wanted.value LIMIT ?)) <= ? "
-            "ORDER BY m.name, p.id",
-            json.dumps(list(by_id)),
-            at_most + 1,
-            at_most,
-        )
+        rows = self._read(_RARELY_MENTIONED, json.dumps(list(by_id)), at_most + 1, at_most)
         return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
 
     def mentioning_among(self, names: Iterable[str], ids: Sequence[str]) -> dict[str, list[str]]:
@@ -132,6 +139,47 @@ class GraphIndex:
             json.dumps(list(ids)),
         )
         return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
+
+    def names_of(self, ids: Iterable[str]) -> dict[str, Named]:
+        """The names of these passages, by number (`name_id`); passages that are not in are left out."""
+        wanted = json.dumps(list(ids))
+        given: dict[str, dict[int, float]] = {}
+        for id_, name, weight in self._read(
+            "SELECT p.id, a.name, a.weight FROM json_each(?) AS wanted JOIN passage AS p ON p.id = wanted.value "
+            "JOIN alias AS a ON a.passage = p.number",
+            wanted,
+        ):
+            given.setdefault(id_, {})[name] = weight
+        rows = self._read(
+            "SELECT p.id, p.names FROM json_each(?) AS wanted JOIN passage AS p ON p.id = wanted.value", wanted
+        )
+        return {id_: Named(given.get(id_, {}), array("q", names)) for id_, names in rows}
+
+    def with_name(self, names: Iterable[int]) -> dict[int, list[str]]:
+        """The passages that go by each of these names (by number), or that mention it where no more than RARE do."""
+        wanted = json.dumps(list(names))
+        found: dict[int, list[str]] = {}
+        for name, id_ in self._read(
+            "SELECT a.name, p.id FROM json_each(?) AS wanted JOIN alias AS a ON a.name = wanted.value "
+            "JOIN passage AS p ON p.number = a.passage",
+            wanted,
+        ):
+            found.setdefault(name, []).append(id_)
+        for name, id_ in self._read(_RARELY_MENTIONED, wanted, RARE + 1, RARE):
+            found.setdefault(name, []).append(id_)
+        return found
+
+    def too_common(self, names: Iterable[int]) -> set[int]:
+        """Those of the names (by number) that nobody goes by and that more than RARE passages mention."""
+        rows = self._read(
+            "SELECT wanted.value FROM json_each(?) AS wanted "
+            "WHERE NOT EXISTS (SELECT 1 FROM alias WHERE name = wanted.value) "
+            "AND (SELECT count(*) FROM (SELECT 1 FROM mention WHERE name = wanted.value LIMIT ?)) > ?",
+            json.dumps(list(names)),
+            RARE + 1,
+            RARE,
+        )
+        return {row[0] for row in rows}
 
     def facts(self) -> dict[str, tuple[dict[int, float], frozenset[int]]]:
         """Everything that is known of each passage: names it goes by with weights, names that it mentions."""

@@ -14,7 +14,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.keywords import MemoryKeywords
 from sleuth.tools.pages.chunks import chunk
 from sleuth.tools.pages.page import PageText, Table
-from sleuth.tools.retriever import Query, Retriever
+from sleuth.tools.retriever import GRAPH_MODES, Query, Retriever
 from sleuth.tools.search import Scored, depth, fuse
 from sleuth.tools.text import MAX_TITLE_CHARS
 
@@ -76,7 +76,7 @@ class PageRetriever:
             return []
         lists: list[Scored] = []
         with self._turn:  # the indexes are made at the first search
-            by_meaning = query.mode == "dense" or (query.mode in ("hybrid", "graph") and not self._blind)
+            by_meaning = query.mode == "dense" or (query.mode in ("hybrid", *GRAPH_MODES) and not self._blind)
             lists += [self._dense(query.text)] if by_meaning else []
             lists += [self._words.search(query.text, depth(query.k))] if query.mode != "dense" else []
         return _hits(self.passages, fuse(lists) if len(lists) > 1 else lists[0], query.k)

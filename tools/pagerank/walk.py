@@ -1,0 +1,48 @@
+"""A weighted undirected network, and where a random walker is who starts anew every other step."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Node = str | int
+"""A passage by its id, or a name by its number."""
+Edges = Mapping[tuple[Node, Node], float]
+
+DAMPING = 0.5
+"""How likely the walker goes on rather than back to the start (HippoRAG 2, section 4)."""
+STEPS = 30
+"""What is left undone is less than DAMPING to this power."""
+
+
+def walk(edges: Edges, start: Mapping[Node, float]) -> dict[Node, float]:
+    """The share of time at each node of a walker who starts, and starts anew, as `start` weighs the nodes.
+
+    Edges lead both ways; from a node without any the walker starts anew. The shares add up to 1; there are none where
+    nothing is given to start from.
+    """
+    nodes = list(dict.fromkeys([*start, *(node for edge in edges for node in edge)]))
+    given = np.array([start.get(node, 0.0) for node in nodes])
+    if not given.sum() > 0:
+        return {}
+    at = first = given / given.sum()
+    step = _step(edges, {node: number for number, node in enumerate(nodes)})
+    for _ in range(STEPS):
+        moved = DAMPING * (step @ at)
+        at = moved + (1 - moved.sum()) * first
+    return dict(zip(nodes, at.tolist(), strict=True))
+
+
+def _step(edges: Edges, place: Mapping[Node, int]) -> "csr_array":
+    """The matrix of one step: each column says where a node's edges lead, by their weights."""
+    from scipy.sparse import csr_array
+
+    ends = np.array([(place[one], place[other]) for one, other in edges], dtype=np.int64).reshape(-1, 2)
+    to, come_from = np.concatenate([ends, ends[:, ::-1]]).T
+    weights: NDArray[np.float64] = np.tile(np.array(list(edges.values())), 2)
+    sums = np.bincount(come_from, weights=weights, minlength=len(place))
+    return csr_array((weights / sums[come_from], (to, come_from)), shape=(len(place), len(place)))
