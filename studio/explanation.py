@@ -17,7 +17,7 @@ _KINDS: Mapping[str, str] = {
 
 def explanation_lines(why: Explanation) -> list[Text]:
     """The parts of the score, then each way with the sentence that has the name."""
-    parts = ", ".join(f"{name} {value:.2f}" for name, value in why.parts.items() if value)
+    parts = ", ".join(f"{name} {_short(value)}" for name, value in why.parts.items() if value)
     lines = [Text(f"   · {parts}", style="dim")]
     if why.note:
         lines.append(Text(f"   · {why.note}", style="yellow"))
@@ -30,6 +30,11 @@ def _reason_lines(reason: Reason) -> list[Text]:
     head = _KINDS[reason.kind].format(source=reason.source or "the query", name=" ".join(reason.name.split()))
     sentence = " ".join(reason.sentence.split())
     return [
-        Text(f"   · {head} (+{reason.gain:.2f})", style="cyan"),
+        Text(f"   · {head} (+{_short(reason.gain)})", style="cyan"),
         Text(f"     {reason.stands_in}: {sentence}", style="dim"),
     ]
+
+
+def _short(value: float) -> str:
+    """Two decimals; of shares that small, one digit that counts."""
+    return f"{value:.2f}" if abs(value) >= 0.005 else f"{value:.1g}"
