@@ -12,6 +12,7 @@ from sleuth.tools.errors import StoreError
 from sleuth.tools.following import catch_up, mend
 from sleuth.tools.keywords import KeywordIndex
 from sleuth.tools.mention_graph.index import GraphIndex
+from sleuth.tools.mention_graph.names import name_id
 from sleuth.tools.mention_graph.search import MentionGraph
 
 NAMES = ["Grey Sister", "Port Lethany", "Oda Brask", "Kelp Fair", "Mill"]
@@ -148,3 +149,15 @@ def test_after_a_kill_it_is_mended(index: GraphIndex, tmp_path: Path) -> None:
     assert mend(catalogue, index, on_indexed=ignore)
     assert index.facts() == whole
     catalogue.close()
+
+
+def test_a_name_that_too_many_share_leads_nowhere(index: GraphIndex) -> None:
+    crowd = [one(f"c{number}", "They saw Averil Quay.", "Handbook") for number in range(51)]
+    index.apply(upsert=[FERRY, TOWN, *crowd], delete=[])
+    handbook, quay, port = map(name_id, ("handbook", "averil quay", "port lethany"))
+    assert index.with_name([handbook, quay, port, 1]) == {port: ["town", "ferry"]}
+    assert index.too_common([handbook, quay, port, 1]) == {quay}
+    named = index.names_of(["ferry", "nobody"])
+    assert named.keys() == {"ferry"}
+    assert named["ferry"].aliases == {name_id("grey sister"): 1.0}
+    assert {quay, port} <= set(named["ferry"].mentions)

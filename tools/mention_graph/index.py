@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from sleuth.tools.documents import Passage
 from sleuth.tools.errors import StoreError
@@ -28,7 +28,7 @@ _SCHEMA = (
     "alias (name INTEGER, passage INTEGER, weight REAL, PRIMARY KEY (name, passage)) WITHOUT ROWID",
     "mention (name INTEGER, passage INTEGER, PRIMARY KEY (name, passage)) WITHOUT ROWID",
 )
-_RARELY_MENTIONED = (
+_RARELY = (
     "SELECT m.name, p.id FROM json_each(?) AS wanted JOIN mention AS m ON m.name = wanted.value "
     "JOIN passage AS p ON p.number = m.passage WHERE "
     "(SELECT count(*) FROM (SELECT 1 FROM mention WHERE name = wanted.value LIMIT ?)) <= ? "
@@ -125,7 +125,7 @@ class GraphIndex:
     def mentioning(self, names: Iterable[str], *, at_most: int) -> dict[str, list[str]]:
         """The passages that mention each of these names, by id; of a name that more than `at_most` mention, none."""
         by_id = {name_id(name): name for name in names}
-        rows = self._read(_RARELY_MENTIONED, json.dumps(list(by_id)), at_most + 1, at_most)
+        rows = self._read(_rarely("mention"), json.dumps(list(by_id)), at_most + 1, at_most)
         return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
 
     def mentioning_among(self, names: Iterable[str], ids: Sequence[str]) -> dict[str, list[str]]:
@@ -156,17 +156,12 @@ class GraphIndex:
         return {id_: Named(given.get(id_, {}), array("q", names)) for id_, names in rows}
 
     def with_name(self, names: Iterable[int]) -> dict[int, list[str]]:
-        """The passages that go by each of these names (by number), or that mention it where no more than RARE do."""
+        """The passages that go by each of these names (by number) or mention it, each where no more than RARE do."""
         wanted = json.dumps(list(names))
         found: dict[int, list[str]] = {}
-        for name, id_ in self._read(
-            "SELECT a.name, p.id FROM json_each(?) AS wanted JOIN alias AS a ON a.name = wanted.value "
-            "JOIN passage AS p ON p.number = a.passage",
-            wanted,
-        ):
-            found.setdefault(name, []).append(id_)
-        for name, id_ in self._read(_RARELY_MENTIONED, wanted, RARE + 1, RARE):
-            found.setdefault(name, []).append(id_)
+        for query in (_rarely("alias"), _rarely("mention")):
+            for name, id_ in self._read(query, wanted, RARE + 1, RARE):
+                found.setdefault(name, []).append(id_)
         return found
 
     def too_common(self, names: Iterable[int]) -> set[int]:
@@ -236,6 +231,11 @@ class GraphIndex:
                 f"The mention graph in {self._file} cannot be {what}: {error}. "
                 "It is derived: delete that file and it is built again."
             ) from error
+
+
+def _rarely(table: Literal["alias", "mention"]) -> str:
+    """Asks for names and the passages that have them, but for names that more than so many have."""
+    return _RARELY.replace("mention", table)
 
 
 def _empty(db: sqlite3.Connection) -> None:
