@@ -38,7 +38,7 @@ def evaluate_command(
     questions: Annotated[list[Path] | None, typer.Argument(help="Questions in JSON Lines, one or more files.")] = None,
     *,
     methods: Annotated[str, typer.Option(help=f"Methods to run, or all: {','.join(METHODS)}.")] = "",
-    retrieval: Annotated[str, typer.Option(help="Search modes to judge: keyword,dense,hybrid,graph.")] = "",
+    retrieval: Annotated[str, typer.Option(help="Search modes to judge: keyword,dense,hybrid,graph,graph-ppr.")] = "",
     out: Annotated[Path | None, typer.Option(help="Folder of the report; the same command goes on in it.")] = None,
     ablations: Annotated[str, typer.Option(help="Methods whose parts are switched off one by one.")] = "",
     ladder: Annotated[str, typer.Option(help="Methods run as far as they were built, step by step: hybrid-rag.")] = "",

@@ -86,6 +86,33 @@ async def test_deleting_a_passage_deletes_its_edges(settings: Settings) -> None:
         assert await library.search(Query(text="Where did the owner live?", mode="graph", seen=seen)) == []
 
 
+async def test_the_walk_takes_triples_as_they_come_and_go(settings: Settings) -> None:
+    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+        await library.put([FERRY, BUILDER, *OTHERS])
+        query = Query(text="Grey Sister", k=2, mode="graph-ppr", entities=("Averil Quay",))
+        assert "o3" not in [hit.passage.document_id for hit in await library.search(query)]
+        (read,) = OTHERS[3].passages
+        store = library.triples(model="small")
+        await store.put({read.fingerprint(): [("Averil Quay", "home of", "the pilot")]}, version="1")
+        found = {hit.passage.document_id: hit for hit in await library.search(query)}
+        assert found["o3"].why is not None
+        assert found["o3"].why.reasons[0].name == "Averil Quay – home of – the pilot"
+        await store.put({read.fingerprint(): []}, version="1")
+        assert "o3" not in [hit.passage.document_id for hit in await library.search(query)]
+
+
+async def test_deleting_a_passage_deletes_its_triples_from_the_walk(settings: Settings) -> None:
+    read = entry("read", "Nothing to see here.", title="Notes")
+    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+        await library.put([FERRY, BUILDER, *OTHERS, read])
+        marks = {read.passages[0].fingerprint(): [("Grey Sister", "lay at", "Averil Quay")]}
+        await library.triples(model="small").put(marks, version="1")
+        query = Query(text="What lay at Averil Quay?", k=3, mode="graph-ppr")
+        assert (await library.search(query))[0].passage.document_id == "read"
+        await library.delete(["read"])
+        assert not any(hit.why and hit.why.reasons for hit in await library.search(query))
+
+
 async def test_an_empty_question_is_refused(settings: Settings) -> None:
     async with await Library.open(settings, embedder=HashingEmbedder()) as library:
         await library.put([entry("a", "x")])

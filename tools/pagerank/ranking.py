@@ -9,7 +9,7 @@ from sleuth.tools.keywords import KeywordIndex
 from sleuth.tools.mention_graph.asked import Asked
 from sleuth.tools.mention_graph.base import Base, Meaning, Signals
 from sleuth.tools.mention_graph.edges import longest
-from sleuth.tools.mention_graph.index import GraphIndex
+from sleuth.tools.mention_graph.index import RARE, GraphIndex
 from sleuth.tools.mention_graph.names import name_id, phrases
 from sleuth.tools.mention_graph.search import SEEDS, SEEN
 from sleuth.tools.pagerank.network import WEIGHTS, Network, Weights, around
@@ -67,10 +67,13 @@ class PageRank:
         strength = {id_: each.s0 for id_, each in base.items()}
         strength |= {id_: max(SEEN, strength.get(id_, 0.0)) for id_ in sorted(query.seen)[:SEEDS]}
         names = self._names([query.text, *query.entities])
-        facts = self._linked(asked, order[:READ])
+        stating = self._stating(names)
+        facts = self._linked(asked, dict.fromkeys([*order[:READ], *stating]))
         front = list(dict.fromkeys([*order[:FRONT], *sorted(query.seen)[:SEEDS]]))
         wanted = {*names, *(name for fact in facts for name in (fact.subject, fact.object))}
-        network = around(self._index, self._triples, front=front, pool=order, asked=wanted, weights=self._weights)
+        network = around(
+            self._index, self._triples, front=front, pool=[*order, *stating], asked=wanted, weights=self._weights
+        )
         there = {*network.passages, *(node for edge in network.edges for node in edge)}
         start = {node: weight for node, weight in self._start(strength, names, facts).items() if node in there}
         shares = walk(network.edges, start)
@@ -89,7 +92,12 @@ class PageRank:
                 found.setdefault(name, 1 / math.sqrt(len(passages)))
         return found
 
-    def _linked(self, asked: Asked, passages: Sequence[str]) -> dict[Fact, float]:
+    def _stating(self, names: Iterable[int]) -> list[str]:
+        """Passages with triples about names in the query: words need not find them."""
+        found = self._triples.with_name(names).values()
+        return list(dict.fromkeys(id_ for ids in found if len(ids) <= RARE for id_ in ids))[:READ]
+
+    def _linked(self, asked: Asked, passages: Iterable[str]) -> dict[Fact, float]:
         """The triples that have most of the query, with the share that they have."""
         shares: dict[Fact, float] = {}
         for id_ in passages:
