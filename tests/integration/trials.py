@@ -225,7 +225,7 @@ WITH_MODEL = {
         replace(
             CRP,
             values={"samples": 2, "max_depth": 1, "top_k": 2, "shortcut": False, "perplexity_threshold": 1e9},
-            prompts=CRP.prompts - {"fuser/fuse", "integrator/integrate"},
+            prompts=CRP.prompts - {"fuser/fuse", "integrator/step", "integrator/integrate"},  # one step to a path
         ),
         replace(
             RETRO,
