@@ -106,16 +106,12 @@ def committed(settings: Settings, thread: str) -> set[str]:
 
 
 def essence(answer: dict[str, Any] | None) -> dict[str, Any]:
-    """An answer without what differs between equal runs: its thread, its checkpoint, its seconds.
-
-    Asks side by side warn as their replies arrive, in any order.
-    """
+    """An answer without what differs between equal runs: its thread, its checkpoint, its seconds."""
     assert answer is not None, "the child ended without an answer"
     cost = {name: answer["cost"][name] for name in ("calls", "prompt_tokens", "completion_tokens")}
     nodes = {name: node["calls"] for name, node in answer["cost"]["nodes"].items()}
-    kept = ("method", "question", "status", "text", "citations", "notes")
-    same = {name: answer[name] for name in kept} | {"warnings": sorted(answer["warnings"])}
-    return same | {"cost": cost, "nodes": nodes}
+    kept = ("method", "question", "status", "text", "citations", "notes", "warnings")
+    return {name: answer[name] for name in kept} | {"cost": cost, "nodes": nodes}
 
 
 async def kill_and_resume(
