@@ -19,6 +19,7 @@ from sleuth.graphs.answer import Citation
 from sleuth.graphs.evidence import sources, support
 from sleuth.graphs.state import ask_or
 from sleuth.tools.documents import Passage
+from sleuth.tools.text import one_line, words
 from sleuth.tools.triples import Triple, TripleStore
 
 _ARTICLE = re.compile(r"^(?:the|an|a) (?=\S)")
@@ -92,7 +93,7 @@ async def _read(passage: Passage, asking: Desk) -> list[Triple] | None:
 
 
 def _tidy(parts: Triple) -> Triple:
-    subject, predicate, object = (" ".join(part.split()) for part in parts)
+    subject, predicate, object = (one_line(part) for part in parts)
     return subject, predicate, object
 
 
@@ -123,12 +124,12 @@ def _named(triple: Triple, passage: Passage) -> bool:
 
 def _telling(name: str) -> list[str]:
     """The words of a name that are more than "of" or "the", if it has any such."""
-    words = re.findall(r"\w+", _folded(name)) or [_folded(name)]
-    return [word for word in words if len(word) > 3 or word.isdigit()] or words
+    every = re.findall(r"\w+", _folded(name)) or [_folded(name)]
+    return [word for word in every if len(word) > 3 or word.isdigit()] or every
 
 
 def _folded(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return words(unicodedata.normalize("NFKC", text))
 
 
 def merge(
@@ -189,7 +190,7 @@ def as_texts(rounds: Rounds) -> Shown:
         for passage in passages:
             if all(passage not in before.passages for before in behind.values()):
                 number = len(behind) + 1
-                lines[int(at), passage.id] = [f"[{number}] {' '.join(passage.title.split())}\n{passage.text.strip()}"]
+                lines[int(at), passage.id] = [f"[{number}] {one_line(passage.title)}\n{passage.text.strip()}"]
                 behind[number] = Behind(passages=[passage])
     return Shown(sources=_best_first(lines), behind=behind)
 
