@@ -69,7 +69,8 @@ async def test_par_rag_asks_anew_goes_back_and_revises(play: Play) -> None:
 
 async def test_crp_rag_fuses_turns_a_node_away_and_contradicts_itself(play: Play) -> None:
     state = await play(CRP)
-    assert [node["prev"] for node in state["nodes"].values()] == [[], ["1"], ["1"], ["2", "3"], ["2", "3"]]
+    before = [sorted(node["prev"]) for node in state["nodes"].values()]
+    assert before == [[], ["1"], ["1"], ["2", "3"], ["2", "3"]], "both steps lead to both, whichever was answered first"
     assert [key for key, checked in state["verified"].items() if not checked["sufficient"]] == ["1", "5"]
     assert sum(call["role"] == "fuser" for call in state["calls"].values()) == 1
     assert any(warning.startswith("Paths contradict each other at step 4") for warning in state["warnings"])
