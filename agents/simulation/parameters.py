@@ -45,6 +45,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "resolver": ("missed", "invented"),
     "summariser": ("missed", "invented"),
     "classifier": ("misfiled",),
+    "rewriter": ("wrong-question",),
 }
 """The errors of each role."""
 

@@ -21,7 +21,7 @@ def asked(scene: Scene, hop: int, known: Mapping[int, str] | None = None) -> str
     return shortened(filled(scene.gold.hops[hop].question, values))
 
 
-def _off_course(scene: Scene) -> str:
+def off_course(scene: Scene) -> str:
     """Where a wrong sub-question goes: something about one of the question's names."""
     about = names(scene.gold.question) or [scene.gold.question.rstrip("?")]
     return astray(scene.chance("off course").choice(about))
@@ -41,7 +41,7 @@ def plan(scene: Scene) -> Said:
     steps = [
         planner.PlanStep(
             thought="This has to be known." if not hop else "It builds on what was found.",
-            question=_off_course(scene) if hop == wrong else asked(scene, hop),
+            question=off_course(scene) if hop == wrong else asked(scene, hop),
             needs=[places[need - 1] for need in scene.gold.hops[hop].needs() if need - 1 in places],
         )
         for hop in hops
@@ -102,7 +102,7 @@ def _next_query(scene: Scene) -> str:
     if scene.value(WHOLE) is not None:
         return ""
     if scene.errs("wrong-question"):
-        return _off_course(scene)
+        return off_course(scene)
     before = [words(each["text"]) for each in scene.given["queries"]]
     known = {hop: scene.gold.hops[hop].answer for hop in range(len(scene.gold.hops)) if scene.holds(hop)}
     for hop in scene.missing():
@@ -121,7 +121,7 @@ def expand(scene: Scene) -> Said:
     covered = {target for target in targets if target is not None} | set(scene.found)
     left = [hop for hop in range(len(scene.gold.hops)) if hop not in covered]
     if scene.errs("wrong-question"):
-        return said(expander.NextStep(step=_off_course(scene), final=len(left) <= 1))
+        return said(expander.NextStep(step=off_course(scene), final=len(left) <= 1))
     if not left or WHOLE in covered:
         return said(expander.NextStep(step=_freely(scene, shortened(scene.gold.question)), final=True))
     dice = scene.chance("order")
@@ -135,7 +135,7 @@ def fuse(scene: Scene) -> Said:
     steps: list[str] = scene.given["steps"]
     apart = {scene.target(step): step for step in reversed(steps)}
     if scene.errs("wrong-question"):
-        return said(fuser.Fused(step=_off_course(scene)))
+        return said(fuser.Fused(step=off_course(scene)))
     return said(fuser.Fused(step=" ".join(reversed(apart.values()))[:300]))
 
 
@@ -144,7 +144,7 @@ def refine(scene: Scene) -> Said:
     planned = str(scene.given["question"])
     target = scene.target(planned)
     if scene.errs("wrong-question"):
-        return said(refiner.Refined(question=_off_course(scene)))
+        return said(refiner.Refined(question=off_course(scene)))
     if target is None:
         return said(refiner.Refined(question=planned))
     if target == WHOLE:
@@ -163,7 +163,7 @@ def requery(scene: Scene) -> Said:
     known = dict(held(scene.gold, scene))
     missing = scene.missing()
     if scene.errs("wrong-question"):
-        return said(detective.Requery(query=_off_course(scene)))
+        return said(detective.Requery(query=off_course(scene)))
     if not missing:
         return said(detective.Requery(query=otherwise(scene.gold.question, 1)))
     return said(detective.Requery(query=asked(scene, missing[0], known)))

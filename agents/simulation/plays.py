@@ -7,7 +7,7 @@ parameters.py.
 
 from collections.abc import Callable
 
-from sleuth.agents.simulation import answering, gathering, judging, planning, resolving
+from sleuth.agents.simulation import answering, chatting, gathering, judging, planning, resolving
 from sleuth.agents.simulation.said import Said
 from sleuth.agents.simulation.scene import Scene
 
@@ -59,4 +59,5 @@ PLAYS: dict[str, Callable[[Scene], Said]] = {
     "extractor/extract": gathering.extract,
     "detective/infer": gathering.infer,
     "judge/judge": judging.judge,
+    "rewriter/rewrite": chatting.rewrite,
 }

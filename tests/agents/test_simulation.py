@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sleuth.agents.answerer import ANSWER_UNAIDED
 from sleuth.agents.classifier import DOMAIN, DYNAMIC, ClassifyInput
+from sleuth.agents.conversation import Turn
 from sleuth.agents.drafter import DRAFT, Draft, DraftInput
 from sleuth.agents.evaluator import CONSISTENCY, SUPPORT, ConsistencyInput, SupportInput
 from sleuth.agents.expander import EXPAND, ExpandInput, NextStep
@@ -19,6 +20,7 @@ from sleuth.agents.planner import PLAN, Plan, PlanInput
 from sleuth.agents.probabilities import first_token_probability, perplexity
 from sleuth.agents.refiner import REFINE, Refined, RefineInput
 from sleuth.agents.reviewer import REVIEW_STEP, ReviewStepInput, StepReview
+from sleuth.agents.rewriter import REWRITE, RewriteInput, Rewritten
 from sleuth.agents.role import NAMES, Role
 from sleuth.agents.simulation import Gold, SimulatedModel, Simulation, gold_of
 from sleuth.agents.simulation.meter import Meter, tokens
@@ -214,6 +216,22 @@ async def test_next_steps_vary_in_words_and_now_and_then_in_order() -> None:
     first = [step for step in steps if "built the Pellowrig Light" in step.step and "born" not in step.step]
     assert len({step.step for step in first}) == 3
     assert 0 < len(steps) - len(first) < 30
+
+
+# Conversations
+
+
+@pytest.mark.parametrize(
+    ("before", "question"),
+    [("Tell me about the Pellowrig Light.", GOLD.question), ("Good evening.", "Which fair is held there?")],
+)
+async def test_a_follow_up_is_the_gold_s_question_where_the_conversation_names_what_it_does(
+    before: str, question: str
+) -> None:
+    given = RewriteInput(question="Which fair is held there?", turns=(Turn(speaker="user", text=before),))
+    assert Rewritten.model_validate_json((await reply(REWRITE, given))["text"]).question == question
+    astray = await reply(REWRITE, given, errors(rewriter=1.0))
+    assert Rewritten.model_validate_json(astray["text"]).question not in (GOLD.question, given.question)
 
 
 # Judgements
