@@ -21,7 +21,7 @@ from typing import Any
 
 from sleuth.graphs.ingest import ingest
 from sleuth.studio.evaluation.questions import GoldQuestion, read_questions, sample
-from sleuth.studio.evaluation.retrieval import METRICS, measure_search
+from sleuth.studio.evaluation.retrieval import METRICS, Searching, measure_search
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Mode
 from sleuth.tools.settings import Settings
@@ -74,7 +74,8 @@ async def measured(
     seconds = time.perf_counter() - began
     assert report.failed == 0, report.warnings
     async with await Library.open(settings) as library:
-        result = await measure_search(library, given, modes, seed=0, tick=lambda: None)
+        systems = [Searching(name=mode, library=library, mode=mode) for mode in modes]
+        result = await measure_search(systems, given, seed=0, tick=lambda: None)
     return {
         "passages": len(rows),
         "index seconds": round(seconds, 1),

@@ -16,6 +16,7 @@ from sleuth.tools.documents import Document, Passage, now
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.readings import Readings
 from sleuth.tools.schema import collections, documents, journal, passages, prepare
+from sleuth.tools.timings import Timings
 from sleuth.tools.triples import SqlTriples, forget
 
 ChangeKind = Literal["add", "delete"]
@@ -107,12 +108,8 @@ class Catalogue:
             self._record(connection, "add", entered)
             self._forget(connection, [mark for _, mark in old.values()])
         updated = sum(entry.document.id in known for entry in changed)
-        return Stored(
-            added=len(changed) - updated,
-            updated=updated,
-            unchanged=len(entries) - len(changed),
-            passages=len(entered),
-        )
+        counts = {"added": len(changed) - updated, "updated": updated, "unchanged": len(entries) - len(changed)}
+        return Stored(**counts, passages=len(entered))
 
     def delete_documents(self, ids: Sequence[str]) -> int:
         """Removes documents with their passages; returns how many there were."""
@@ -224,6 +221,10 @@ class Catalogue:
     def readings(self) -> Readings:
         """What all models have found in this collection's passages."""
         return Readings(self._engine, owner=self.owner, collection=self.collection)
+
+    def timings(self) -> Timings:
+        """How long this collection's indexes have worked."""
+        return Timings(self._engine, owner=self.owner, collection=self.collection)
 
     def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
         return transaction(self._engine, write=write)

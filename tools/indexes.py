@@ -4,6 +4,7 @@ All methods block: call them in a thread.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -82,6 +83,7 @@ class Indexes:
                 self._catalogue.set_embedder(EmbedderRecord(name=self._embedder.name, dimension=None))
             for name in self.names:
                 self._opened(name).clear()
+                self._catalogue.timings().forget(name)
             self._known.clear()
 
     def forget_deleted(self) -> None:
@@ -95,8 +97,11 @@ class Indexes:
         if isinstance(index, VectorIndex):
             index.check_embedder()
             self._record(index)
+        began, worked = time.monotonic(), False
 
         def told(passages: int) -> None:
+            nonlocal worked
+            worked = True
             on_indexed(name, passages)
             if self._closing.is_set():
                 raise StoreError("The library was closed while it was indexing; the next start goes on from here.")
@@ -106,6 +111,8 @@ class Indexes:
             self.notes.append(note)
         if isinstance(index, VectorIndex):
             self._record(index)
+        if worked:
+            self._catalogue.timings().add(name, time.monotonic() - began)
         self._known[name] = index.applied()
 
     def _opened(self, name: IndexName) -> Index:

@@ -186,6 +186,12 @@ class Library:
         ranked = [index for index in indexes.values() if isinstance(index, KeywordIndex | VectorIndex)]
         return await asyncio.to_thread(self._find, query, ranked)
 
+    async def index_seconds(self, mode: Mode) -> float | None:
+        """How long the indexes that a mode needs have worked in all; None where that was not kept for one of them."""
+        seconds = await asyncio.to_thread(self._catalogue.timings().seconds)
+        wanted = self._wanted(mode)
+        return sum(seconds[name] for name in wanted) if seconds.keys() >= set(wanted) else None
+
     async def require_documents(self) -> None:
         """Raises UsageError where there is nothing to search yet."""
         if await asyncio.to_thread(self._catalogue.is_empty):

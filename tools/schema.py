@@ -117,6 +117,15 @@ def prepare(connection: Connection) -> None:
         _migrate(connection, int(found))
 
 
+def increase(connection: Connection, key: str, by: int) -> None:
+    """Adds to a number among the facts about the store; it begins with 0."""
+    before = connection.scalar(select(meta.c.value).where(meta.c.key == key))
+    if before is None:
+        connection.execute(insert(meta).values(key=key, value=str(by)))
+    else:
+        connection.execute(update(meta).where(meta.c.key == key).values(value=str(int(before) + by)))
+
+
 def _migrate(connection: Connection, found: int) -> None:
     if found > SCHEMA_VERSION:
         raise StoreTooNew(

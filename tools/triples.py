@@ -8,10 +8,10 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, insert, select
 
 from sleuth.tools.database import transaction
-from sleuth.tools.schema import meta, passages, triples
+from sleuth.tools.schema import increase, passages, triples
 
 Triple = tuple[str, str, str]
 """Subject, predicate and object."""
@@ -118,22 +118,13 @@ class SqlTriples:
             connection.execute(delete(triples).where(*_at(triples, self._place, found), *older))
             if rows:
                 connection.execute(insert(triples), rows)
-            _count_change(connection, self._place)
+            # What is built of triples can tell that they are others now; what deletion takes away, the journal tells.
+            increase(connection, stamp_key(**self._place), 1)
 
 
 def stamp_key(owner: str, collection: str) -> str:
     """Where the number of changes to a collection's triples is kept, in the table of facts about the store."""
     return f"triples:{owner}:{collection}"
-
-
-def _count_change(connection: Connection, place: Mapping[str, str]) -> None:
-    """What is built of triples can tell that they are others now; what deletion takes away, the journal tells."""
-    key = stamp_key(place["owner"], place["collection"])
-    before = connection.scalar(select(meta.c.value).where(meta.c.key == key))
-    if before is None:
-        connection.execute(insert(meta).values(key=key, value="1"))
-    else:
-        connection.execute(update(meta).where(meta.c.key == key).values(value=str(int(before) + 1)))
 
 
 def forget(connection: Connection, *, owner: str, collection: str, fingerprints: Collection[str]) -> None:

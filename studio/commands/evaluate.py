@@ -40,7 +40,7 @@ def evaluate_command(
     methods: Annotated[str, typer.Option(help=f"Methods to run, or all: {','.join(METHODS)}.")] = "",
     retrieval: Annotated[str, typer.Option(help="Search modes to judge: keyword,dense,hybrid,graph,graph-ppr.")] = "",
     out: Annotated[Path | None, typer.Option(help="Folder of the report; the same command goes on in it.")] = None,
-    ablations: Annotated[str, typer.Option(help="Methods whose parts are switched off one by one.")] = "",
+    ablations: Annotated[str, typer.Option(help="Methods, or graph for graph search, less a part at a time.")] = "",
     ladder: Annotated[str, typer.Option(help="Methods run as far as they were built, step by step: hybrid-rag.")] = "",
     profile: Annotated[str | None, typer.Option(help="default, paper or both.")] = None,
     set_: Annotated[
@@ -72,11 +72,13 @@ def evaluate_command(
         emit(found, as_json, comparison_table(found))
         return
     settings = Settings()
+    graph_parts = "graph" in _names(ablations)
     chosen = list(METHODS) if methods.strip() == "all" else _names(methods)
     wanted = Evaluation(
         paths=tuple(questions or ()),
         out=out or Path(),
-        modes=tuple(find_mode(name) for name in _names(retrieval)),
+        modes=tuple(find_mode(name) for name in _names(f"{retrieval},graph" if graph_parts else retrieval)),
+        graph_parts=graph_parts,
         systems=_systems(chosen, (_names(ablations), _names(ladder)), profile or settings.profile, pairs(set_ or [])),
         simulation=None if simulate is None else _simulation(simulate, seed),
         judge=judge,
@@ -106,7 +108,7 @@ def _systems(
 ) -> tuple[System, ...]:
     if profile not in PROFILES:
         raise UnknownName("profile", profile, list(PROFILES), f"There are: {', '.join(PROFILES)}.")
-    ablations, ladders = parts
+    ablations, ladders = [name for name in parts[0] if name != "graph"], parts[1]
     return tuple(systems(methods, ablations=ablations, ladders=ladders, profiles=PROFILES[profile], values=values))
 
 

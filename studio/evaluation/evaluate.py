@@ -23,7 +23,7 @@ from sleuth.studio.evaluation.models import Models, served, simulated
 from sleuth.studio.evaluation.outcome import MethodsResult, methods_result
 from sleuth.studio.evaluation.questions import GoldQuestion, read_questions, require_gold, sample
 from sleuth.studio.evaluation.results import open_results
-from sleuth.studio.evaluation.retrieval import FOUND, RetrievalResult, measure_search
+from sleuth.studio.evaluation.retrieval import FOUND, RetrievalResult, measure_search, searching
 from sleuth.studio.evaluation.systems import System
 from sleuth.tools.errors import UsageError
 from sleuth.tools.library import Library
@@ -37,11 +37,15 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """What is asked of one evaluation; without systems only search is judged."""
+    """What is asked of one evaluation; without systems only search is judged.
+
+    graph_parts: whether graph search is also judged with parts of it switched off.
+    """
 
     paths: tuple[Path, ...]
     out: Path
     modes: tuple[Mode, ...] = ()
+    graph_parts: bool = False
     systems: tuple[System, ...] = ()
     simulation: Simulation | None = None
     judge: bool = False
@@ -54,7 +58,7 @@ class Evaluation:
         return {
             "limit": self.limit,
             "seed": self.seed,
-            "retrieval": list(self.modes),
+            "retrieval": [*self.modes, *(["graph without parts"] if self.graph_parts else [])],
             "methods": [system.record() for system in self.systems],
             "judge": self.judge,
             "simulation": self.simulation.model_dump(mode="json") if self.simulation else None,
@@ -197,18 +201,17 @@ def _shortfalls(result: MethodsResult) -> list[str]:
 
 
 async def _search(opened: _Open) -> dict[str, Any]:
-    modes, judged = opened.wanted.modes, sum(bool(question.gold) for question in opened.questions)
+    wanted, judged = opened.wanted, sum(bool(question.gold) for question in opened.questions)
     if not judged:
         raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
-    done, total = 0, judged * len(modes)
+    done = 0
+    async with searching(opened.settings, opened.library, wanted.modes, ablated=wanted.graph_parts) as systems:
 
-    def tick() -> None:
-        nonlocal done
-        done += 1
-        opened.on_progress("searches", done, total)
+        def tick() -> None:
+            nonlocal done
+            done += 1
+            opened.on_progress("searches", done, judged * len(systems))
 
-    result: RetrievalResult = await measure_search(
-        opened.library, opened.questions, modes, seed=opened.wanted.seed, tick=tick
-    )
+        result: RetrievalResult = await measure_search(systems, opened.questions, seed=wanted.seed, tick=tick)
     await opened.folder.write_lines(FOUND, result["found"])
     return {key: value for key, value in result.items() if key != "found"}

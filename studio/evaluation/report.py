@@ -120,9 +120,9 @@ def _retrieval(result: RetrievalResult) -> list[Block]:
     parts: list[Block] = [
         Heading(2, "Search"),
         Paragraph(
-            f"{summary['all']['questions']} questions that name their gold passages; shares in percent. “first s” is "
-            "the first search with all that it loads, MiB the memory of the whole process after the mode's searches "
-            "(modes come one after the other)."
+            f"{summary['all']['questions']} questions that name their gold passages; shares in percent. “index s” is "
+            "how long the indexes that a mode needs have worked in all, “first s” the first search with all that it "
+            "loads, MiB the memory of the whole process after the mode's searches (modes come one after the other)."
         ),
         Table(retrieval_table(result)),
     ]

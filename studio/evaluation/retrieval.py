@@ -4,7 +4,9 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from sleuth.studio.evaluation.summary import Own, Scores, Summary, summarise
 from sleuth.tools.documents import Hit
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Mode, Query
+from sleuth.tools.settings import Settings
 
 DEPTHS = (2, 5, 20)
 METRICS = (*(f"recall@{depth}" for depth in DEPTHS), "all@5")
@@ -22,10 +25,17 @@ COMPARED = ("recall@5", "all@5")
 
 FOUND = "retrieval.jsonl"
 
+PARTS: Mapping[str, Mapping[str, str]] = {"training": {"ranker": "formula"}, "vectors": {"embedder": "none"}}
+"""The parts of graph search that can be left out, by the settings that do it."""
+
 
 class Speed(TypedDict):
-    """What the searches of one mode cost; memory is this process's, with everything that was loaded before."""
+    """What the searches of one system cost; memory is this process's, with everything that was loaded before.
 
+    index_seconds: how long the indexes that it searches have worked for the whole collection, where that is known.
+    """
+
+    index_seconds: float | None
     first_seconds: float
     p50_ms: float
     p95_ms: float
@@ -53,39 +63,69 @@ class RetrievalResult(TypedDict):
 Tick = Callable[[], None]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Searching:
+    """One way to search that is judged: a mode over a library, which may be opened with a part switched off."""
+
+    name: str
+    library: Library
+    mode: Mode
+
+
+@asynccontextmanager
+async def searching(
+    settings: Settings, library: Library, modes: Sequence[Mode], *, ablated: bool
+) -> AsyncIterator[list[Searching]]:
+    """The modes; with `ablated` also graph search with each of its parts switched off that is on."""
+    systems = [Searching(name=mode, library=library, mode=mode) for mode in modes]
+    async with AsyncExitStack() as opened:
+        for part, values in PARTS.items() if ablated else ():
+            less = settings.model_copy(update=values)
+            if less != settings:
+                embedder = None if "embedder" in values else library.embedder
+                without = await opened.enter_async_context(await Library.open(less, embedder=embedder))
+                systems.append(Searching(name=f"graph without {part}", library=without, mode="graph"))
+        yield systems
+
+
 async def measure_search(
-    library: Library, questions: Sequence[GoldQuestion], modes: Sequence[Mode], *, seed: int, tick: Tick
+    systems: Sequence[Searching], questions: Sequence[GoldQuestion], *, seed: int, tick: Tick
 ) -> RetrievalResult:
     """Searches for every question that has gold passages, one after the other; calls `tick` after each."""
     judged = [question for question in questions if question.gold]
     speed: dict[str, Speed] = {}
     found: list[Found] = []
-    for mode in modes:
-        speed[mode], results = await _measure(library, judged, mode, tick)
+    for system in systems:
+        speed[system.name], results = await _measure(system, judged, tick)
         found += results
+    names = [system.name for system in systems]
     scores: Scores = {
-        mode: {each["question"]: each["scores"] for each in found if each["mode"] == mode} for mode in modes
+        name: {each["question"]: each["scores"] for each in found if each["mode"] == name} for name in names
     }
     summary = summarise(scores, judged, METRICS, compared=COMPARED, seed=seed)
-    return RetrievalResult(modes=list(modes), summary=summary, speed=speed, found=found)
+    return RetrievalResult(modes=names, summary=summary, speed=speed, found=found)
 
 
-async def _measure(
-    library: Library, questions: Sequence[GoldQuestion], mode: Mode, tick: Tick
-) -> tuple[Speed, list[Found]]:
+async def _measure(system: Searching, questions: Sequence[GoldQuestion], tick: Tick) -> tuple[Speed, list[Found]]:
     began = time.perf_counter()
-    await library.search(Query(text="Which index is this?", k=max(DEPTHS), mode=mode))  # loads what it needs
+    await _search(system, "Which index is this?")  # loads what it needs
     first = time.perf_counter() - began
     found, seconds = [], []
     for question in questions:
         began = time.perf_counter()
-        hits = await library.search(Query(text=question.question, k=max(DEPTHS), mode=mode))
+        hits = await _search(system, question.question)
         seconds.append(time.perf_counter() - began)
-        passages = [hit.passage.id for hit in hits]
-        found.append(Found(mode=mode, question=question.key, passages=passages, scores=recall(hits, question.gold)))
+        passages, scores = [hit.passage.id for hit in hits], recall(hits, question.gold)
+        found.append(Found(mode=system.name, question=question.key, passages=passages, scores=scores))
         tick()
     p50, p95 = (1000 * float(value) for value in np.quantile(seconds, [0.5, 0.95]))
-    return Speed(first_seconds=first, p50_ms=p50, p95_ms=p95, memory_mib=memory_mib()), found
+    index_seconds = await system.library.index_seconds(system.mode)
+    speed = Speed(index_seconds=index_seconds, first_seconds=first, p50_ms=p50, p95_ms=p95, memory_mib=memory_mib())
+    return speed, found
+
+
+async def _search(system: Searching, text: str) -> list[Hit]:
+    return await system.library.search(Query(text=text, k=max(DEPTHS), mode=system.mode))
 
 
 def read_found(folder: Path) -> dict[str, Own]:

@@ -62,11 +62,12 @@ def _shown(interval: Interval, unit: int, digits: int) -> str:
 
 def retrieval_table(result: RetrievalResult) -> Rows:
     """Search as a table with its header: a mode per line."""
-    rows = [["search", *METRICS, "p50 ms", "p95 ms", "first s", "MiB"]]
+    rows = [["search", *METRICS, "index s", "p50 ms", "p95 ms", "first s", "MiB"]]
     for mode in result["modes"]:
         speed, line = result["speed"][mode], result["summary"]["all"]["systems"][mode]
         costs = (speed["p50_ms"], speed["p95_ms"], speed["first_seconds"])
-        shown = [*(f"{number:.1f}" for number in costs), f"{speed['memory_mib']:.0f}"]
+        indexed = "–" if speed["index_seconds"] is None else f"{speed['index_seconds']:,.1f}"
+        shown = [indexed, *(f"{number:.1f}" for number in costs), f"{speed['memory_mib']:.0f}"]
         rows.append([mode, *(percent(line[metric]) for metric in METRICS), *shown])
     return rows
 

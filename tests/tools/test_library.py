@@ -168,3 +168,23 @@ def test_the_embedder_is_what_the_setting_looks_like() -> None:
     assert isinstance(make_embedder(Settings(embedder="all-MiniLM-L6-v2")), LocalEmbedder)
     assert isinstance(make_embedder(Settings(embedder="none")), NoEmbedder)
     assert isinstance(make_embedder(Settings(embedder="https://host/v1#model")), EndpointEmbedder)
+
+
+async def test_the_time_of_indexing_is_known_for_each_way_to_search(settings: Settings) -> None:
+    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+        assert await library.index_seconds("keyword") is None
+        await library.put([FERRY, BUILDER])
+        await library.search(Query(text="Grey Sister", mode="keyword"))
+        words = await library.index_seconds("keyword")
+        assert words is not None
+        assert await library.index_seconds("graph") is None
+        await library.catch_up()
+        await library.search(Query(text="Grey Sister", mode="graph"))
+        assert await library.index_seconds("keyword") == words
+        whole = await library.index_seconds("graph")
+        assert whole is not None
+        assert whole >= words
+    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+        assert (await library.index_seconds("graph") or 0.0) <= whole
+        await library.rebuild()
+        assert (await library.index_seconds("keyword")) is not None

@@ -42,7 +42,7 @@ async def shelf(settings: Settings) -> Settings:
 
 
 async def judge(settings: Settings, questions: Path, out: Path, **more: Any) -> dict[str, Any]:
-    wanted = Evaluation(paths=(questions,), out=out, modes=("keyword",), **more)
+    wanted = Evaluation(paths=(questions,), out=out, **{"modes": ("keyword",), **more})
     return await evaluate(settings, wanted, on_progress=lambda what, done, total: None)
 
 
@@ -90,3 +90,16 @@ async def test_changed_documents_are_another_evaluation(shelf: Settings, write: 
         await library.put([entry("more", "Another text.")])
     with pytest.raises(UsageError, match="differs in: data"):
         await judge(shelf, questions, out)
+
+
+async def test_graph_search_is_judged_without_its_parts(shelf: Settings, write: Write, tmp_path: Path) -> None:
+    bare, out = shelf.model_copy(update={"embedder": "none"}), tmp_path / "out"
+    wanted = Evaluation(paths=(write(FISH),), out=out, modes=("graph",), graph_parts=True)
+    ticks: list[tuple[int, int]] = []
+    report = await evaluate(bare, wanted, on_progress=lambda _what, done, total: ticks.append((done, total)))
+    # No vectors: there is nothing to switch off.
+    assert report["retrieval"]["modes"] == ["graph", "graph without training"]
+    assert ticks[-1] == (2, 2)
+    assert report["retrieval"]["speed"]["graph"]["index_seconds"] is not None
+    with pytest.raises(UsageError, match="differs in: retrieval"):
+        await judge(bare, wanted.paths[0], out, modes=("graph",))
