@@ -1,4 +1,7 @@
-"""ANSWER (PAR-RAG, section 3.5), ANSWER_FROM_FACTS and ANSWER_UNAIDED (RAS, section 3.3): the end of a run."""
+"""The end of a run: ANSWER (PAR-RAG, section 3.5), ANSWER_FROM_FACTS and ANSWER_UNAIDED (RAS, section 3.3).
+
+ANSWER_FROM_MEMORY is all that the closed-book baseline asks.
+"""
 
 from dataclasses import dataclass
 
@@ -67,5 +70,23 @@ ANSWER_UNAIDED: Role[Bare, Unaided] = Role(
     input=Bare,
     output=Unaided,
     render=lambda given: {"question": given.question},
+    sampling=Sampling(max_tokens=256),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MemoryInput:
+    """The question, and what another run has handed over."""
+
+    question: str
+    known: tuple[Step, ...] = ()
+
+
+ANSWER_FROM_MEMORY: Role[MemoryInput, Unaided] = Role(
+    name="answerer",
+    prompt="answerer/from_memory",
+    input=MemoryInput,
+    output=Unaided,
+    render=lambda given: {"known": trajectory.render(given.known), "question": given.question},
     sampling=Sampling(max_tokens=256),
 )

@@ -200,3 +200,11 @@ def answered(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
     if not verdict["citations"]:
         desk.warnings.append("nothing that was read supports this answer word for word")
     return verdict
+
+
+def ended(desk: Desk, state: Question, text: str, citations: list[Citation]) -> tuple[dict[str, Note | None], Verdict]:
+    """The end of a run: an answer, which is also a note, or "unknown" where the text is empty."""
+    if not text:
+        return {}, conclude("unknown", "", [])
+    found = note(state.question, text, citations)
+    return {"answer": found}, answered(desk, text, [*state.notes.values(), found])

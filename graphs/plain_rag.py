@@ -14,15 +14,14 @@ from pydantic import Field
 
 from sleuth.agents.reader import READ, Reading, ReadInput
 from sleuth.graphs.evidence import (
-    answered,
     check,
     clean,
     conclude,
+    ended,
     find,
     known_steps,
     load,
     names_in,
-    note,
     sources,
     support,
 )
@@ -83,14 +82,12 @@ async def answer(state: State, runtime: Runtime[Context]) -> Update:
     asking, shown = desk(state, runtime), await load(runtime.context.archive, state.evidence)
     given = ReadInput(question=state.question, sources=sources(shown), known=known_steps(state.notes.values()))
     read = await ask_or(asking, READ, given, Reading(answerable=False), "The question stays open.")
-    text = clean(read.answer)
-    if not (read.answerable and text):
-        if not state.searched:
-            return {"calls": asking.calls, "warnings": asking.warnings}
-        return {"verdict": conclude("unknown", "", []), "calls": asking.calls, "warnings": asking.warnings}
-    found = note(state.question, text, check(asking, text, read.citations, shown) or support(text, shown))
-    verdict = answered(asking, text, [*state.notes.values(), found])
-    return {"notes": {"answer": found}, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+    text = clean(read.answer) if read.answerable else ""
+    if not (text or state.searched):
+        return {"calls": asking.calls, "warnings": asking.warnings}
+    citations = (check(asking, text, read.citations, shown) or support(text, shown)) if text else []
+    notes, verdict = ended(asking, state, text, citations)
+    return {"notes": notes, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
 
 
 # Routers

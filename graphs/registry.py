@@ -7,7 +7,18 @@ from typing import Any, get_args
 from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
-from sleuth.graphs import auto, crp_rag, hybrid_rag, ladder, par_rag, plain_rag, ras, retro_rag
+from sleuth.graphs import (
+    auto,
+    closed_book,
+    crp_rag,
+    hybrid_rag,
+    iter_retgen,
+    ladder,
+    par_rag,
+    plain_rag,
+    ras,
+    retro_rag,
+)
 from sleuth.graphs.state import Context, MethodSettings, Question, RunState
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
@@ -18,7 +29,8 @@ class Method:
     """One reasoning method: a graph from `question` to `verdict`.
 
     `calls` is how many model calls are typical: fewest to most on the answerable example questions, and on two hops.
-    `benchmarks/calls_by_hop.py` counts them, simulated; empty where it has not been run yet.
+    `benchmarks/calls_by_hop.py` counts them, simulated; empty where it has not been run yet. A `baseline` is
+    there for comparison.
     """
 
     name: str
@@ -29,6 +41,7 @@ class Method:
     state: type[RunState]
     settings: type[MethodSettings]
     calls: str = ""
+    baseline: bool = False
 
     def nodes(self) -> list[str]:
         """The graph's nodes in the order of the method."""
@@ -81,6 +94,7 @@ METHODS: dict[str, Method] = {
             graph=plain_rag.graph,
             state=plain_rag.State,
             settings=plain_rag.Settings,
+            baseline=True,
         ),
         Method(
             name="par-rag",
@@ -140,6 +154,28 @@ METHODS: dict[str, Method] = {
             graph=auto.graph,
             state=auto.State,
             settings=auto.Settings,
+        ),
+        Method(
+            name="closed-book",
+            line="answer from the model's own knowledge, without searching",
+            paper="How much knowledge can you pack into the parameters of a language model? (Roberts et al., 2020)",
+            when="you want to know what documents add to what the model knows by itself",
+            calls="1",
+            graph=closed_book.graph,
+            state=closed_book.State,
+            settings=closed_book.Settings,
+            baseline=True,
+        ),
+        Method(
+            name="iter-retgen",
+            line="search, answer, search again with the answer, a fixed number of times",
+            paper="Enhancing retrieval-augmented LLMs with iterative retrieval-generation synergy (Shao et al., 2023)",
+            when="as a baseline of methods that search more than once, at a cost known beforehand",
+            calls="3",
+            graph=iter_retgen.graph,
+            state=iter_retgen.State,
+            settings=iter_retgen.Settings,
+            baseline=True,
         ),
     )
 }

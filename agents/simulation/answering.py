@@ -117,6 +117,12 @@ def unaided(scene: Scene) -> Said:
     return said(answerer.Unaided(answer=known or scene.decoy(scene.gold.answer), known=bool(known)))
 
 
+def from_memory(scene: Scene) -> Said:
+    """ANSWER_FROM_MEMORY: what was handed over, else what it knows, else a guess."""
+    known = told(scene, scene.question).answer or _unaided(scene)
+    return said(answerer.Unaided(answer=known or scene.decoy(scene.gold.answer), known=bool(known)))
+
+
 def reason(scene: Scene) -> Said:
     """REASON: the hops known in their order, then what is missing."""
     found = told(scene, scene.question)

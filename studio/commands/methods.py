@@ -18,11 +18,17 @@ def _json(method: Method) -> dict[str, object]:
         for name, field in method.settings.model_fields.items()
     ]
     about = {"name": method.name, "line": method.line, "paper": method.paper, "when": method.when}
-    return {**about, "typical_calls": method.calls, "nodes": method.nodes(), "settings": settings}
+    return {
+        **about,
+        "baseline": method.baseline,
+        "typical_calls": method.calls,
+        "nodes": method.nodes(),
+        "settings": settings,
+    }
 
 
 def _in_words(method: Method) -> Text:
-    text = Text.assemble((method.name, "bold cyan"), f": {method.line}\n")
+    text = Text.assemble((method.name, "bold cyan"), f": {method.line}{' (baseline)' if method.baseline else ''}\n")
     text.append(f"  paper: {method.paper}\n  when:  {method.when}\n  nodes: {' → '.join(method.nodes())}\n")
     text.append(f"  calls: {method.calls}\n" if method.calls else "")
     for name, field in method.settings.model_fields.items():

@@ -11,10 +11,12 @@ from sleuth.agents.aggregator import AGGREGATE, AggregateInput, Knowledge
 from sleuth.agents.answerer import (
     ANSWER,
     ANSWER_FROM_FACTS,
+    ANSWER_FROM_MEMORY,
     ANSWER_UNAIDED,
     AnswerInput,
     Final,
     FromFacts,
+    MemoryInput,
     Unaided,
 )
 from sleuth.agents.calculator import EXPRESS, ExpressInput, Expression
@@ -186,6 +188,7 @@ CASES: list[tuple[Role[Any, Any], Any, Any]] = [
     (EXTRACT, ExtractInput(sources=SOURCES[1:]), Extraction(triples=[Triple(subject="a", predicate="b", object="c")])),
     (ANSWER_FROM_FACTS, CHAIN, FromFacts(facts=[1], answer="Lena Holt")),
     (ANSWER_UNAIDED, Bare(question=QUESTION), Unaided(answer="Lena Holt", known=False)),
+    (ANSWER_FROM_MEMORY, MemoryInput(question=QUESTION, known=STEPS), Unaided(answer="Lena Holt")),
     (REASON, ReasonInput(question=QUESTION, sources=SOURCES, known=STEPS), Reasoned(answer="Lena Holt")),
     (MONITOR, ReasonInput(question=QUESTION, sources=SOURCES, known=STEPS), Direct(answer="Lena Holt")),
     (RECALL, RecallInput(question=QUESTION), Recalled(answer="Lena Holt")),

@@ -138,6 +138,10 @@ class Everyone:
         return {"answerable": known, "known": known, "answer": answer, "citations": quotes, "facts": facts}
 
 
+AT_ONCE = ("plain-rag", "hybrid-rag", "iter-retgen")
+"""Methods that do not ask hop by hop: what they search with finds all."""
+
+
 def finds(chain: Chain, *, at_once: bool = False) -> Shelf:
     """The question finds the first hop's passage, or all `at_once`, each hop's own question and draft its own."""
     found = {hop.asked: [hop.passage] for hop in chain.hops}

@@ -307,8 +307,9 @@ async def test_settings_that_cannot_be_used_are_refused_at_once(runs: Runs, valu
     assert await runs.store.threads.newest() == []
 
 
-def test_every_hop_is_a_method() -> None:
-    assert set(auto.METHODS) == METHODS.keys() - {"auto"}
+def test_every_method_may_be_a_hop_but_not_the_baselines_beyond_the_first() -> None:
+    peers = {name for name, each in METHODS.items() if not each.baseline}
+    assert set(auto.METHODS) == peers - {"auto"} | {"plain-rag"}
 
 
 async def test_it_says_what_it_lacks_where_nobody_runs_hops() -> None:

@@ -90,11 +90,21 @@ async def ended(
     return state["verdict"], model
 
 
-@pytest.mark.parametrize("name", METHODS)
+SEARCHING = [name for name in METHODS if name != "closed-book"]
+
+
+@pytest.mark.parametrize("name", SEARCHING)
 async def test_a_method_answers_one_hop_and_cites_it(name: str) -> None:
     verdict, _ = await ended(name, gold("q06"))
     assert (verdict["status"], verdict["text"]) == ("answered", "14 weeks")
     assert "quarve-blue.md" in {citation["passage"] for citation in verdict["citations"]}
+
+
+async def test_closed_book_answers_what_the_model_knows_and_nothing_else() -> None:
+    ended_so = [
+        (await ended("closed-book", gold("q06"), Simulation(rates={"closed-book": rate})))[0] for rate in (0, 1)
+    ]
+    assert [(verdict["status"], verdict["text"]) for verdict in ended_so] == [("unknown", ""), ("answered", "14 weeks")]
 
 
 @pytest.mark.parametrize("name", ["par-rag", "retro-rag", "ras"])

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from everyone import Everyone, finds
+from everyone import AT_ONCE, Everyone, finds
 from hashing_embedder import HashingEmbedder
 from retro_scenes import Judging
 from scenes import Case, example
@@ -79,6 +79,8 @@ VARIANTS = [
         without_recall=({"recall": False}, ["recaller/recall"]),
         without_graph=({"graph": False}, ["querier/entities"]),
     ),
+    *variants("closed-book"),
+    *variants("iter-retgen"),
 ]
 
 
@@ -91,7 +93,7 @@ async def test_what_is_visited_asked_and_searched(variant: Variant, snapshot: Sn
 async def _trace(variant: Variant, id: str) -> str:
     method, chain = METHODS[variant.method], example(id)
     settings = method.configure(variant.values, "paper" if variant.name == "as in the paper" else "default")
-    shelf = finds(chain, at_once=variant.method in ("plain-rag", "hybrid-rag"))
+    shelf = finds(chain, at_once=variant.method in AT_ONCE)
     case = Case(method.graph, Judging(Everyone(chain).reply_to), shelf, settings, embedder=HashingEmbedder())
     verdict = await case.run(chain.question)
     assert not variant.without & set(case.prompts())
