@@ -139,7 +139,7 @@ class _Ask(Generic[I, O]):
             self._desk.model,
             self._role.name,
             self._given,
-            lambda given: _messages(self._role, given) + repair,
+            lambda given: messages(self._role, given) + repair,
             reply_tokens=self._role.sampling.max_tokens,
         )
         self._shrink(fitted)
@@ -189,7 +189,8 @@ class _Ask(Generic[I, O]):
         self._warnings += reply["warnings"]
 
 
-def _messages(role: Role[I, O], given: I) -> tuple[Message, ...]:
+def messages(role: Role[I, O], given: I) -> tuple[Message, ...]:
+    """A role's prompt for an input, as it is sent."""
     values = {name: unmarked(value) for name, value in role.render(given).items()}
     system, user = prompts.load(role.prompt).render(**values)
     opening = (Message(role="system", content=system),) if system else ()
@@ -201,7 +202,7 @@ def _request(role: Role[I, O], given: I, repair: tuple[Message, ...]) -> Request
         call_id="",
         role=role.name,
         prompt=role.prompt,
-        messages=_messages(role, given) + repair,
+        messages=messages(role, given) + repair,
         input=asdict(given),
         sampling=role.sampling,
         schema=role.schema(),

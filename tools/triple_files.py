@@ -16,7 +16,9 @@ from sleuth.tools.triples import Triple
 Part = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
 
 
-class _Line(BaseModel):
+class TripleLine(BaseModel):
+    """One passage's triples."""
+
     model_config = ConfigDict(extra="ignore")
 
     id: str | None = None
@@ -49,7 +51,7 @@ def read_triples(path: Path, fingerprints: Mapping[str, str]) -> Imported:
     known = set(fingerprints.values())
     found: dict[str, dict[Triple, None]] = {}
     lines = unknown = 0
-    for line in _lines(path):
+    for line in triple_lines(path):
         lines += 1
         mark = fingerprints.get(line.id or "") or content_hash(f"{line.title}\0{line.text}")
         if mark in known:
@@ -61,14 +63,15 @@ def read_triples(path: Path, fingerprints: Mapping[str, str]) -> Imported:
     return Imported(found={mark: list(those) for mark, those in found.items()}, lines=lines, unknown=unknown)
 
 
-def _lines(path: Path) -> Iterator[_Line]:
+def triple_lines(path: Path) -> Iterator[TripleLine]:
+    """The lines of a file, gzipped or not; raises UsageError, naming the line, for what cannot be used."""
     number = 0
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             for raw in file:
                 number += 1
                 if raw.strip():
-                    yield _Line.model_validate_json(raw)
+                    yield TripleLine.model_validate_json(raw)
     except ValidationError as error:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))

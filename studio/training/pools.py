@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,12 @@ from sleuth.tools.mention_graph.index import GraphIndex
 from sleuth.tools.mention_graph.search import MentionGraph
 from sleuth.tools.ranker.features import matrix
 
+Line = TypeVar("Line", bound=BaseModel)
 
-class _Paragraph(BaseModel):
+
+class Paragraph(BaseModel):
+    """One of the paragraphs that come with a training question."""
+
     model_config = ConfigDict(extra="ignore")
 
     title: str = ""
@@ -33,7 +38,7 @@ class _Line(BaseModel):
 
     id: str
     question: str
-    paragraphs: list[_Paragraph]
+    paragraphs: list[Paragraph]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +70,7 @@ def read_training(files: Sequence[Path]) -> tuple[list[Passage], list[Question]]
     passages: dict[tuple[str, str], Passage] = {}
     questions = []
     for file in files:
-        for line in _lines(file):
+        for line in lines(file, _Line):
             gold = set()
             for paragraph in line.paragraphs:
                 place = (paragraph.title, paragraph.text)
@@ -104,7 +109,8 @@ def pools(passages: Sequence[Passage], questions: Sequence[Question]) -> tuple[l
     return found, names
 
 
-def _lines(file: Path) -> Iterator[_Line]:
+def lines(file: Path, kind: type[Line]) -> Iterator[Line]:
+    """The lines of a training file, gzipped or not; raises UsageError, naming the line, for what is not of that kind."""
     try:
         data = file.read_bytes()
         text = gzip.decompress(data) if file.suffix == ".gz" else data
@@ -113,6 +119,6 @@ def _lines(file: Path) -> Iterator[_Line]:
     for number, raw in enumerate(text.splitlines(), start=1):
         if raw.strip():
             try:
-                yield _Line.model_validate(json.loads(raw))
+                yield kind.model_validate(json.loads(raw))
             except (ValidationError, ValueError) as error:
                 raise UsageError(f"{file}, line {number} is no training question with paragraphs: {error}") from None
