@@ -110,7 +110,7 @@ def pools(passages: Sequence[Passage], questions: Sequence[Question]) -> tuple[l
 
 
 def lines(file: Path, kind: type[Line]) -> Iterator[Line]:
-    """The lines of a training file, gzipped or not; raises UsageError, naming the line, for what is not of that kind."""
+    """The lines of a training file, gzipped or not; raises UsageError, naming the line, for any other kind."""
     try:
         data = file.read_bytes()
         text = gzip.decompress(data) if file.suffix == ".gz" else data

@@ -33,6 +33,7 @@ from sleuth.studio.training.roles.questions import TrainingSet, read
 from sleuth.studio.training.roles.teacher import Example, Teacher, Withholding
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.library import Library
+from sleuth.tools.retriever import Retriever
 from sleuth.tools.settings import Settings
 from sleuth.tools.triple_files import triple_lines
 
@@ -62,7 +63,7 @@ class Play:
         return Random(mark)  # noqa: S311 - repeatable by design
 
 
-async def play(each: Play, known: TrainingSet, library: Library) -> list[Example]:
+async def play(each: Play, known: TrainingSet, retriever: Retriever) -> list[Example]:
     """What is to be learned from one run."""
     gold = gold_of(each.row, {id: known.passages[id] for id in each.row["gold_ids"]})
     dice = each.dice
@@ -71,10 +72,9 @@ async def play(each: Play, known: TrainingSet, library: Library) -> list[Example
     kind = method(each.method)
     context = Context(
         model=teacher,
-        retriever=Withholding(library, gone),
+        retriever=Withholding(retriever, gone),
         archive=MemoryArchive(),
         settings=kind.configure({}, "default"),
-        embedder=library.embedder,
     )
     place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=NO_LIMIT)
     await compiled(each.method, InMemorySaver()).ainvoke({"question": gold.question}, place, context=context)

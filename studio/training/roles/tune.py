@@ -85,7 +85,8 @@ def at_labels(model: "PreTrainedModel", batch: dict[str, "torch.Tensor"]) -> tup
     """Logits where there is a label, and the labels: the others would cost a fifth of the time for nothing."""
     import torch
 
-    hidden = model.get_decoder()(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])[0]
+    decoder: torch.nn.Module = model.model
+    hidden = decoder(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])[0]
     following = batch["labels"][:, 1:]
     wanted = following != IGNORED
     head: torch.nn.Module = model.lm_head
