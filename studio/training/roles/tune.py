@@ -19,7 +19,7 @@ from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer
+    from transformers import PreTrainedTokenizerBase, Trainer
 
 IGNORED = -100
 """The label of tokens that are not learned."""
@@ -81,19 +81,16 @@ def padded(rows: Sequence[Tokens]) -> dict[str, "torch.Tensor"]:
     return {"input_ids": ids, "attention_mask": mask, "labels": filled("labels", IGNORED)}
 
 
-def at_labels(model: "PreTrainedModel", batch: dict[str, "torch.Tensor"]) -> tuple["torch.Tensor", "torch.Tensor"]:
+def at_labels(model: "torch.nn.Module", batch: dict[str, "torch.Tensor"]) -> tuple["torch.Tensor", "torch.Tensor"]:
     """Logits where there is a label, and the labels: the others would cost a fifth of the time for nothing."""
-    import torch
 
-    decoder: torch.nn.Module = model.model
-    hidden = decoder(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])[0]
+    hidden = model.get_submodule("model")(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])[0]
     following = batch["labels"][:, 1:]
     wanted = following != IGNORED
-    head: torch.nn.Module = model.lm_head
-    return head(hidden[:, :-1][wanted]), following[wanted]
+    return model.get_submodule("lm_head")(hidden[:, :-1][wanted]), following[wanted]
 
 
-def trainer(model: "PreTrainedModel", rows: Sequence[Tokens], folder: Path, plan: Plan) -> "Trainer":
+def trainer(model: "torch.nn.Module", rows: Sequence[Tokens], folder: Path, plan: Plan) -> "Trainer":
     """What tunes the model, with its checkpoints in a folder."""
     from torch.nn.functional import cross_entropy
     from transformers import Trainer, TrainingArguments
@@ -122,7 +119,7 @@ def trainer(model: "PreTrainedModel", rows: Sequence[Tokens], folder: Path, plan
     return OnReplies(model=model, args=settings, train_dataset=rows, data_collator=padded)
 
 
-def validate(model: "PreTrainedModel", rows: Iterable[tuple[str, Tokens]]) -> dict[str, dict[str, float]]:
+def validate(model: "torch.nn.Module", rows: Iterable[tuple[str, Tokens]]) -> dict[str, dict[str, float]]:
     """By prompt: the loss per token, and the share of replies of which every token is the likeliest."""
     import torch
     from torch.nn.functional import cross_entropy
@@ -161,7 +158,7 @@ def tune(examples: Path, base: Path, out: Path, plan: Plan, *, limit: int | None
     checkpoints = out / "checkpoints"
     work = trainer(model, rows, checkpoints, plan)
     work.train(resume_from_checkpoint=any(checkpoints.glob("checkpoint-*")))
-    model.save_pretrained(out)
+    model.save_pretrained(str(out))
     report = {
         "examples": len(rows),
         "tokens": sum(len(row["input_ids"]) for row in rows),
