@@ -27,6 +27,7 @@ from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
 from sleuth.agents.simulation.wording import says
 from sleuth.graphs.evidence import names_in
 from sleuth.graphs.registry import METHODS
+from sleuth.graphs.state import MethodSettings
 from sleuth.tools.documents import Hit
 from sleuth.tools.retriever import Mode, Query, Retriever
 
@@ -107,9 +108,10 @@ class ByText:
         return await self.retriever.search(Query(text=query.text, k=query.k, mode=query.mode))
 
 
-async def answered(name: str, known: Collection, mode: Mode, retriever: Retriever, rates: str) -> dict[str, Any]:
+async def answered(
+    name: str, known: Collection, settings: MethodSettings, retriever: Retriever, rates: str
+) -> dict[str, Any]:
     """How a method's simulated runs end, and how many hops they have found the answers of."""
-    settings = at_mode(METHODS[name].settings(), mode)
     ends: list[Outcome] = []
     for gold in known.golds:
         model = SimulatedModel(gold, Simulation.parse(rates))
@@ -144,7 +146,9 @@ async def main() -> None:
         }
         methods: dict[str, dict[str, Any]] = {name: {} for name in wanted.methods}
         for name, way in itertools.product(wanted.methods, ways):
-            methods[name][way] = await answered(name, known, *ways[way], wanted.simulate)
+            mode, retriever = ways[way]
+            settings = at_mode(METHODS[name].settings(), mode)
+            methods[name][way] = await answered(name, known, settings, retriever, wanted.simulate)
             print(f"{name}, {way}: {methods[name][way]}", file=sys.stderr, flush=True)
         hops = sum(len(gold.hops) for gold in known.golds)
     print(json.dumps({"questions": len(known.golds), "hops": hops, "search": search, "methods": methods}, indent=1))

@@ -66,6 +66,8 @@ def _reached(hit: Hit) -> Passage:
     if not (hit.why and hit.why.reasons and hit.why.parts["edges"] > hit.why.parts["alone"]):
         return hit.passage
     best = hit.why.reasons[0]
+    if not best.source:  # the query itself has the name
+        return hit.passage
     way = Way(passage=best.source, name=" ".join(best.name.split()))
     return Reached(**asdict(hit.passage), way=way)
 

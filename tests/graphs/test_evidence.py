@@ -179,21 +179,36 @@ def test_a_yes_or_no_is_not_found_in_a_sentence(answer: str) -> None:
 class ByName:
     """Finds a passage along a name; how far that and how far its own words count is said by the test."""
 
-    def __init__(self, edges: float, alone: float) -> None:
+    def __init__(self, edges: float, alone: float, source: str) -> None:
         self._parts = {"edges": edges, "alone": alone}
+        self._source = source
 
     async def search(self, query: Query) -> list[Hit]:
         reason = Reason(
-            kind="names", source="film", name="Lena\n Holt", stands_in="film", start=0, end=1, sentence="", gain=1.0
+            kind="names",
+            source=self._source,
+            name="Lena\n Holt",
+            stands_in="film",
+            start=0,
+            end=1,
+            sentence="",
+            gain=1.0,
         )
         why = Explanation(parts=self._parts, reasons=(reason,))
         return [Hit(passage=TOWN, score=1.0, rank=1, why=why)]
 
 
-@pytest.mark.parametrize(("edges", "alone", "told"), [(0.6, 0.5, True), (0.4, 0.5, False)])
-async def test_a_citation_says_by_which_name_its_passage_was_found(edges: float, alone: float, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("edges", "alone", "source", "told"),
+    [(0.6, 0.5, "film", True), (0.4, 0.5, "film", False), (0.6, 0.5, "", False)],
+)
+async def test_a_citation_says_by_which_name_its_passage_was_found(
+    edges: float, alone: float, source: str, told: bool
+) -> None:
     archive = MemoryArchive()
-    context = Context(model=ScriptedModel(), retriever=ByName(edges, alone), archive=archive, settings=Settings())
+    context = Context(
+        model=ScriptedModel(), retriever=ByName(edges, alone, source), archive=archive, settings=Settings()
+    )
     shown = await load(archive, (await find(context, {"": Query(text="mayor")}))[""])
     [citation] = support("Lena Holt", shown)
     assert citation.get("why") == ({"passage": "film", "name": "Lena Holt"} if told else None)

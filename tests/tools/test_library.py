@@ -5,7 +5,7 @@ from hashing_embedder import HashingEmbedder
 from sleuth.tools.embedder import EndpointEmbedder, LocalEmbedder, NoEmbedder, make_embedder
 from sleuth.tools.errors import EmbedderChanged, StoreError, UnknownName, UsageError
 from sleuth.tools.library import Library
-from sleuth.tools.retriever import Query, Retriever
+from sleuth.tools.retriever import GRAPH_MODES, Mode, Query, Retriever
 from sleuth.tools.settings import Settings
 
 
@@ -188,3 +188,12 @@ async def test_the_time_of_indexing_is_known_for_each_way_to_search(settings: Se
         assert (await library.index_seconds("graph") or 0.0) <= whole
         await library.rebuild()
         assert (await library.index_seconds("keyword")) is not None
+
+
+@pytest.mark.parametrize("mode", GRAPH_MODES)
+async def test_methods_can_search_the_graph_by_either_scorer(settings: Settings, mode: Mode) -> None:
+    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+        await library.put([FERRY, BUILDER, *OTHERS])
+        for hit in await library.search(Query(text="For whom was the Grey Sister built?", k=2, mode=mode)):
+            assert hit.why is not None
+            assert {"alone", "edges"} <= hit.why.parts.keys()

@@ -150,6 +150,8 @@ def test_a_name_leads_to_the_passage_that_goes_by_it(tmp_path: Path) -> None:
     (reason,) = [reason for reason in maker.why.reasons if reason.source == "film"]
     assert (reason.kind, reason.name, reason.stands_in) == ("walks", "Oda Brask", "maker")
     assert 0 < reason.gain <= maker.score < film.score
+    assert maker.why.parts["alone"] + maker.why.parts["edges"] == pytest.approx(maker.score)
+    assert maker.why.parts["edges"] > maker.why.parts["alone"]
     scene.close()
 
 

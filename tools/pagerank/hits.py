@@ -47,12 +47,13 @@ class _Explained:
         self._sums = {node: sum(near.values()) for node, near in self._neighbours.items()}
 
     def why(self, passage: Passage) -> Explanation:
-        """The parts of the start, and the names that bring most."""
-        base, start = self._walked.base.get(passage.id, Base()), self._walked.start
+        """What the walker starts at it for, what comes along names, and those that bring most; both are the score."""
+        base = self._walked.base.get(passage.id, Base())
         parts = {"words": base.words, "meaning": base.meaning, "title": base.title, "entities": base.entities}
-        whole = sum(start.values()) or 1.0
-        parts |= {"alone": base.s0, "start": (1 - DAMPING) * start.get(passage.id, 0.0) / whole}
-        best = nlargest(MOST_REASONS, self._inwards(passage.id), key=lambda flow: flow[1])
+        flows = list(self._inwards(passage.id))
+        edges = sum(gain for _, gain in flows)
+        parts |= {"alone": self._walked.shares.get(passage.id, 0.0) - edges, "edges": edges}
+        best = nlargest(MOST_REASONS, flows, key=lambda flow: flow[1])
         reasons = (self._reason(passage, name, gain) for name, gain in best if gain > 0)
         return Explanation(parts=parts, reasons=tuple(filter(None, reasons)))
 
