@@ -10,7 +10,7 @@ from langgraph.types import StateSnapshot
 from sleuth.graphs.answer import Note
 from sleuth.graphs.handed_in import beside_collection, load_pages
 from sleuth.graphs.registry import method
-from sleuth.graphs.runs import Runs, check_version, checkpoint_id, now, unknown_checkpoint
+from sleuth.graphs.runs import Runs, Step, check_version, checkpoint_id, now, unknown_checkpoint
 from sleuth.graphs.state import Budget, Question
 from sleuth.graphs.threads import Origin, Thread
 from sleuth.tools.errors import RunError, UnknownName, UsageError
@@ -39,6 +39,34 @@ async def history(runs: Runs, id: str) -> list[Moment]:
     states = await _states(runs, thread)
     by_id = {checkpoint_id(state): state for state in states}
     return [_moment(state, by_id) for state in states]
+
+
+async def happened(runs: Runs, id: str) -> list[Step]:
+    """Every node that has ended on the way to where a run stands, the first one first, as `Runs.run` has told it.
+
+    Those of its hops come before what follows them; other branches are left out.
+    """
+    thread = await runs.store.threads.get(id)
+    states = await _states(runs, thread)
+    hops = [step for hop in await runs.store.threads.hops_of(id) for step in await happened(runs, hop.id)]
+    about = {"thread": id, "method": thread.method, "part_of": thread.part_of}
+    steps = [
+        Step(node=task.name, state="finished", update=dict(task.result or {}), task=task.id, **about)
+        for state in reversed(_way(states))
+        for task in state.tasks
+        if task.name != START and task.result is not None
+    ]
+    return hops + steps
+
+
+def _way(states: list[StateSnapshot]) -> list[StateSnapshot]:
+    """The newest checkpoint and its ancestors."""
+    by_id = {checkpoint_id(state): state for state in states}
+    way, at = [], states[0] if states else None
+    while at is not None:
+        way.append(at)
+        at = by_id.get(_parent(at))
+    return way
 
 
 async def _states(runs: Runs, thread: Thread) -> list[StateSnapshot]:

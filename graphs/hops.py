@@ -47,7 +47,7 @@ def compiled(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
 async def happenings(
     graph: Compiled, given: dict[str, Any] | None, config: RunnableConfig, context: Context
 ) -> AsyncGenerator[dict[str, Any]]:
-    """Runs a graph and tells its steps: `node`, `state` and `update`; those of hops say whose they are."""
+    """Runs a graph and tells its steps: `node`, `state`, `update` and `task`; those of hops say whose."""
     run: Any = graph.astream(given, config, context=context, stream_mode=["tasks", "custom"], durability="sync")
     async with aclosing(run) as events:
         async for mode, event in events:
@@ -60,7 +60,12 @@ async def happenings(
 def _step(event: dict[str, Any]) -> dict[str, Any]:
     finished = "result" in event
     update = dict(event["result"] or {}) if finished else {}
-    return {"node": event["name"], "state": "finished" if finished else "started", "update": update}
+    return {
+        "node": event["name"],
+        "state": "finished" if finished else "started",
+        "update": update,
+        "task": event["id"],
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

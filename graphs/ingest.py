@@ -32,7 +32,16 @@ from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
 
-__all__ = ["IngestContext", "IngestInput", "IngestProgress", "IngestReport", "IngestState", "graph", "ingest"]
+__all__ = [
+    "IngestContext",
+    "IngestInput",
+    "IngestProgress",
+    "IngestReport",
+    "IngestState",
+    "graph",
+    "ingest",
+    "read_in",
+]
 
 SCHEMA_VERSION = 1
 # Shown in the report; every failure is shown as it happens.
@@ -204,6 +213,14 @@ async def ingest(
             await library.rebuild(on_indexed=tell(board.show, library.slowest))
         done = await _run(paths, settings, library, board) if paths else IngestReport(warnings=library.notes)
     return replace(done, seconds=time.monotonic() - began)
+
+
+async def read_in(
+    paths: Sequence[Path], *, settings: Settings, library: Library, on_progress: OnProgress | None = None
+) -> IngestReport:
+    """Like `ingest`, with a library that is open; the caller holds the exclusive lock on SLEUTH_HOME."""
+    began = time.monotonic()
+    return replace(await _run(paths, settings, library, Board(on_progress)), seconds=time.monotonic() - began)
 
 
 async def _run(paths: Sequence[Path], settings: Settings, library: Library, board: Board) -> IngestReport:

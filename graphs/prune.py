@@ -17,6 +17,7 @@ from sqlalchemy import bindparam, text
 from sleuth.graphs.history import hashes_in
 from sleuth.graphs.runs import Runs
 from sleuth.graphs.threads import Thread, lease
+from sleuth.tools.errors import UsageError
 
 WRITES = {"sqlite": "writes", "postgresql": "checkpoint_writes"}
 
@@ -53,9 +54,7 @@ async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) 
     if older_than is not None:
         limit = (datetime.now(UTC) - timedelta(seconds=older_than)).isoformat(timespec="milliseconds")
         for thread in _untouched(await runs.store.threads.newest(), limit):
-            async with lease(runs.store.engine, runs.store.leases, thread.id):
-                await runs.store.saver.adelete_thread(thread.id)
-                await runs.store.threads.remove(thread.id)
+            await _remove(runs, thread)
             threads += 1
     kept: set[str] = set()
     for thread in await runs.store.threads.everyones():
@@ -64,6 +63,26 @@ async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) 
                 checkpoints += await _cut(runs, thread, keep_last)
             kept |= await _needed(runs, thread)
     return Pruned(threads=threads, checkpoints=checkpoints, texts=await runs.store.archive.drop_all_but(kept))
+
+
+async def remove(runs: Runs, id: str) -> None:
+    """Removes one run with its hops; texts that nothing names any more go at the next prune.
+
+    Raises:
+        UsageError: it is a hop of another run.
+        ThreadBusy: it is running.
+    """
+    thread = await runs.store.threads.get(id)
+    if thread.part_of:
+        raise UsageError(f"Thread {id} is part of run {thread.part_of}: remove that one.")
+    for each in [thread, *await runs.store.threads.hops_of(id)]:
+        await _remove(runs, each)
+
+
+async def _remove(runs: Runs, thread: Thread) -> None:
+    async with lease(runs.store.engine, runs.store.leases, thread.id):
+        await runs.store.saver.adelete_thread(thread.id)
+        await runs.store.threads.remove(thread.id)
 
 
 def _untouched(threads: list[Thread], since: str) -> list[Thread]:

@@ -40,7 +40,8 @@ MAX_QUESTION = 20_000
 class Step:
     """Something happened in a run: a node started or finished; `update` is what it changed.
 
-    `part_of` is the run whose hop this thread is, if it is one.
+    `part_of` is the run whose hop this thread is, if it is one. `task` is the same when a node that was interrupted
+    starts again, and of no other visit to it.
     """
 
     thread: str
@@ -49,6 +50,7 @@ class Step:
     update: dict[str, Any] = field(default_factory=dict)
     method: str = ""
     part_of: str = ""
+    task: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from langgraph.graph import StateGraph
 
+from sleuth.agents.model import Model
 from sleuth.graphs.answer import Answer
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, Services, Step
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
     from sleuth.agents.gateway import Gateway
 
 DEFAULT_METHOD = "par-rag"
+
+
+class Named(Model, Protocol):
+    """A model that tells by which name it answers for a role."""
+
+    def name_of(self, role: str) -> str:
+        """The name of the model that answers for a role."""
+        ...
+
 
 Event = Step | Answer
 
@@ -133,9 +143,16 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         await stack.enter_async_context(hold(settings.home, "shared", command=command))
         library = await stack.enter_async_context(await Library.open(settings))
         store = await stack.enter_async_context(open_store(settings))
-        triples = library.triples(model=model.name_of("extractor"))
-        graph = await stack.enter_async_context(graph_at(settings.knowledge_graph, triples))
-        services = Services(
+        services = await stack.enter_async_context(open_services(settings, model, library))
+        yield Sleuth(runs=Runs(store, services), library=library, settings=settings)
+
+
+@asynccontextmanager
+async def open_services(settings: Settings, model: Named, library: Library) -> AsyncIterator[Services]:
+    """What runs are made with, over a model and a library that are open."""
+    triples = library.triples(model=model.name_of("extractor"))
+    async with graph_at(settings.knowledge_graph, triples) as graph:
+        yield Services(
             model=model,
             retriever=library,
             embedder=library.embedder,
@@ -144,7 +161,6 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
             predictor=await asyncio.to_thread(fitting, settings.home, library.embedder),
             threshold=await asyncio.to_thread(fitted, settings.home, model.name_of("verifier")),
         )
-        yield Sleuth(runs=Runs(store, services), library=library, settings=settings)
 
 
 def gateway_class() -> "type[Gateway]":

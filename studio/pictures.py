@@ -28,11 +28,12 @@ def mermaid(graph: Graph) -> str:
 
     LangGraph's own drawing leaves out what a router that returns a list may choose.
     """
-    lines = [f"    {_SHAPES.get(a, a)} {arrow} {_SHAPES.get(b, b)}" for a, arrow, b in _arrows(graph)]
+    lines = [f"    {_SHAPES.get(a, a)} {arrow} {_SHAPES.get(b, b)}" for a, arrow, b in arrows(graph)]
     return "\n".join(["flowchart TD", *lines])
 
 
-def _arrows(graph: Graph) -> Iterator[tuple[str, str, str]]:
+def arrows(graph: Graph) -> Iterator[tuple[str, str, str]]:
+    """Every edge: where it begins, `-->` or dotted where a router chooses, and where it leads."""
     for node in [START, *graph.nodes]:
         yield from ((node, "-->", after) for before, after in sorted(graph.edges) if before == node)
         for branch in graph.branches.get(node, {}).values():

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, fu
 
 from sleuth.tools.database import open_engine, transaction
 from sleuth.tools.documents import Document, Passage, now
+from sleuth.tools.embedder import EmbedderRecord
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.readings import Readings
 from sleuth.tools.schema import collections, documents, journal, passages, prepare
@@ -62,14 +63,6 @@ class Stored:
     updated: int = 0
     unchanged: int = 0
     passages: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EmbedderRecord:
-    """Which embedder a collection was built with; the dimension is known after its first passage."""
-
-    name: str
-    dimension: int | None
 
 
 class Catalogue:
@@ -152,6 +145,12 @@ class Catalogue:
         with self._begin() as connection:
             found = {row.id: _passage(row) for row in self._select(connection, passages, passages.c.id, ids)}
         return [found[id_] for id_ in ids if id_ in found]
+
+    def passages_of(self, document_id: str) -> list[Passage]:
+        """A document's passages in their order."""
+        mine = self._mine(passages).where(passages.c.document_id == document_id)
+        with self._begin() as connection:
+            return [_passage(row) for row in connection.execute(mine.order_by(passages.c.ordinal))]
 
     def passage_ids(self) -> set[str]:
         """The ids of all passages."""

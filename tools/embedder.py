@@ -6,6 +6,7 @@ All methods block: call them in a thread.
 import ctypes
 import os
 import threading
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -47,6 +48,14 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> Vectors:
         """One vector for a question."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EmbedderRecord:
+    """Which embedder a collection was built with; the dimension is known after its first passage."""
+
+    name: str
+    dimension: int | None
 
 
 class NoEmbedder:

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from sleuth.tools.catalogue import Catalogue, EmbedderRecord
-from sleuth.tools.embedder import Embedder, NoEmbedder, no_embedder
+from sleuth.tools.catalogue import Catalogue
+from sleuth.tools.embedder import Embedder, EmbedderRecord, NoEmbedder, no_embedder
 from sleuth.tools.errors import StoreBusy, StoreError
 from sleuth.tools.following import Index, catch_up, forget_deleted, mend
 from sleuth.tools.keywords import KeywordIndex

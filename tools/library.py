@@ -8,10 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sleuth.tools.catalogue import Catalogue, EmbedderRecord, Entry, Listed, Stored
+from sleuth.tools.catalogue import Catalogue, Entry, Listed, Stored
 from sleuth.tools.database import catalogue_url
 from sleuth.tools.documents import Document, Hit, Passage
-from sleuth.tools.embedder import NONE, Embedder, NoEmbedder, make_embedder
+from sleuth.tools.embedder import NONE, Embedder, EmbedderRecord, NoEmbedder, make_embedder
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.following import Index
 from sleuth.tools.indexes import Indexes, IndexName, OnIndexed
@@ -149,6 +149,10 @@ class Library:
     async def documents(self, *, limit: int = 100, after: str = "") -> list[Listed]:
         """Documents by id, a page at a time: pass the last id seen as `after`."""
         return await asyncio.to_thread(self._catalogue.list_documents, limit=limit, after=after)
+
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        """A document's passages in their order."""
+        return await asyncio.to_thread(self._catalogue.passages_of, document_id)
 
     async def passages(self, ids: Sequence[str]) -> list[Passage]:
         """The passages with these ids, in this order; those that are gone are left out."""

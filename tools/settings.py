@@ -56,6 +56,9 @@ class Settings(BaseSettings):
     ranker: Ranker = Field(
         default="trained", description="how graph search ranks: `trained`, or by the plain `formula`"
     )
+    api_keys: SecretStr | None = Field(
+        default=None, description="name:secret,… that `sleuth serve` accepts; the name is the owner. Never logged"
+    )
     profile: Profile = Field(default="default", description="`paper` switches off whatever goes beyond the papers")
     concurrency: int = Field(default=8, ge=1, le=1024, description="model calls in flight")
     timeout: float = Field(default=120.0, gt=0, le=3600, description="seconds for one model call")

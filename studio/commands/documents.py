@@ -147,7 +147,7 @@ def search(
 
     hits = asyncio.run(go())
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
-    emit([_hit_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "Nothing was found.")
+    emit([hit_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "Nothing was found.")
 
 
 SCORERS: dict[str, Mode] = {"mentions": "graph", "ppr": "graph-ppr"}
@@ -180,7 +180,8 @@ def _hit_lines(hit: Hit, explain: bool) -> list[Text]:
     return [head, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}"), *why]
 
 
-def _hit_json(hit: Hit, explain: bool) -> dict[str, object]:
+def hit_json(hit: Hit, explain: bool = False) -> dict[str, object]:
+    """The JSON form that `search` prints."""
     passage = hit.passage
     shown = {"passage": passage.id, "document": passage.document_id, "title": passage.title, "text": passage.text}
     why = {"why": asdict(hit.why)} if explain and hit.why else {}

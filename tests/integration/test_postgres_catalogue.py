@@ -5,8 +5,9 @@ from uuid import uuid4
 import pytest
 from entries import entry
 
-from sleuth.tools.catalogue import Catalogue, EmbedderRecord, Stored
+from sleuth.tools.catalogue import Catalogue, Stored
 from sleuth.tools.database import catalogue_url
+from sleuth.tools.embedder import EmbedderRecord
 from sleuth.tools.errors import StoreError
 from sleuth.tools.settings import Settings
 

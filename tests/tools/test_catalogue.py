@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
-from sleuth.tools.catalogue import Catalogue, EmbedderRecord, Stored
+from sleuth.tools.catalogue import Catalogue, Stored
+from sleuth.tools.embedder import EmbedderRecord
 from sleuth.tools.errors import StoreError, StoreTooNew, UnknownName
 
 URL = "sqlite:///{}/catalogue.db"

@@ -1,0 +1,25 @@
+"""`sleuth serve`."""
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from sleuth.studio.output import progress_console
+from sleuth.tools.errors import StoreError
+from sleuth.tools.settings import Settings
+
+
+def serve(
+    *,
+    host: Annotated[str, typer.Option(help="Address to listen at; other machines need keys.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")] = 8100,
+) -> None:
+    """Serve the chat page, the OpenAI-compatible API and the runs API over HTTP."""
+    try:
+        from sleuth.studio.serve.server import serve as serve_app
+    except ModuleNotFoundError as error:
+        raise StoreError(f"Serving needs {error.name}: pip install 'sleuth[serve]'.") from error
+    settings = Settings()
+    progress_console().print(Text(f"http://{host}:{port}, until it is interrupted"))
+    serve_app(settings, host=host, port=port)

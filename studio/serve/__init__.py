@@ -1,0 +1,1 @@
+"""`sleuth serve`: runs, documents and chat over HTTP."""

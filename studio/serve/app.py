@@ -1,0 +1,81 @@
+"""The ASGI application of `sleuth serve`."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+
+from sleuth.studio.client import gateway_class
+from sleuth.studio.serve import faults
+from sleuth.studio.serve.access import Guard, parse_keys
+from sleuth.studio.serve.bounds import Bounds
+from sleuth.studio.serve.house import House, open_house
+from sleuth.studio.serve.routes import about, documents, page, runs
+from sleuth.studio.serve.tenants import OpenModel
+from sleuth.tools.embedder import Embedder
+from sleuth.tools.settings import Settings
+
+DESCRIPTION = "Multi-hop question answering over your own documents: runs that survive whatever happens, and chat."
+
+ERRORS = {
+    status: {"model": faults.Faults, "description": description}
+    for status, description in {
+        400: "The request cannot be understood; the message says what to change.",
+        401: "No key, or an unknown one.",
+        403: "Without keys only this machine is served.",
+        404: "There is no such thing, or it is another's.",
+        409: "Not while it stands as it does: it is running, or it has no answer yet.",
+        413: "The body is too large.",
+        429: "Too much at once, or the quota is used up.",
+        502: "The model server gave no usable reply.",
+        503: "The store or the model server cannot be used now.",
+        504: "The model server gave no reply in time.",
+    }.items()
+}
+
+
+def create_app(settings: Settings, *, open_model: OpenModel | None = None, embedder: Embedder | None = None) -> FastAPI:
+    """The application; what it needs is opened when it starts.
+
+    Args:
+        settings: those of the server; keys say whose requests are whose.
+        open_model: another way to a model than the gateway to `settings.model_url`.
+        embedder: another one than `settings.embedder`.
+
+    Raises:
+        UsageError: the keys cannot be read.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        opening = open_house(settings, open_model=open_model or gateway_class().open, embedder=embedder)
+        async with opening as house:
+            app.state.house = house
+            yield
+
+    app = FastAPI(
+        title="sleuth",
+        description=DESCRIPTION,
+        version=version("sleuth"),
+        lifespan=lifespan,
+        responses=ERRORS,  # type: ignore[arg-type]  # keys may be numbers
+        docs_url=None,  # its page would be loaded from a CDN
+        redoc_url=None,
+        middleware=[
+            Middleware(Guard, keys=parse_keys(settings), owner=settings.owner),
+            Middleware(Bounds),
+        ],
+    )
+    faults.install(app)
+    for topic in (about, runs, documents, page):
+        app.include_router(topic.router)
+    return app
+
+
+def house_of(app: FastAPI) -> House:
+    """What an application that has started works with."""
+    house = app.state.house
+    assert isinstance(house, House)
+    return house

@@ -1,0 +1,185 @@
+"""What runs tell while they go on, kept beside their checkpoints: whoever comes back gets what was missed, once.
+
+Every event of a run has a number. It is committed before it is handed on, many at a time; a run does not wait for it.
+What passes by (token deltas) has no number and is not kept.
+"""
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, insert, select
+from sqlalchemy.engine import Engine
+
+from sleuth.graphs.threads import threads
+from sleuth.tools.database import transaction
+from sleuth.tools.errors import StoreError
+
+_log = logging.getLogger(__name__)
+
+metadata = MetaData()
+events = Table(
+    "sleuth_serve_events",
+    metadata,
+    Column("thread", String(100), primary_key=True),
+    Column("id", Integer, primary_key=True),
+    Column("name", String(20), nullable=False),
+    Column("key", String(200), nullable=False),
+    Column("data", Text, nullable=False),
+)
+
+PASSING = 1000
+"""Token deltas that a slow reader may have waiting; the oldest go."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """One event of a thread; `data` is JSON. `id` is 0 where it is not kept, `key` tells equal ones."""
+
+    thread: str
+    id: int
+    name: str
+    key: str
+    data: str
+
+
+@dataclass(eq=False)
+class _Watcher:
+    """Somebody who follows a run: woken when there is something new."""
+
+    bell: asyncio.Event = field(default_factory=asyncio.Event)
+    passing: deque[Event] = field(default_factory=lambda: deque(maxlen=PASSING))
+
+
+class EventLog:
+    """The events of all runs; `run()` has to be under way as long as it is used."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Blocks while it makes its table."""
+        self._engine = engine
+        self._queue: asyncio.Queue[Event] = asyncio.Queue()
+        self._watchers: dict[str, set[_Watcher]] = {}
+        metadata.create_all(engine)
+
+    async def run(self) -> None:
+        """Commits what is told until it is cancelled, all that has gathered at a time."""
+        while True:
+            batch = [await self._queue.get()]
+            with suppress(asyncio.QueueEmpty):
+                while True:
+                    batch.append(self._queue.get_nowait())
+            try:
+                await asyncio.to_thread(self._insert, batch)
+            except StoreError as error:  # the run itself will say so; what is lost is told again when it is resumed
+                _log.error("events of runs were not kept: %s", error)
+            for event in batch:
+                self._queue.task_done()
+                self.ring(event.thread)
+
+    async def flush(self) -> None:
+        """Waits until all that was told is kept."""
+        await self._queue.join()
+
+    async def trail(self, thread: str) -> "Trail":
+        """Where a thread's events go on."""
+        told = await self.after(thread, 0)
+        return Trail(self, thread, told)
+
+    async def after(self, thread: str, id: int) -> list[Event]:
+        """The kept events of a thread that come after a number."""
+        wanted = select(events).where(events.c.thread == thread, events.c.id > id).order_by(events.c.id)
+        return await asyncio.to_thread(self._read, wanted)
+
+    async def follow(self, thread: str, after: int, *, active: Callable[[], bool]) -> AsyncIterator[Event]:
+        """Events after a number as they come; ends when all were given and the run is not active any more."""
+        with self._watching(thread) as watcher:
+            while True:
+                watcher.bell.clear()
+                going_on = active()  # before reading: what is told later rings the bell
+                while watcher.passing:
+                    yield watcher.passing.popleft()
+                for event in await self.after(thread, after):
+                    after = event.id
+                    yield event
+                if not going_on:
+                    return
+                await watcher.bell.wait()
+
+    async def remove(self, thread: str) -> None:
+        """Forgets a thread."""
+        await asyncio.to_thread(self._delete, thread)
+
+    async def tidy(self) -> None:
+        """Forgets the threads that are gone, pruned by the command line for instance."""
+        await asyncio.to_thread(self._tidy)
+
+    def put(self, event: Event) -> None:
+        """Takes an event to be kept."""
+        self._queue.put_nowait(event)
+
+    def pass_on(self, thread: str, name: str, data: dict[str, Any]) -> None:
+        """Hands an event to those who follow the thread now, without keeping it."""
+        event = Event(thread=thread, id=0, name=name, key="", data=json.dumps(data))
+        for watcher in self._watchers.get(thread, ()):
+            watcher.passing.append(event)
+        self.ring(thread)
+
+    def ring(self, thread: str) -> None:
+        """Wakes those who follow a thread."""
+        for watcher in self._watchers.get(thread, ()):
+            watcher.bell.set()
+
+    @contextmanager
+    def _watching(self, thread: str) -> Iterator[_Watcher]:
+        watcher = _Watcher()
+        self._watchers.setdefault(thread, set()).add(watcher)
+        try:
+            yield watcher
+        finally:
+            self._watchers[thread].discard(watcher)
+            if not self._watchers[thread]:
+                del self._watchers[thread]
+
+    def _insert(self, batch: Sequence[Event]) -> None:
+        with transaction(self._engine, write=True) as connection:
+            connection.execute(insert(events), [asdict(event) for event in batch])
+
+    def _read(self, wanted: Any) -> list[Event]:  # noqa: ANN401 - a select
+        with transaction(self._engine) as connection:
+            return [Event(**row._mapping) for row in connection.execute(wanted)]
+
+    def _delete(self, thread: str) -> None:
+        with transaction(self._engine, write=True) as connection:
+            connection.execute(delete(events).where(events.c.thread == thread))
+
+    def _tidy(self) -> None:
+        with transaction(self._engine, write=True) as connection:
+            connection.execute(delete(events).where(events.c.thread.not_in(select(threads.c.id))))
+
+
+class Trail:
+    """The events of one thread, each once: what was told before an interruption is not told again."""
+
+    def __init__(self, log: EventLog, thread: str, told: Sequence[Event]) -> None:
+        self._log = log
+        self._thread = thread
+        self._keys = {event.key for event in told}
+        self._last = told[-1].id if told else 0
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing was told yet."""
+        return not self._last
+
+    def tell(self, name: str, data: dict[str, Any], *, key: str) -> None:
+        """Tells something, unless an event of this key was told before."""
+        if key in self._keys:
+            return
+        self._keys.add(key)
+        self._last += 1
+        self._log.put(Event(thread=self._thread, id=self._last, name=name, key=key, data=json.dumps(data)))

@@ -1,0 +1,76 @@
+"""Everything that one server has open, from its start to its end."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from sleuth.graphs.store import open_store
+from sleuth.studio.serve.door import Door
+from sleuth.studio.serve.events import EventLog
+from sleuth.studio.serve.ingests import Ingests
+from sleuth.studio.serve.jobs import Jobs
+from sleuth.studio.serve.tenants import OpenModel, Tenants
+from sleuth.tools.embedder import Embedder
+from sleuth.tools.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class House:
+    """What the routes work with."""
+
+    settings: Settings
+    tenants: Tenants
+    log: EventLog
+    jobs: Jobs
+    ingests: Ingests
+    door: Door
+
+    async def close(self) -> None:
+        """Ends what goes on, to be picked up by the next start, and the streams of those who follow it."""
+        self.ingests.close()
+        await self.jobs.close()
+
+
+@asynccontextmanager
+async def open_house(
+    settings: Settings, *, open_model: OpenModel, embedder: Embedder | None = None
+) -> AsyncIterator[House]:
+    """Opens the store and goes on with what the last server left."""
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(open_store(settings))
+        tenants = await stack.enter_async_context(Tenants(settings, store, open_model, embedder))
+        log, door = await asyncio.to_thread(EventLog, store.engine), Door(settings.home)
+        jobs = await asyncio.to_thread(Jobs, tenants, log, door, store.engine)
+        ingests = await asyncio.to_thread(Ingests, tenants, door, store.engine)
+        house = House(settings=settings, tenants=tenants, log=log, jobs=jobs, ingests=ingests, door=door)
+        await log.tidy()
+        await stack.enter_async_context(_beside(log.run()))
+        await stack.enter_async_context(_beside(ingests.run()))
+        stack.push_async_callback(house.close)
+        await jobs.pick_up()
+        yield house
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Has something done as long as the block lasts."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _house(request: Request) -> House:
+    house = request.app.state.house
+    assert isinstance(house, House)
+    return house
+
+
+TheHouse = Annotated[House, Depends(_house)]

@@ -1,0 +1,188 @@
+"""Runs that go on in the background, whoever asked for them: at most one job per thread.
+
+Which threads have a job is written down, so that a start after a kill, or after a shutdown, picks them up.
+"""
+
+import asyncio
+import logging
+import math
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field
+from uuid import uuid4
+
+from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
+from sqlalchemy.engine import Engine
+
+from sleuth.graphs.answer import Answer
+from sleuth.graphs.history import happened
+from sleuth.graphs.runs import Runs, Step, now
+from sleuth.graphs.state import Budget
+from sleuth.studio.serve.door import Door
+from sleuth.studio.serve.events import EventLog, Trail
+from sleuth.studio.serve.faults import kind_of
+from sleuth.studio.serve.tenants import Tenants
+from sleuth.tools.database import transaction
+from sleuth.tools.errors import RunError, SleuthError, ThreadBusy, UnknownName
+
+_log = logging.getLogger(__name__)
+
+PATIENCE = 60.0
+"""Seconds that a run waits while another process reads documents in."""
+
+metadata = MetaData()
+jobs = Table(
+    "sleuth_serve_jobs",
+    metadata,
+    Column("thread", String(100), primary_key=True),
+    Column("owner", String(100), nullable=False),
+)
+
+
+@dataclass(eq=False, kw_only=True)
+class _Job:
+    """A run under way; `stopped` once somebody has asked for its end."""
+
+    owner: str
+    thread: str
+    budget: Budget | None
+    patience: float
+    stopped: bool = False
+    task: asyncio.Task[None] = field(init=False)
+
+
+class Jobs:
+    """Begins, follows and stops runs."""
+
+    def __init__(self, tenants: Tenants, log: EventLog, door: Door, engine: Engine) -> None:
+        """Blocks while it makes its table."""
+        self._tenants = tenants
+        self._log = log
+        self._door = door
+        self._engine = engine
+        self._jobs: dict[str, _Job] = {}
+        self._closing = False
+        metadata.create_all(engine)
+
+    @property
+    def active(self) -> int:
+        """How many runs are under way."""
+        return len(self._jobs)
+
+    def is_active(self, thread: str) -> bool:
+        """Whether a thread is being run here, and may tell something more."""
+        return thread in self._jobs
+
+    def require_idle(self, thread: str) -> None:
+        """Raises ThreadBusy while the thread is being run."""
+        if thread in self._jobs:
+            raise ThreadBusy(f"Thread {thread} is running: wait until it ends, or stop it first.")
+
+    async def begin(self, owner: str, thread: str, *, budget: Budget | None = None, patience: float = PATIENCE) -> None:
+        """Runs a thread of the owner's from wherever it stands; from here on it goes on whatever happens.
+
+        Raises:
+            ThreadBusy: it is running already.
+            RunError: the server is shutting down.
+        """
+        self.require_idle(thread)
+        await asyncio.to_thread(self._write_down, owner, thread)
+        self.require_idle(thread)
+        if self._closing:
+            raise RunError("The server is shutting down; the run goes on when it is back.")
+        job = _Job(owner=owner, thread=thread, budget=budget, patience=patience)
+        self._jobs[thread] = job
+        job.task = asyncio.create_task(self._work(job))
+
+    async def stop(self, thread: str) -> None:
+        """Ends the work in flight; the run can be resumed.
+
+        Raises:
+            ThreadBusy: it is not running here.
+        """
+        job = self._jobs.get(thread)
+        if job is None:
+            raise ThreadBusy(f"Thread {thread} is not running here.")
+        job.stopped = True
+        job.task.cancel()
+        await asyncio.wait([job.task])
+
+    async def close(self) -> None:
+        """Interrupts all runs, to be picked up by the next start, and lets go of those who follow them."""
+        self._closing = True
+        tasks = [job.task for job in self._jobs.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def pick_up(self) -> int:
+        """Goes on with what the last server left; returns how many runs that are."""
+        left = await asyncio.to_thread(self._left)
+        for thread, owner in left:
+            await self.begin(owner, thread, patience=math.inf)
+        return len(left)
+
+    async def _work(self, job: _Job) -> None:
+        """One run to its end, which is an event: an answer, an error, or a stop."""
+        trail = await self._log.trail(job.thread)
+        try:
+            (ended,) = await asyncio.gather(self._tell(job, trail), return_exceptions=True)
+            if isinstance(ended, BaseException):
+                await self._fail(job, trail, ended)
+        except asyncio.CancelledError:
+            if job.stopped:
+                trail.tell("stopped", {}, key=f"stopped {uuid4().hex}")
+        finally:
+            await self._log.flush()
+            if job.stopped or not self._closing:
+                await asyncio.to_thread(self._cross_out, job.thread)
+            del self._jobs[job.thread]
+            self._log.ring(job.thread)
+
+    async def _tell(self, job: _Job, trail: Trail) -> None:
+        async with self._door.open("shared", patience=job.patience):
+            runs = await self._tenants.runs(job.owner)
+            if not trail.fresh:
+                await _tell_again(runs, job.thread, trail)
+            async with aclosing(runs.run(job.thread, budget=job.budget)) as happenings:
+                async for each in happenings:
+                    if isinstance(each, Answer):
+                        trail.tell("answer", each.to_json(), key=f"answer {each.checkpoint}")
+                    else:
+                        _tell_step(each, trail)
+
+    async def _fail(self, job: _Job, trail: Trail, error: BaseException) -> None:
+        if isinstance(error, SleuthError):
+            told, kind = str(error), kind_of(error)
+        else:
+            _log.error("run %s ended by a fault of ours", job.thread, exc_info=error)
+            told, kind = "The server failed; its log says why. The run can be resumed.", "internal_error"
+        if not isinstance(error, ThreadBusy | UnknownName):  # another process runs it, or it is gone
+            runs = await self._tenants.reading(job.owner)
+            await runs.store.threads.mark(job.thread, "failed", at=now(), problem=told)
+        trail.tell("error", {"message": told, "type": kind}, key=f"error {uuid4().hex}")
+
+    def _write_down(self, owner: str, thread: str) -> None:
+        with transaction(self._engine, write=True) as connection:
+            connection.execute(delete(jobs).where(jobs.c.thread == thread))
+            connection.execute(insert(jobs).values(thread=thread, owner=owner))
+
+    def _cross_out(self, thread: str) -> None:
+        with transaction(self._engine, write=True) as connection:
+            connection.execute(delete(jobs).where(jobs.c.thread == thread))
+
+    def _left(self) -> list[tuple[str, str]]:
+        with transaction(self._engine) as connection:
+            return [(row.thread, row.owner) for row in connection.execute(select(jobs))]
+
+
+async def _tell_again(runs: Runs, thread: str, trail: Trail) -> None:
+    """What was done when the last server was killed, and not told any more."""
+    for step in await happened(runs, thread):
+        _tell_step(Step(**{**asdict(step), "state": "started", "update": {}}), trail)
+        _tell_step(step, trail)
+
+
+def _tell_step(step: Step, trail: Trail) -> None:
+    data = asdict(step)
+    trail.tell("step", data, key=f"{data.pop('task')} {step.state}")

@@ -1,0 +1,1 @@
+"""The routes of `sleuth serve`, a topic each."""

@@ -1,0 +1,132 @@
+"""The runs API: what `sleuth ask`, `resume` and `runs` do, in the background."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Header, Query
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from sleuth.graphs import calls, prune
+from sleuth.graphs.answer import cost_of
+from sleuth.graphs.history import export, fork, history
+from sleuth.graphs.runs import Runs
+from sleuth.studio.serve import forms
+from sleuth.studio.serve.access import Owner
+from sleuth.studio.serve.house import TheHouse
+
+router = APIRouter(prefix="/v1/runs", tags=["runs"])
+
+
+async def _reading(house: TheHouse, owner: Owner) -> Runs:
+    return await house.tenants.reading(owner)
+
+
+async def _known(thread: str, runs: "Reading") -> str:
+    """The thread, if it is the owner's."""
+    return (await runs.store.threads.get(thread)).id
+
+
+Reading = Annotated[Runs, Depends(_reading)]
+Known = Annotated[str, Depends(_known)]
+
+
+@router.get("")
+async def list_runs(
+    runs: Reading,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    before: Annotated[str | None, Query(max_length=40, description="ISO 8601: those last touched before it")] = None,
+) -> list[forms.ThreadRow]:
+    """Runs, the latest first."""
+    found = await runs.store.threads.newest(limit=limit, before=before)
+    return [forms.ThreadRow(**thread.to_json()) for thread in found]
+
+
+@router.post("", status_code=201)
+async def start(asked: forms.RunForm, house: TheHouse, owner: Owner, runs: Reading) -> forms.Begun:
+    """Starts a run, which goes on in the background whoever watches it."""
+    library = await house.tenants.library(owner)
+    await library.require_documents()
+    thread = await runs.start(
+        asked.question,
+        asked.method,
+        values=asked.values,
+        profile=house.settings.profile,
+        budget=asked.budget.budget(),
+        thread=asked.thread,
+    )
+    await house.jobs.begin(owner, thread)
+    return forms.Begun(thread=thread)
+
+
+@router.get("/{thread}")
+async def show(thread: str, runs: Reading) -> forms.RunView:
+    """A run as it stands."""
+    row = await runs.store.threads.get(thread)
+    state = (await runs.graph(row).aget_state(runs.config(row))).values
+    answer = (await runs.answer(thread)).to_json() if state.get("verdict") else None
+    cost = cost_of(state.get("calls", {}))
+    return forms.RunView(thread=forms.ThreadRow(**row.to_json()), answer=answer, state=state, cost=cost)
+
+
+@router.delete("/{thread}", status_code=204)
+async def remove(thread: Known, runs: Reading, house: TheHouse) -> None:
+    """Removes a run with its checkpoints and hops."""
+    house.jobs.require_idle(thread)
+    await prune.remove(runs, thread)
+    await house.log.remove(thread)
+
+
+@router.get("/{thread}/events", response_class=EventSourceResponse)
+async def events(
+    thread: Known, house: TheHouse, last_event_id: Annotated[int, Header(ge=0, le=2**31 - 1)] = 0
+) -> AsyncIterator[ServerSentEvent]:
+    """A run's events from the one after `Last-Event-ID` on, to its end: `answer`, `error` or `stopped`.
+
+    A `step` is told once, also where the server was killed and started again. Token deltas have no id and pass by. A
+    run that goes on after its end tells more: the stream ends with the last end.
+    """
+    async for event in house.log.follow(thread, last_event_id, active=lambda: house.jobs.is_active(thread)):
+        yield ServerSentEvent(event=event.name, id=str(event.id) if event.id else None, raw_data=event.data)
+
+
+@router.post("/{thread}/stop", status_code=202)
+async def stop(thread: Known, house: TheHouse) -> forms.Stopped:
+    """Ends the work in flight; `resume` goes on from the last step."""
+    await house.jobs.stop(thread)
+    return forms.Stopped(thread=thread)
+
+
+@router.post("/{thread}/resume", status_code=202)
+async def resume(
+    thread: Known, house: TheHouse, owner: Owner, asked: Annotated[forms.ResumeForm | None, Body()] = None
+) -> forms.Begun:
+    """Goes on with a run in the background, from its last checkpoint."""
+    budget = asked.budget.budget() if asked and asked.budget else None
+    await house.jobs.begin(owner, thread, budget=budget)
+    return forms.Begun(thread=thread)
+
+
+@router.get("/{thread}/history")
+async def show_history(thread: str, runs: Reading) -> list[forms.MomentRow]:
+    """Every checkpoint of a run, the newest first, all its branches together."""
+    return [forms.MomentRow(**moment.to_json()) for moment in await history(runs, thread)]
+
+
+@router.get("/{thread}/checkpoints/{checkpoint}")
+async def show_checkpoint(thread: str, checkpoint: str, runs: Reading) -> forms.MomentView:
+    """A checkpoint with its whole state, and what was said to the model on the way to it."""
+    return forms.MomentView(**(await calls.moment(runs, thread, checkpoint)).to_json())
+
+
+@router.post("/{thread}/fork", status_code=201)
+async def make_fork(thread: Known, asked: forms.ForkForm, runs: Reading, house: TheHouse) -> forms.Forked:
+    """Branches a run from a checkpoint without running the branch: `resume` does."""
+    house.jobs.require_idle(thread)
+    made = await fork(runs, thread, at=asked.at, changes=asked.state, into=asked.method)
+    return forms.Forked(**made)
+
+
+@router.get("/{thread}/export")
+async def show_export(thread: str, runs: Reading) -> dict[str, Any]:
+    """A run as one JSON value: history, state, prompts and passages as they were."""
+    return await export(runs, thread)

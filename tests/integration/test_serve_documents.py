@@ -1,0 +1,63 @@
+"""Documents over HTTP: sent, listed, shown, found, replaced, deleted."""
+
+import httpx
+import pytest
+from serve_scene import FILES, LIGHT, upload
+
+pytestmark = pytest.mark.integration
+
+
+async def test_files_are_read_in_listed_and_found(client: httpx.AsyncClient) -> None:
+    last = await upload(client)
+    assert (last["status"], last["read"], last["total"], last["failed"]) == ("done", 3, 3, [])
+    listed = (await client.get("/v1/documents")).json()
+    assert {each["id"]: each["source"] for each in listed} == {name: name for name in FILES}
+    document = (await client.get("/v1/documents/light.md")).json()
+    [span] = document["passages"]
+    assert LIGHT in document["text"][span["start"] : span["end"]]
+    hits = (await client.get("/v1/search", params={"q": "who built the light", "mode": "keyword", "k": 1})).json()
+    assert [hit["document"] for hit in hits] == ["light.md"]
+    passage = (await client.get(f"/v1/passages/{hits[0]['passage'].replace('#', '%23')}")).json()
+    assert passage["document"] == "light.md"
+    assert passage["text"] == document["text"][passage["start"] : passage["end"]]
+
+
+async def test_a_file_of_the_same_name_takes_the_place_of_the_first(client: httpx.AsyncClient) -> None:
+    await upload(client)
+    await upload(client, {"light.md": "# The Pellowrig Light\n\nIt fell in 1950.\n"})
+    assert len((await client.get("/v1/documents")).json()) == 3
+    assert "fell in 1950" in (await client.get("/v1/documents/light.md")).json()["text"]
+
+
+async def test_what_cannot_be_read_is_named_and_the_rest_is_read(client: httpx.AsyncClient) -> None:
+    last = await upload(client, {"light.md": FILES["light.md"], "song.mp3": "la", "empty.txt": ""})
+    assert last["status"] == "done"
+    assert {each["source"] for each in last["failed"]} == {"song.mp3", "empty.txt"}
+    assert not any("/" in each["problem"].split(":")[0] for each in last["failed"]), "where files wait is shown"
+    assert [each["id"] for each in (await client.get("/v1/documents")).json()] == ["light.md"]
+
+
+async def test_a_document_is_deleted(client: httpx.AsyncClient) -> None:
+    await upload(client)
+    assert (await client.delete("/v1/documents/light.md")).status_code == 204
+    assert (await client.get("/v1/documents/light.md")).status_code == 404
+    assert (await client.delete("/v1/documents/light.md")).status_code == 404
+    hits = (await client.get("/v1/search", params={"q": "Pellowrig Light", "mode": "keyword"})).json()
+    assert "light.md" not in [hit["document"] for hit in hits]
+
+
+async def test_files_need_names_that_can_be_used(client: httpx.AsyncClient) -> None:
+    for names in (["same.txt", "same.txt"], [".."], ["x" * 300 + ".txt"]):
+        sent = [("files", (name, b"text")) for name in names]
+        assert (await client.post("/v1/documents", files=sent)).status_code == 400, names
+    inside = await client.post("/v1/documents", files=[("files", ("../../evil.txt", b"text"))])
+    assert inside.status_code == 202
+
+
+async def test_search_says_what_it_needs(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/v1/search", params={"q": "light"})).status_code == 400, "nothing was read in"
+    await upload(client)
+    for wrong in ({}, {"q": ""}, {"q": "x", "k": 0}, {"q": "x", "mode": "magic"}):
+        assert (await client.get("/v1/search", params=wrong)).status_code == 400, wrong
+    assert (await client.get("/v1/passages/none")).status_code == 404
+    assert (await client.get("/v1/ingests/none")).status_code == 404

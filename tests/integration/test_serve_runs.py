@@ -1,0 +1,137 @@
+"""The runs API: started, followed, stopped, resumed, looked at, forked, removed; across restarts."""
+
+import httpx
+import pytest
+from serve_fixture import Serve
+from serve_scene import LIGHT, QUESTION, Oracle, begin, told, upload
+
+from sleuth.tools.errors import ModelUnavailable
+
+pytestmark = pytest.mark.integration
+
+STEPS = [("retrieve", "started"), ("retrieve", "finished"), ("answer", "started"), ("answer", "finished")]
+
+
+async def test_a_run_tells_its_steps_and_ends_with_its_answer(client: httpx.AsyncClient) -> None:
+    await upload(client)
+    thread = await begin(client)
+    events = await told(client, thread)
+    assert [(data["node"], data["state"]) for _, name, data in events if name == "step"] == STEPS
+    assert [id for id, _, _ in events] == [1, 2, 3, 4, 5]
+    _, name, answer = events[-1]
+    assert (name, answer["status"], answer["text"]) == ("answer", "answered", "Edric Gannow")
+    assert answer["citations"][0]["quote"] == "built by Edric Gannow"
+    shown = (await client.get(f"/v1/runs/{thread}")).json()
+    assert shown["thread"]["status"] == "done"
+    assert shown["answer"] == answer
+    assert shown["state"]["question"] == QUESTION
+    assert shown["cost"]["calls"] == 1
+    assert [row["id"] for row in (await client.get("/v1/runs")).json()] == [thread]
+
+
+async def test_events_come_once_from_where_a_client_left_off(client: httpx.AsyncClient) -> None:
+    await upload(client)
+    thread = await begin(client)
+    whole = await told(client, thread)
+    assert await told(client, thread, after=2) == whole[2:]
+    assert await told(client, thread, after=len(whole)) == []
+
+
+async def test_a_run_is_stopped_and_goes_on(client: httpx.AsyncClient, oracle: Oracle) -> None:
+    await upload(client)
+    oracle.free.clear()
+    thread = await begin(client)
+    await oracle.asked.wait()
+    busy = [await client.delete(f"/v1/runs/{thread}"), await client.post(f"/v1/runs/{thread}/resume")]
+    assert [each.status_code for each in busy] == [409, 409]
+    stopped = await client.post(f"/v1/runs/{thread}/stop")
+    assert (stopped.status_code, stopped.json()["status"]) == (202, "interrupted")
+    assert (await told(client, thread))[-1][1] == "stopped"
+    assert (await client.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "interrupted"
+    assert (await client.post(f"/v1/runs/{thread}/stop")).status_code == 409
+    oracle.free.set()
+    resumed = await client.post(f"/v1/runs/{thread}/resume")
+    assert resumed.status_code == 202
+    events = await told(client, thread)
+    assert [(data["node"], data["state"]) for _, name, data in events if name == "step"] == STEPS, "a step came twice"
+    assert [name for _, name, _ in events if name != "step"] == ["stopped", "answer"]
+
+
+async def test_a_run_goes_on_when_the_server_is_back(serving: Serve, oracle: Oracle) -> None:
+    async with serving() as client:
+        await upload(client)
+        oracle.free.clear()
+        thread = await begin(client)
+        await oracle.asked.wait()
+    oracle.free.set()
+    async with serving() as client:
+        events = await told(client, thread)
+        assert [(data["node"], data["state"]) for _, name, data in events if name == "step"] == STEPS
+        assert events[-1][1] == "answer"
+        assert (await client.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "done"
+    async with serving() as client:
+        assert await told(client, thread) == events, "a finished run was run again"
+
+
+async def test_what_ends_a_run_is_told_and_it_can_be_resumed(client: httpx.AsyncClient, oracle: Oracle) -> None:
+    await upload(client)
+    good, oracle.said = oracle.said, lambda _: ModelUnavailable("The model server is down.")
+    thread = await begin(client)
+    _, name, error = (await told(client, thread))[-1]
+    assert (name, error) == ("error", {"message": "The model server is down.", "type": "model_error"})
+    assert (await client.get(f"/v1/runs/{thread}")).json()["thread"]["problem"] == "The model server is down."
+    oracle.said = good
+    await client.post(f"/v1/runs/{thread}/resume", json={"budget": {"max_calls": 5}})
+    assert (await told(client, thread))[-1][1] == "answer"
+
+
+async def test_a_run_is_looked_at_forked_and_removed(client: httpx.AsyncClient) -> None:
+    await upload(client)
+    thread = await begin(client)
+    await told(client, thread)
+    history = (await client.get(f"/v1/runs/{thread}/history")).json()
+    assert [moment["node"] for moment in history] == [["answer"], ["retrieve"], [], []]
+    last = (await client.get(f"/v1/runs/{thread}/checkpoints/{history[0]['checkpoint']}")).json()
+    [call] = last["calls"]
+    assert (call["node"], call["role"], call["name"]) == ("answer", "reader", "reader/read")
+    assert LIGHT in call["prompt"]
+    assert "Edric Gannow" in call["reply"]
+    before = (await client.get(f"/v1/runs/{thread}/checkpoints/{history[1]['checkpoint']}")).json()
+    assert before["calls"] == []
+    assert len(before["values"]["evidence"]) == 2
+    changed = {"at": history[1]["checkpoint"], "state": {"evidence": before["values"]["evidence"][:1]}}
+    forked = await client.post(f"/v1/runs/{thread}/fork", json=changed)
+    assert (forked.status_code, forked.json()["thread"]) == (201, thread)
+    events = await told(client, thread)
+    await client.post(f"/v1/runs/{thread}/resume")
+    after = await told(client, thread, after=events[-1][0])
+    assert [(data["node"], data["state"]) for _, name, data in after if name == "step"] == STEPS[2:]
+    assert after[-1][1] == "answer"
+    assert (await client.get(f"/v1/runs/{thread}/export")).json()["thread"]["id"] == thread
+    assert (await client.delete(f"/v1/runs/{thread}")).status_code == 204
+    gone = [await client.get(f"/v1/runs/{thread}{end}") for end in ("", "/events", "/history", "/export")]
+    assert [each.status_code for each in gone] == [404] * 4
+
+
+async def test_what_cannot_be_is_said_in_openai_s_form(client: httpx.AsyncClient) -> None:
+    empty = await client.post("/v1/runs", json={"question": QUESTION})
+    assert (empty.status_code, empty.json()["error"]["type"]) == (400, "invalid_request_error")
+    assert "no documents" in empty.json()["error"]["message"]
+    await upload(client)
+    wrong = {
+        "an unknown method": {"question": "q", "method": "plane-rag"},
+        "an unknown setting": {"question": "q", "values": {"nothing": 1}},
+        "no question": {"question": "   "},
+        "a field too many": {"question": "q", "colour": "red"},
+        "a budget below nothing": {"question": "q", "budget": {"max_calls": 0}},
+        "a name that is a path": {"question": "q", "thread": "../x"},
+    }
+    for what, body in wrong.items():
+        reply = await client.post("/v1/runs", json=body)
+        assert reply.status_code == 400, what
+        assert set(reply.json()["error"]) == {"message", "type", "code", "param"}, what
+    assert (await client.get("/v1/runs/none")).json()["error"]["code"] == "unknown_name"
+    assert (await client.get("/v1/nothing")).json()["error"]["type"] == "not_found_error"
+    assert (await client.put("/v1/runs")).status_code == 405
+    large = await client.post("/v1/runs", content=b"x" * ((1 << 20) + 1))
+    assert large.status_code == 413
