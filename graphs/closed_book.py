@@ -1,4 +1,4 @@
-"""Closed-book: what the model says without searching (Roberts et al., EMNLP 2020, section 3). A baseline.
+"""Closed-book: what the model says without searching (Roberts et al., EMNLP 2020). A baseline.
 
     answer
 

@@ -2,7 +2,7 @@
 
     (retrieve -> answer)*
 
-A fixed number of times; each generation reads only the passages of its own search (section 3.2), and the last one is
+A fixed number of times; each generation reads only the passages of its own search (section 3), and the last one is
 the answer. What another run has handed over is read first, and nothing is searched for if that is enough.
 """
 

@@ -18,6 +18,7 @@ from sleuth.graphs import (
     plain_rag,
     ras,
     retro_rag,
+    self_ask,
 )
 from sleuth.graphs.state import Context, MethodSettings, Question, RunState
 from sleuth.tools.errors import UnknownName, UsageError
@@ -175,6 +176,16 @@ METHODS: dict[str, Method] = {
             graph=iter_retgen.graph,
             state=iter_retgen.State,
             settings=iter_retgen.Settings,
+            baseline=True,
+        ),
+        Method(
+            name="self-ask",
+            line="ask follow-up questions, search for the answer to each, until the question can be answered",
+            paper="Measuring and narrowing the compositionality gap in language models (Press et al., 2023)",
+            when="as a baseline of methods that break a question up on the way",
+            graph=self_ask.graph,
+            state=self_ask.State,
+            settings=self_ask.Settings,
             baseline=True,
         ),
     )

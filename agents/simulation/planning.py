@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from sleuth.agents import detective, expander, fuser, planner, refiner, subquery
+from sleuth.agents import detective, expander, follow_up, fuser, planner, refiner, subquery
 from sleuth.agents.simulation.answering import fact_numbers
 from sleuth.agents.simulation.gold import WHOLE, Gold
 from sleuth.agents.simulation.said import Said, said
@@ -71,14 +71,14 @@ def begin(scene: Scene) -> Said:
 
 def next_query(scene: Scene) -> Said:
     """NEXT."""
-    query = _next_query(scene)
+    query = next_question(scene, _queries(scene))
     plan = subquery.SUBQ if query else subquery.SUFFICIENT
     return said(subquery.Next.model_validate({"plan": plan, "query": query}))
 
 
 def next_with_finding(scene: Scene) -> Said:
     """NEXT_WITH_FINDING: also what the latest sub-query has found; of the question itself what leads towards it."""
-    query, finding, facts = _next_query(scene), "", list[int]()
+    query, finding, facts = next_question(scene, _queries(scene)), "", list[int]()
     latest = scene.target(scene.given["queries"][-1]["text"]) if scene.given["queries"] else None
     if latest == WHOLE:
         facts = fact_numbers(scene, range(len(scene.gold.hops)))
@@ -97,19 +97,31 @@ _TRIES = 2
 """How often the same is asked in other words before it is given up."""
 
 
-def _next_query(scene: Scene) -> str:
+def _queries(scene: Scene) -> list[str]:
+    return [str(each["text"]) for each in scene.given["queries"]]
+
+
+def next_question(scene: Scene, asked_before: Iterable[str]) -> str:
     """What is missing first; empty where nothing is, or where it was asked for in vain."""
     if scene.value(WHOLE) is not None:
         return ""
     if scene.errs("wrong-question"):
         return off_course(scene)
-    before = [words(each["text"]) for each in scene.given["queries"]]
+    before = [words(each) for each in asked_before]
     known = {hop: scene.gold.hops[hop].answer for hop in range(len(scene.gold.hops)) if scene.holds(hop)}
     for hop in scene.missing():
         ways = [otherwise(asked(scene, hop, known), way) for way in range(_TRIES)]
         if new := [way for way in ways if words(way) not in before]:
             return new[0]
     return ""
+
+
+def follow_up_question(scene: Scene) -> Said:
+    """FOLLOW_UP: what is missing first, else what follows from the intermediate answers."""
+    question = next_question(scene, [asked for asked, _ in scene.steps])
+    if question:
+        return said(follow_up.FollowUp(follow_up="Yes", question=question))
+    return said(follow_up.FollowUp(follow_up="No", answer=scene.value(WHOLE) or ""))
 
 
 def expand(scene: Scene) -> Said:

@@ -17,6 +17,7 @@ PLAYS: dict[str, Callable[[Scene], Said]] = {
     "planner/begin": planning.begin,
     "planner/next": planning.next_query,
     "planner/next_with_finding": planning.next_with_finding,
+    "planner/follow_up": planning.follow_up_question,
     "expander/expand": planning.expand,
     "fuser/fuse": planning.fuse,
     "refiner/refine": planning.refine,

@@ -50,6 +50,7 @@ from sleuth.agents.evaluator import (
 )
 from sleuth.agents.expander import EXPAND, ExpandInput, NextStep
 from sleuth.agents.extractor import EXTRACT, ExtractInput, Extraction, Triple
+from sleuth.agents.follow_up import FOLLOW_UP, FollowUp, FollowUpInput
 from sleuth.agents.fuser import FUSE, Fused, FuseInput
 from sleuth.agents.integrator import (
     INTEGRATE,
@@ -185,6 +186,7 @@ CASES: list[tuple[Role[Any, Any], Any, Any]] = [
     (BEGIN, Bare(question=QUESTION), "[SUBQ]"),
     (NEXT, CHAIN, Next(plan="[SUFFICIENT]")),
     (NEXT_WITH_FINDING, CHAIN, NextWithFinding(plan="[SUFFICIENT]", finding="Lena Holt", facts=[1])),
+    (FOLLOW_UP, FollowUpInput(question=QUESTION, known=STEPS), FollowUp(follow_up="Yes", question="q")),
     (EXTRACT, ExtractInput(sources=SOURCES[1:]), Extraction(triples=[Triple(subject="a", predicate="b", object="c")])),
     (ANSWER_FROM_FACTS, CHAIN, FromFacts(facts=[1], answer="Lena Holt")),
     (ANSWER_UNAIDED, Bare(question=QUESTION), Unaided(answer="Lena Holt", known=False)),

@@ -57,6 +57,10 @@ class Everyone:
         missing = self._missing(given.get("known", ()), *self._facts(given))
         if prompt == "planner/begin":
             return "[SUBQ]"
+        if prompt == "planner/follow_up":
+            if missing:
+                return {"follow_up": "Yes", "question": missing[0].asked}
+            return {"follow_up": "No", "answer": self.chain.answer}
         if prompt.startswith("planner/next"):
             asked = given["queries"][-1]["text"] if given["queries"] else ""
             said = {"finding": self._hop_found(asked), "facts": list(range(1, 1 + len(given["sources"])))}

@@ -81,6 +81,7 @@ VARIANTS = [
     ),
     *variants("closed-book"),
     *variants("iter-retgen"),
+    *variants("self-ask"),
 ]
 
 
