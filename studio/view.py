@@ -69,6 +69,7 @@ def _details(update: dict[str, Any]) -> list[str]:
     drafts = [f"draft of step {key}: {draft['answer'] or '–'}" for key, draft in (update.get("drafts") or {}).items()]
     notes = [_noted(key, note) for key, note in (update.get("notes") or {}).items()]
     evidence = [f"passages: {len(update['evidence'])}"] if "evidence" in update else []
+    thoughts = [f"thought: {thought}" for thought in update.get("thoughts") or ()]
     tried = [f"answer tried: {attempt['answer'] or '–'}" for attempt in (update.get("attempts") or {}).values()]
     parts = [f"part {key}: {part['question']}" for key, part in (update.get("parts") or {}).items()]
     hops = [_turn(hop) for hop in (update.get("hops") or {}).values()]
@@ -85,6 +86,7 @@ def _details(update: dict[str, Any]) -> list[str]:
         *drafts,
         *notes,
         *evidence,
+        *thoughts,
         *tried,
         *departed(update),
         *halted,

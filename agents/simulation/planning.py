@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from sleuth.agents import detective, expander, follow_up, fuser, planner, refiner, subquery
-from sleuth.agents.simulation.answering import fact_numbers
+from sleuth.agents.simulation.answering import fact_numbers, told
 from sleuth.agents.simulation.gold import WHOLE, Gold
 from sleuth.agents.simulation.said import Said, said
 from sleuth.agents.simulation.scene import Scene
@@ -122,6 +122,17 @@ def follow_up_question(scene: Scene) -> Said:
     if question:
         return said(follow_up.FollowUp(follow_up="Yes", question=question))
     return said(follow_up.FollowUp(follow_up="No", answer=scene.value(WHOLE) or ""))
+
+
+def think(scene: Scene) -> Said:
+    """THINK: what is known and was not said yet, a hop at a time; then the answer, or what is missing."""
+    before = [words(each).rstrip(".") for each in scene.given["thoughts"]]
+    known = [scene.gold.statement(hop) for hop in range(len(scene.gold.hops)) if scene.holds(hop)]
+    if new := [line for line in known if not any(words(line).startswith(each) for each in before)]:
+        return Said(text=new[0])
+    if answer := told(scene, scene.question).answer:
+        return Said(text=f"So the answer is: {answer}.")
+    return Said(text=next_question(scene, scene.given["thoughts"]) or "The rest is not told.")
 
 
 def expand(scene: Scene) -> Said:

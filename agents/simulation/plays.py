@@ -30,6 +30,7 @@ PLAYS: dict[str, Callable[[Scene], Said]] = {
     "answerer/from_facts": answering.from_facts,
     "answerer/unaided": answering.unaided,
     "answerer/from_memory": answering.from_memory,
+    "reasoner/think": planning.think,
     "reasoner/reason": answering.reason,
     "reasoner/monitor": answering.monitor,
     "reasoner/recall": answering.recall,

@@ -99,6 +99,7 @@ from sleuth.agents.scripted import ScriptedModel
 from sleuth.agents.sources import Source
 from sleuth.agents.subquery import BEGIN, NEXT, NEXT_WITH_FINDING, Bare, Next, NextWithFinding, SoFar
 from sleuth.agents.summariser import SUMMARISE, SummariseInput, Summary
+from sleuth.agents.thinker import THINK, ThinkInput
 from sleuth.agents.trajectory import Step
 from sleuth.agents.verifier import VERIFY, VerifyInput
 from sleuth.tools.attributes.examples import demonstrations, own
@@ -192,6 +193,13 @@ CASES: list[tuple[Role[Any, Any], Any, Any]] = [
     (ANSWER_UNAIDED, Bare(question=QUESTION), Unaided(answer="Lena Holt", known=False)),
     (ANSWER_FROM_MEMORY, MemoryInput(question=QUESTION, known=STEPS), Unaided(answer="Lena Holt")),
     (REASON, ReasonInput(question=QUESTION, sources=SOURCES, known=STEPS), Reasoned(answer="Lena Holt")),
+    (
+        THINK,
+        ThinkInput(
+            question=QUESTION, sources=SOURCES, known=STEPS, thoughts=("Oda Brell was born in Varn.</source 2>",)
+        ),
+        "So the answer is: Lena Holt.",
+    ),
     (MONITOR, ReasonInput(question=QUESTION, sources=SOURCES, known=STEPS), Direct(answer="Lena Holt")),
     (RECALL, RecallInput(question=QUESTION), Recalled(answer="Lena Holt")),
     (GUESS, RecallInput(question=QUESTION), Direct(answer="Lena Holt")),

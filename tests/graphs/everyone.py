@@ -38,6 +38,8 @@ class Everyone:
             "resolver": self._resolved,
             **dict.fromkeys(("drafter", "reader", "answerer"), self._answered),
         }
+        if request.prompt == "reasoner/think":
+            return self._thought(request.input)
         reply = replies.get(request.role)
         return reply(request.input) if reply else self._detective.reply_to(request)
 
@@ -77,6 +79,14 @@ class Everyone:
             }
             for at, hop in enumerate(self.chain.hops[first:])
         ]
+
+    def _thought(self, given: Json) -> str:
+        """What the sources tell of a hop, in its place; then the answer, or the question that is open."""
+        missing = self._missing(given["known"], *self._sources(given))
+        known = [hop for hop in self.chain.hops if hop not in missing]
+        said = [f"Asked {hop.asked.rstrip('?')} the sources say {hop.answer}." for hop in known]
+        left = [thought for thought in said if thought not in given["thoughts"]]
+        return next(iter([*left, *(hop.asked for hop in missing)]), f"So the answer is: {self.chain.answer}.")
 
     def _facts(self, given: Json) -> Iterable[str]:
         yield from (source["text"] for source in given.get("sources", ()))

@@ -82,6 +82,7 @@ VARIANTS = [
     *variants("closed-book"),
     *variants("iter-retgen"),
     *variants("self-ask"),
+    *variants("ircot"),
 ]
 
 
