@@ -103,6 +103,6 @@ class InContextPredictor:
         for fault in faults:
             if not isinstance(fault, BadReply) or not votes.total():
                 raise fault
-            self._asking.warnings.append(f"{fault} The vote goes on without this sample.")
+            self._asking.warn(f"{fault} The vote goes on without this sample.")
         (winner, most), (_, next_most) = votes.most_common(2)
         return winner, (most - next_most) / votes.total()

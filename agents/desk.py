@@ -2,9 +2,12 @@
 
 One logical ask is one LangGraph task, and each model call in it a task inside: after a crash no completed call is sent
 again, and a repair never shifts the place of another ask. A task's place in the run gives its call's id and seed.
+Asks side by side begin in their order, and so stand what they cost and warn of, whichever reply came first.
 """
 
-from dataclasses import asdict, replace
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Generic
 
@@ -59,17 +62,47 @@ class _Sent(TypedDict):
     reply: Reply | None
 
 
+@dataclass(kw_only=True)
+class _Entry:
+    """One ask in the desk's book, or a line of the node's own between two asks.
+
+    `ahead`: calls that may have been spent on repairs when it began, if each ask beside it takes one.
+    """
+
+    calls: dict[str, CallRecord] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    ahead: int = 0
+
+
 class Desk:
     """What one node says to the model in one execution, and what it cost."""
 
     def __init__(self, model: Model, archive: Archive, *, seed: str, limit: int | None = None) -> None:
         """`limit` is how many calls the run can still afford: a repair beyond it is not made."""
-        self.calls: dict[str, CallRecord] = {}
-        self.warnings: list[str] = []
         self.model = model
         self.archive = archive
         self.seed = seed
-        self._left = limit
+        self._limit = limit
+        self._book: list[_Entry] = []
+        self._latest: dict[asyncio.Task[Any] | None, _Entry] = {}
+        self._begun = self._under_way = self._repairs = 0
+
+    @property
+    def calls(self) -> dict[str, CallRecord]:
+        """Every call by its id, in the order of the asks."""
+        return {id: record for entry in self._book for id, record in entry.calls.items()}
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """A line each, in the order of the asks."""
+        return list(dict.fromkeys(line for entry in self._book for line in entry.warnings))
+
+    def warn(self, *lines: str) -> None:
+        """Adds lines to the latest ask of the same line of work (an asyncio task); without one, after all so far."""
+        entry = self._latest.get(asyncio.current_task())
+        if entry is None:
+            self._book.append(entry := _Entry())
+        entry.warnings += lines
 
     async def ask(self, role: Role[I, O], given: I) -> O:
         """One typed answer.
@@ -83,51 +116,55 @@ class Desk:
 
     async def consult(self, role: Role[I, O], given: I) -> tuple[O, Reply]:
         """Like `ask`, with the reply itself, for its log-probabilities."""
-        self.affords()
-        node = str(get_config()["metadata"]["langgraph_node"])
-
-        asking = _Ask(self, role, given, node=node)
+        entry = self._begin()
+        asking = _Ask(self, role, given, node=str(get_config()["metadata"]["langgraph_node"]), ahead=entry.ahead)
 
         @task
         async def ask() -> _Asked:
             return await asking.run()
 
-        asked = await ask()
-        if self._left is not None and not asking.ran:  # restored after an interruption, its repair is not counted yet
-            self._left -= len(asked["calls"]) - 1
-        self.calls |= asked["calls"]
-        self.warnings += [line for line in asked["warnings"] if line not in self.warnings]
+        try:
+            asked = await ask()
+        finally:
+            self._under_way -= 1
+        self._repairs += len(asked["calls"]) - 1
+        entry.calls |= asked["calls"]
+        entry.warnings += asked["warnings"]
         if asked["failure"] is not None:
             raise BadReply(asked["failure"], asked["reply"]["text"])
         return _parsed(role, asked["reply"]), asked["reply"]
 
-    def affords(self) -> bool:
-        """Counts one more call; whether it is within the limit."""
-        if self._left is None:
-            return True
-        self._left -= 1
-        return self._left >= 0
+    def _begin(self) -> _Entry:
+        entry = _Entry(ahead=self._repairs + self._under_way)
+        self._book.append(entry)
+        self._latest[asyncio.current_task()] = entry
+        self._begun += 1
+        self._under_way += 1
+        return entry
+
+    def affords_repair(self, ahead: int) -> bool:
+        """Whether the limit has room for one, whatever the asks ahead need: so the first to reply takes no other's."""
+        return self._limit is None or self._begun + ahead < self._limit
 
 
 class _Ask(Generic[I, O]):
     """One ask in the making: what is left of its input, and what it has cost so far."""
 
-    def __init__(self, desk: Desk, role: Role[I, O], given: I, *, node: str) -> None:
+    def __init__(self, desk: Desk, role: Role[I, O], given: I, *, node: str, ahead: int) -> None:
         self._desk = desk
         self._role = role
         self._given = given
         self._node = node
+        self._ahead = ahead
         self._calls: dict[str, CallRecord] = {}
         self._warnings: list[str] = []
-        self.ran = False
 
     async def run(self) -> _Asked:
         """Asks, and once more with the fault named if the reply cannot be used."""
-        self.ran = True
         await prompts.read(self._role.prompt, REPAIR)
         reply = await self._attempt()
         fault = _fault(self._role, reply)
-        if fault and self._desk.affords():
+        if fault and self._desk.affords_repair(self._ahead):
             reply = await self._attempt(_repair(reply, fault))
             fault = _fault(self._role, reply)
         failure = fault and f"The {self._role.name} gave a reply that cannot be used: {fault}. {_beginning(reply)}"

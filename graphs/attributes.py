@@ -24,10 +24,10 @@ async def predicted(asking: Desk, question: str, predictor: Predictor | None, se
     """
     if predictor is None and settings.predictor == "svm":
         why = "no SVM goes with the embedder: the model votes on the question's attributes"
-        asking.warnings.append(f"{why} (`{TRAINING}` trains one)")
+        asking.warn(f"{why} (`{TRAINING}` trains one)")
     try:
         found = await (predictor or InContextPredictor(asking, samples=settings.votes)).predict(question)
     except BadReply as error:
-        asking.warnings.append(f"{error} The question counts as static.")
+        asking.warn(f"{error} The question counts as static.")
         return None
     return Predicted(domain=found.domain, dynamic=found.dynamic)

@@ -138,7 +138,7 @@ async def plan(state: State, runtime: Run) -> Update:
         return {"halted": True, "calls": asking.calls, "warnings": asking.warnings}
     if len(similar) > room:
         full = "max_width" if room == settings.max_width else "max_nodes"
-        asking.warnings.append(f"{full} is reached: {len(similar) - room} proposed steps were left out.")
+        asking.warn(f"{full} is reached: {len(similar) - room} proposed steps were left out.")
     layer = await fuse(state.question, similar[:room], asking)
     below = {key for proposal in layer for key in proposal.prev}
     nodes = closed(grown(nodes, layer), [sink for sink in sinks if sink not in below])
@@ -197,13 +197,13 @@ async def answer(state: State, runtime: Run) -> Update:
     if not paths:
         return {"verdict": conclude("refused", missing(state.nodes, _sufficient(state), state.verified), [])}
     if len(paths) > settings.max_paths:
-        asking.warnings.append(f"max_paths is reached: only {settings.max_paths} paths were answered from.")
+        asking.warn(f"max_paths is reached: only {settings.max_paths} paths were answered from.")
     paths = paths[: settings.max_paths]
     backing = await _backing(state, dict.fromkeys(key for path in paths for key in steps_of(path)), runtime)
     walk = Walk(nodes=state.nodes, notes=state.notes, backing=backing, iterate=settings.iterate)
     results = await walk.results(paths, asking, lambda calls: affordable(state, runtime, calls))
     if settings.contradictions:
-        asking.warnings += contradictions(state.nodes, results)
+        asking.warn(*contradictions(state.nodes, results))
     told = [path for path in paths if path in results and results[path]["finding"]]
     found = [*state.notes.values(), *(note for path in told for note in along(path, results))]
     text = results[told[0]]["finding"] if told else ""

@@ -72,14 +72,14 @@ async def support(asking: Desk, question: str, hop: Hop) -> float:
     try:
         said, reply = await asking.consult(evaluator.SUPPORT, given)
     except BadReply as error:
-        asking.warnings.append(f"{error} The answer of {hop['method']} counts as not confirmed.")
+        asking.warn(f"{error} The answer of {hop['method']} counts as not confirmed.")
         return 0.0
     if reply["logprobs"] is None:
-        asking.warnings.append("no log-probabilities: whether an answer holds is a plain yes or no")
+        asking.warn("no log-probabilities: whether an answer holds is a plain yes or no")
         return float(words(said).startswith("yes"))
     probability, warning = first_token_probability(reply)
     if warning:
-        asking.warnings.append(f"{evaluator.SUPPORT.prompt}: {warning}")
+        asking.warn(f"{evaluator.SUPPORT.prompt}: {warning}")
     return probability
 
 

@@ -84,7 +84,7 @@ def check(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Pass
         passage = shown[quote.source - 1] if quote.source <= len(shown) else None
         span = passage and (locate(quote.quote, passage.text) or sentence_with(answer, passage.text))
         if not passage or not span:
-            desk.warnings.append(f"dropped a citation of source {quote.source}: {_why(passage)}")
+            desk.warn(f"dropped a citation of source {quote.source}: {_why(passage)}")
         elif (citation := quote_at(passage, span)) not in citations:
             citations.append(citation)
     return citations
@@ -200,7 +200,7 @@ def answered(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
     """An answer with the citations of its notes; that it has none is worth a warning."""
     verdict = conclude("answered", text, notes)
     if not verdict["citations"]:
-        desk.warnings.append("nothing that was read supports this answer word for word")
+        desk.warn("nothing that was read supports this answer word for word")
     return verdict
 
 

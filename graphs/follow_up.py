@@ -53,7 +53,7 @@ async def rewritten(question: str, turns: Sequence[Turn], *, model: Model, archi
     async def rewrite(asked: str) -> Rewriting:
         asking = Desk(model, archive, seed=asked)
         found = await standalone(asking, asked, turns)
-        return Rewriting(question=found, calls=asking.calls, warnings=asking.warnings)
+        return Rewriting(question=found, calls=asking.calls, warnings=list(asking.warnings))
 
     made: Any = await rewrite.ainvoke(question)
     assert isinstance(made, Rewriting)

@@ -68,7 +68,7 @@ async def alike(
     None do without a threshold, or, which is worth a warning, without an embedder.
     """
     if embedder is None and threshold is not None:
-        asking.warnings.append("There is no embedder: steps are merged only where they are the same word for word.")
+        asking.warn("There is no embedder: steps are merged only where they are the same word for word.")
     if embedder is None or threshold is None or len(proposals) < 2:
         return [[proposal] for proposal in proposals]
     vectors = await asyncio.to_thread(embedder.embed_passages, [proposal.content for proposal in proposals])

@@ -27,11 +27,11 @@ async def probability(asking: Desk, role: Role[I, str], given: I) -> float:
     try:
         _, reply = await asking.consult(role, given)
     except BadReply as error:
-        asking.warnings.append(f"{error} It counts as undecided.")
+        asking.warn(f"{error} It counts as undecided.")
         return UNDECIDED
     score, warning = first_token_probability(reply)
     if warning:
-        asking.warnings.append(f"{role.prompt}: {warning}")
+        asking.warn(f"{role.prompt}: {warning}")
     return score
 
 
@@ -89,9 +89,7 @@ async def inferred(
     for at, inference in enumerate(said.inferences, start=1):
         resting = [shown[cited.source - 1] for cited in inference.citations if cited.source <= len(shown)]
         if not resting:
-            asking.warnings.append(
-                f"an inference of round {round} names no passage that was shown: {inference.claim!r}"
-            )
+            asking.warn(f"an inference of round {round} names no passage that was shown: {inference.claim!r}")
         elif words(inference.claim) not in heard:
             heard.add(words(inference.claim))
             citations = check(asking, inference.claim, inference.citations, shown)

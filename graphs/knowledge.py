@@ -209,7 +209,7 @@ def cite(asking: Desk, shown: Shown, numbers: Sequence[int], answer: str) -> lis
     found = {number: _stands(shown, number, answer) for number in numbers}
     for number in [number for number, where in found.items() if not where]:
         reason = "it does not stand in its passage word for word" if number in shown.behind else "there is no such fact"
-        asking.warnings.append(f"dropped a citation of fact {number}: {reason}")
+        asking.warn(f"dropped a citation of fact {number}: {reason}")
     if not any(found.values()):
         naming = (number for number, behind in shown.behind.items() if identity(answer) in map(identity, behind.names))
         found = {number: _stands(shown, number, answer) for number in naming}

@@ -73,21 +73,15 @@ def handed_over(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
 
 
 async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], asking: Desk) -> dict[str, Knowledge]:
-    """What the passages found for each node say about it, side by side (equation 8).
-
-    Citations are checked when all have spoken, in the nodes' order: so are the warnings, whichever reply came first.
-    """
+    """What the passages found for each node say about it, side by side (equation 8)."""
     said = await asyncio.gather(*(_summarise(nodes[key], found, asking) for key, found in shown.items()))
-    return {key: _checked(each, shown[key], asking) for key, each in zip(shown, said, strict=True)}
+    return dict(zip(shown, said, strict=True))
 
 
-async def _summarise(node: Node, shown: Sequence[Passage], asking: Desk) -> aggregator.Knowledge:
+async def _summarise(node: Node, shown: Sequence[Passage], asking: Desk) -> Knowledge:
     given = aggregator.AggregateInput(step=node["content"], sources=sources(shown))
     loss = f"Nothing is known about {node['content']!r}."
-    return await ask_or(asking, aggregator.AGGREGATE, given, aggregator.Knowledge(), loss)
-
-
-def _checked(said: aggregator.Knowledge, shown: Sequence[Passage], asking: Desk) -> Knowledge:
+    said = await ask_or(asking, aggregator.AGGREGATE, given, aggregator.Knowledge(), loss)
     text = clean(said.knowledge)
     return Knowledge(text=text, citations=check(asking, text, said.citations, shown) if text else [])
 

@@ -116,7 +116,7 @@ async def plan(state: State, runtime: Run) -> Update:
     said, notes = await _plan_next(state, shown, asking, noting=settings.findings and bool(state.rounds))
     decision, query = said.plan, said.query.strip()
     if decision == SUBQ and identity(query) in _asked(state):
-        asking.warnings.append(f"The planner asked again {query!r}: the question is answered with what was found.")
+        asking.warn(f"The planner asked again {query!r}: the question is answered with what was found.")
         decision = SUFFICIENT
     update = _decided(state, decision, query)
     return {**update, "notes": notes, "calls": asking.calls, "warnings": asking.warnings}

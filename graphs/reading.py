@@ -180,7 +180,7 @@ async def _reader(
             triples=sum(len(triples) for _, triples in found),
             calls=len(calls),
             tokens=tokens,
-            warnings=[] if found else desk.warnings,
+            warnings=[] if found else list(desk.warnings),
         )
         done.append(update)
         runtime.stream_writer(update)

@@ -161,7 +161,7 @@ class Document:
         span = (0, len(passage.text)) if whole else locate(quote.quote, passage.text) or locate(answer, passage.text)
         if not span:
             label = LABELS[reference["kind"]]
-            asking.warnings.append(f"dropped a citation of source {quote.source} ({label}): it does not say so")
+            asking.warn(f"dropped a citation of source {quote.source} ({label}): it does not say so")
             return []
         return [{**quote_at(passage, span), "kind": reference["kind"], "reference": reference["title"]}]
 

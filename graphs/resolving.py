@@ -73,7 +73,7 @@ async def reason(desk: Desk, asked: Asked, sources: tuple[Source, ...], settings
         alone = await desk.ask(ANSWER_UNAIDED, Bare(question=asked.question))
         return Said(answer=alone.answer, premise="", false_premise=False, quotes=[]), ""
     except BadReply as error:
-        desk.warnings.append(f"{error} What it says is summarised.")
+        desk.warn(f"{error} What it says is summarised.")
         return None, error.reply or str(error)
 
 

@@ -168,7 +168,7 @@ async def verify(state: State, runtime: Run) -> Update:
     elif state.round >= settings.max_iterations or not settings.evidence:
         closest = casebook.best(state.attempts | verified)
         if closest and settings.evaluate_answer:
-            asking.warnings.append("no answer was consistent enough: this one came closest")
+            asking.warn("no answer was consistent enough: this one came closest")
         final = _end(state, asking, closest)
     return {"attempts": verified, "calls": asking.calls, "warnings": asking.warnings, **final}
 

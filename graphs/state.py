@@ -84,7 +84,7 @@ class RunUpdate(TypedDict, total=False):
 
     notes: dict[str, Note | None]
     calls: dict[str, CallRecord]
-    warnings: list[str]
+    warnings: Sequence[str]
     halted: bool
     verdict: Verdict
 
@@ -198,7 +198,7 @@ async def ask_or(desk: Desk, role: Role[I, O], given: I, otherwise: O, loss: str
     try:
         return await desk.ask(role, given)
     except BadReply as error:
-        desk.warnings.append(f"{error} {loss}")
+        desk.warn(f"{error} {loss}")
         return otherwise
 
 

@@ -146,7 +146,7 @@ async def review_step(
         return said, Draft(answer=draft["answer"], citations=draft["citations"] or support(draft["answer"], shown))
     citations = check(asking, said.answer, said.citations, shown)
     if not citations:
-        asking.warnings.append(f"The revised answer of step {key} cites nothing that was shown: its draft stands.")
+        asking.warn(f"The revised answer of step {key} cites nothing that was shown: its draft stands.")
         return said, draft
     return said, Draft(answer=clean(said.answer), citations=citations)
 

@@ -48,7 +48,7 @@ async def _measure(given: VerifyInput, threshold: float, asking: Desk) -> Verifi
     try:
         answer, reply = await asking.consult(VERIFY, given)
     except BadReply as error:
-        asking.warnings.append(f"{error} What is known about {given.question!r} counts as insufficient.")
+        asking.warn(f"{error} What is known about {given.question!r} counts as insufficient.")
         return Verification(answer="", perplexity=None, sufficient=False)
     measured = perplexity(reply)
     sufficient = measured is not None and measured < threshold
@@ -60,7 +60,7 @@ async def agree(
 ) -> dict[str, Verification]:
     """The fall-back where the server gives no log-probabilities: most of several further answers are the same."""
     if given:
-        asking.warnings.append(f"no log-probabilities: knowledge suffices where most of {samples} samples agree")
+        asking.warn(f"no log-probabilities: knowledge suffices where most of {samples} samples agree")
     asks = (_agree(each, verified[key]["answer"], samples, asking) for key, each in given.items())
     return dict(zip(given, await asyncio.gather(*asks), strict=True))
 

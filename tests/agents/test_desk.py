@@ -1,6 +1,6 @@
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -8,7 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from sleuth.agents.desk import Desk
 from sleuth.agents.drafter import DRAFT, Draft, DraftInput
-from sleuth.agents.model import Reply, Request, Sampling
+from sleuth.agents.model import Message, Reply, Request, Sampling
 from sleuth.agents.planner import PLAN, PlanInput
 from sleuth.agents.refiner import REFINE, Refined, RefineInput
 from sleuth.agents.role import Role
@@ -142,6 +142,91 @@ async def test_after_a_fault_only_what_had_not_completed_is_asked_again(office: 
     assert before.items() < here.desk.calls.items()
     failed, again = model.requests[-2:]
     assert failed == again
+
+
+@dataclass
+class Backwards:
+    """Replies to four numbered questions in the opposite order; some not in form, and once not at all."""
+
+    bad: frozenset[int] = frozenset()
+    failing: int | None = None
+    context_window: int = 8192
+    repaired: list[int] = field(default_factory=list)
+    replied: list[asyncio.Event] = field(default_factory=lambda: [asyncio.Event() for _ in range(5)])
+
+    async def call(self, request: Request) -> Reply:
+        number = int(request.input["question"].split()[1].rstrip("?"))
+        if len(request.messages) > 2:
+            self.repaired.append(number)
+        elif number < 3:
+            await self.replied[number + 1].wait()
+        self.replied[number].set()
+        if number == self.failing:
+            self.failing = None
+            raise ModelUnavailable("down")
+        text = "bad" if number in self.bad else Draft(answer=str(number)).model_dump_json()
+        return {**reply(text, prompt_tokens=number), "warnings": [f"heard {number}"]}
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        return 1
+
+
+async def asked_and_said(desk: Desk) -> None:
+    """Four asks side by side, each followed by a line of its own, and a line at the end."""
+
+    async def one(number: int) -> None:
+        try:
+            await desk.ask(DRAFT, given(f"Question {number}?"))
+        except BadReply:
+            desk.warn(f"not understood: {number}")
+        else:
+            desk.warn(f"understood: {number}")
+
+    await asyncio.gather(*map(one, range(4)))
+    desk.warn("all said")
+
+
+IN_ORDER = [
+    *("heard 0", "understood: 0", "heard 1", "understood: 1", "heard 2", "not understood: 2"),
+    *("heard 3", "understood: 3", "all said"),
+]
+
+
+async def test_calls_and_warnings_stand_in_the_order_of_the_asks_whichever_reply_comes_first(office: Furnish) -> None:
+    here = office(Backwards(bad=frozenset({2})))
+    await here.run(asked_and_said)
+    assert list(here.desk.warnings) == IN_ORDER
+    assert [call["prompt_tokens"] for call in here.desk.calls.values()] == [0, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("failing", range(4))
+async def test_a_resumed_node_says_the_same_as_one_that_was_not_interrupted(office: Furnish, failing: int) -> None:
+    here, saver = office(Backwards(bad=frozenset({2}), failing=failing)), InMemorySaver()
+    with pytest.raises(ModelUnavailable):
+        await here.run(asked_and_said, saver=saver)
+    await here.run(asked_and_said, saver=saver)
+    assert list(here.desk.warnings) == IN_ORDER
+    assert [call["prompt_tokens"] for call in here.desk.calls.values()] == [0, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("room", range(5))
+async def test_the_first_asks_have_what_room_there_is_for_repairs(office: Furnish, room: int) -> None:
+    model = Backwards(bad=frozenset(range(4)))
+    here = office(model, limit=4 + room)
+    await here.run(asked_and_said)
+    assert sorted(model.repaired) == list(range(room))
+    assert len(here.desk.calls) == 4 + room
+
+
+async def test_a_repair_counts_before_a_later_ask(office: Furnish) -> None:
+    async def one_after_another(desk: Desk) -> None:
+        for _ in range(2):
+            with pytest.raises(BadReply):
+                await draft(desk)
+
+    here = office(ScriptedModel(["no", "still no", "no"]), limit=3)
+    await here.run(one_after_another)
+    here.model.done()
 
 
 async def test_drops_the_last_sources_until_the_prompt_fits(office: Furnish) -> None:

@@ -74,7 +74,7 @@ def test_the_sentence_or_line_around_an_answer_is_found(answer: str, found: str 
     assert (TEXT[slice(*span)] if span else None) == found
 
 
-def test_a_quote_that_stands_there_is_cited_with_its_place_in_the_document() -> None:
+async def test_a_quote_that_stands_there_is_cited_with_its_place_in_the_document() -> None:
     asking = desk()
     (citation,) = check(asking, "?", [Quote(source=1, quote="lies on")], [TOWN])
     assert citation == {
@@ -88,12 +88,12 @@ def test_a_quote_that_stands_there_is_cited_with_its_place_in_the_document() -> 
     assert asking.warnings == []
 
 
-def test_a_misquoted_source_is_cited_where_it_has_the_answer() -> None:
+async def test_a_misquoted_source_is_cited_where_it_has_the_answer() -> None:
     (citation,) = check(desk(), "1861", [Quote(source=1, quote="born in the year 1861")], [TOWN])
     assert citation["quote"] == "in 1861 (so they say)."
 
 
-def test_what_resolves_in_neither_way_is_dropped_and_reported() -> None:
+async def test_what_resolves_in_neither_way_is_dropped_and_reported() -> None:
     asking = desk()
     assert check(asking, "?!", [Quote(source=1, quote="nothing"), Quote(source=2, quote="Varn")], [TOWN]) == []
     assert asking.warnings == [
@@ -102,13 +102,13 @@ def test_what_resolves_in_neither_way_is_dropped_and_reported() -> None:
     ]
 
 
-def test_the_same_place_is_cited_once() -> None:
+async def test_the_same_place_is_cited_once() -> None:
     twice = [Quote(source=1, quote="Varn"), Quote(source=1, quote="VARN")]
     assert len(check(desk(), "?", twice, [TOWN])) == 1
 
 
 @given(st.text(), st.text(), st.integers(1, 4), st.lists(st.text(min_size=1), max_size=3))
-def test_no_citation_is_invented(answer: str, quote: str, source: int, texts: list[str]) -> None:
+async def test_no_citation_is_invented(answer: str, quote: str, source: int, texts: list[str]) -> None:
     shown = [passage(str(at), text) for at, text in enumerate(texts)]
     citations = check(desk(), answer, [Quote(source=source, quote=quote[:240])], shown)
     assert all(resolves(citation, shown) for citation in citations)
@@ -126,7 +126,7 @@ def test_marks_are_cleaned_off() -> None:
     assert clean(" Varn [1], on the Oss [2, 3] ") == "Varn, on the Oss"
 
 
-def test_a_note_names_each_passage_once_and_a_remark_only_if_there_is_one() -> None:
+async def test_a_note_names_each_passage_once_and_a_remark_only_if_there_is_one() -> None:
     citations = check(desk(), "?", [Quote(source=1, quote="Varn"), Quote(source=1, quote="Oss")], [TOWN])
     assert note("q", "f", citations)["passages"] == ["town"]
     assert "remark" not in note("q", "f", citations)
@@ -147,7 +147,7 @@ def test_a_finding_that_is_empty_is_shown_as_not_found() -> None:
         ("refused", "I will not say", 0),
     ],
 )
-def test_only_an_answer_cites_and_nothing_twice(status: Status, text: str, cited: int) -> None:
+async def test_only_an_answer_cites_and_nothing_twice(status: Status, text: str, cited: int) -> None:
     (citation,) = check(desk(), "?", [Quote(source=1, quote="Varn")], [TOWN])
     verdict = conclude(status, text, [note("a", "b", [citation]), note("c", "d", [Citation(**citation)])])
     assert len(verdict["citations"]) == cited

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from scenes import Chain, Replying, example, par, passage, resolves
 
+from sleuth.agents.model import Reply, Request
 from sleuth.agents.scripted import ScriptedModel
 from sleuth.graphs.par_rag import Settings
 from sleuth.graphs.state import Budget
@@ -282,6 +283,37 @@ async def test_steps_that_do_not_need_each_other_run_side_by_side() -> None:
     first_wave = ["Where is the tower?", "Where is the bridge?"]
     assert [query.text for query in case.retriever.queries][:2] == first_wave
     assert case.prompts()[:5] == ["planner/plan", *["drafter/draft"] * 2, *["reviewer/review"] * 2]
+
+
+@dataclass
+class BridgeFirst(Replying):
+    """Replies about the tower only after those about the bridge."""
+
+    crossed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def call(self, request: Request) -> Reply:
+        if "bridge" in request.input["question"]:
+            self.crossed.set()
+        elif "tower" in request.input["question"]:
+            await self.crossed.wait()
+            self.crossed.clear()
+        return await super().call(request)
+
+
+async def test_warnings_stand_in_the_order_of_the_steps_whichever_reply_comes_first() -> None:
+    def unfounded(request: Request) -> Any:
+        said = independent(request)
+        if request.prompt == "drafter/draft":
+            return said | {"citations": [{"source": 8 if "tower" in request.input["question"] else 9, "quote": "?"}]}
+        return "no review" if request.prompt == "reviewer/review" else said
+
+    case = par(BridgeFirst(unfounded), BOTH)
+    await case.run("?")
+    assert [warning for warning in case.state["warnings"] if warning.startswith("dropped")][:2] == [
+        f"dropped a citation of source {source}: no such source was shown" for source in (8, 9)
+    ]
+    unreviewed = [warning.split(". ")[-1] for warning in case.state["warnings"] if warning.endswith("unreviewed.")]
+    assert unreviewed[:2] == [f"The draft of step {step} stands unreviewed." for step in (1, 2)]
 
 
 async def test_in_the_paper_they_run_one_after_the_other_each_refined() -> None:
