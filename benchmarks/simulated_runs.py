@@ -79,11 +79,15 @@ async def collection(
         async with await Library.open(settings) as library:
             if mode == "keyword":
                 await _read_in(library, corpus, Path(scratch) / "files")
-            known = await _passages(library)
-            asked = [row for row in rows(questions) if row.get("gold_ids")][:limit]
             yield Collection(
-                library, [gold_of(row, known) for row in asked], Remembering(library.embedder or NoEmbedder())
+                library, await golds(library, questions, limit), Remembering(library.embedder or NoEmbedder())
             )
+
+
+async def golds(library: Library, questions: Path, limit: int | None = None) -> list[Gold]:
+    """What is known of the questions that have gold passages in the library; with a limit the first ones."""
+    known = await _passages(library)
+    return [gold_of(row, known) for row in [row for row in rows(questions) if row.get("gold_ids")][:limit]]
 
 
 async def _read_in(library: Library, corpus: Path, worklist: Path) -> None:

@@ -24,6 +24,9 @@ from sleuth.tools.settings import Settings
 
 STORE_VERSION = 1
 
+# A commit outlives any end of this process all the same; a power cut may take the last ones with it, never one before
+# them, and a run goes on from there. To wait for the disk at each commit, about five for every node, takes longer than
+# everything else that is ours (`benchmarks/overhead.py`).
 _UNSYNCED = "PRAGMA synchronous=NORMAL"
 
 
@@ -39,13 +42,8 @@ class Store:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings, *, synced: bool = True) -> AsyncIterator[Store]:
-    """Opens the store, and makes it at the first time.
-
-    Args:
-        settings: say where it is.
-        synced: off: SQLite leaves it to the system when commits reach the disk. They outlive any end of this process
-            all the same, but the last ones not a power cut; in exchange nothing waits for the disk.
+async def open_store(settings: Settings) -> AsyncIterator[Store]:
+    """Opens the store of the settings, and makes it at the first time.
 
     Raises:
         StoreError: the folder or database cannot be used; StoreTooNew if a newer release wrote it.
@@ -56,11 +54,11 @@ async def open_store(settings: Settings, *, synced: bool = True) -> AsyncIterato
         name = "SLEUTH_RUNS" if settings.runs else "SLEUTH_HOME"
         raise StoreError(f"{name} ({runs_folder(settings)}) cannot be made: {error}.") from error
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
-    if not synced and engine.dialect.name == "sqlite":
+    if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _leave_syncing)
     try:
         await asyncio.to_thread(_check_version, engine)
-        async with _saver(settings, engine, synced=synced) as saver:
+        async with _saver(settings, engine) as saver:
             yield Store(
                 saver=saver,
                 archive=await asyncio.to_thread(SqlArchive, engine),
@@ -112,7 +110,7 @@ def _check_version(engine: Engine) -> None:
 
 
 @asynccontextmanager
-async def _saver(settings: Settings, engine: Engine, *, synced: bool) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckpointSaver[str]]:
     serde = JsonPlusSerializer(pickle_fallback=False)
     if engine.dialect.name == "postgresql":
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
@@ -130,6 +128,5 @@ async def _saver(settings: Settings, engine: Engine, *, synced: bool) -> AsyncIt
     async with aiosqlite.connect(runs_folder(settings) / "runs.sqlite", timeout=30) as connection:
         sqlite = AsyncSqliteSaver(connection, serde=serde)
         await sqlite.setup()
-        if not synced:
-            await connection.execute(_UNSYNCED)
+        await connection.execute(_UNSYNCED)
         yield sqlite

@@ -290,7 +290,8 @@ def _differs(document: Document, row: Row[Any] | None) -> bool:
 
 
 def _passage(row: Row[Any]) -> Passage:
-    return Passage(**{field: row._mapping[field] for field in Passage.__dataclass_fields__})
+    values = row._mapping  # made anew at each look
+    return Passage(**{field: values[field] for field in Passage.__dataclass_fields__})
 
 
 def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -5,6 +5,7 @@ All methods block: call them in a thread.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import tantivy
@@ -18,6 +19,7 @@ _WRITER_BYTES = 64 * 1024 * 1024
 _TITLE_BOOST = 0.25
 # A question has a few dozen different words; a pasted book is cut, so that one query cannot hold up the others.
 _MOST_TERMS = 512
+_REMEMBERED = 1 << 14
 
 
 def _analyzer() -> tantivy.TextAnalyzer:
@@ -43,6 +45,8 @@ class KeywordIndex:
         self._folder = folder
         self._mark = folder / "applied"
         self._words = _analyzer()
+        # Graph search asks for the stems of the same sentences, question after question.
+        self._stems = lru_cache(maxsize=_REMEMBERED)(self._words.analyze)
         self._schema = _schema()
         self._index = self._open()
 
@@ -95,9 +99,9 @@ class KeywordIndex:
         """The best passages for any text at all, as ids with BM25 scores, best first."""
         return _search(self._index, self._schema, self._words.analyze(text), k)
 
-    def stems(self, text: str) -> list[str]:
-        """The stems that a text is searched by, in their order."""
-        return list(self._words.analyze(text))
+    def stems(self, text: str) -> Sequence[str]:
+        """The stems that a text is searched by, in their order; nobody may change them."""
+        return self._stems(text)
 
     def frequency(self, stem: str) -> int:
         """How many passages have a word with this stem."""

@@ -181,14 +181,7 @@ class Library:
         """
         if not query.text.strip():
             raise UsageError("The question is empty: say what to search for.")
-        await self.require_documents()
-        indexes = {name: await self._ready(name) for name in self._wanted(query.mode)}
-        if query.mode == "graph":
-            return await asyncio.to_thread(search_graph, query, indexes, self._catalogue.passages, self._model)
-        if query.mode == "graph-ppr":
-            return await asyncio.to_thread(self._walk, query, indexes)
-        ranked = [index for index in indexes.values() if isinstance(index, KeywordIndex | VectorIndex)]
-        return await asyncio.to_thread(self._find, query, ranked)
+        return await asyncio.to_thread(self._search, query)
 
     async def index_seconds(self, mode: Mode) -> float | None:
         """How long the indexes that a mode needs have worked in all; None where that was not kept for one of them."""
@@ -198,7 +191,10 @@ class Library:
 
     async def require_documents(self) -> None:
         """Raises UsageError where there is nothing to search yet."""
-        if await asyncio.to_thread(self._catalogue.is_empty):
+        await asyncio.to_thread(self._require_documents)
+
+    def _require_documents(self) -> None:
+        if self._catalogue.is_empty():
             raise UsageError(
                 f"Collection {self._settings.collection!r} has no documents yet: `sleuth ingest PATH` reads some in."
             )
@@ -206,7 +202,7 @@ class Library:
     async def catch_up(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Brings the indexes to the catalogue's state; `on_indexed` is told of passages as they are written."""
         for name in self._indexes.names:
-            await self._ready(name, on_indexed)
+            await asyncio.to_thread(self._indexes.ready, name, on_indexed)
         await asyncio.to_thread(self._indexes.forget_deleted)
 
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
@@ -224,9 +220,6 @@ class Library:
             _log.warning("SLEUTH_EMBEDDER is none: hybrid search goes by words alone.")
         return tuple(name for name in self._indexes.names if name != "graph")
 
-    async def _ready(self, name: IndexName, on_indexed: OnIndexed = _ignore) -> Index:
-        return await asyncio.to_thread(self._indexes.ready, name, on_indexed)
-
     def _fingerprint(self) -> str:
         digest = sha256()
         for passage in self._catalogue.passages(sorted(self._catalogue.passage_ids())):
@@ -237,6 +230,15 @@ class Library:
         if self.embedder is not None and self._catalogue.embedder() is None:
             self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
         return self._catalogue.put_documents(entries)
+
+    def _search(self, query: Query) -> list[Hit]:
+        self._require_documents()
+        indexes = {name: self._indexes.ready(name, _ignore) for name in self._wanted(query.mode)}
+        if query.mode == "graph":
+            return search_graph(query, indexes, self._catalogue.passages, self._model)
+        if query.mode == "graph-ppr":
+            return self._walk(query, indexes)
+        return self._find(query, [each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex)])
 
     def _walk(self, query: Query, indexes: Mapping[IndexName, Index]) -> list[Hit]:
         return search_pagerank(query, indexes, self._catalogue.passages, self._triples.graph())

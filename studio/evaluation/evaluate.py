@@ -151,7 +151,7 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
         allowance.spend(kept["cost"]["calls"], kept["cost"]["prompt_tokens"] + kept["cost"]["completion_tokens"])
     texts = await gold_texts(opened.library, questions)
     own_store = opened.settings.model_copy(update={"runs": opened.folder.path})
-    async with open_store(own_store, synced=False) as store, _models(opened, texts, allowance) as models:
+    async with open_store(own_store) as store, _models(opened, texts, allowance) as models:
         harness = Harness(
             store=store,
             services_for=models.services_for,

@@ -12,7 +12,7 @@ from sleuth.tools.settings import Settings
 
 @pytest.fixture
 async def store(settings: Settings) -> AsyncIterator[Store]:
-    async with open_store(settings, synced=False) as opened:  # no test waits for a disk
+    async with open_store(settings) as opened:
         yield opened
 
 

@@ -136,3 +136,21 @@ def test_without_capitals_titles_are_still_found(
 
 def test_no_words_at_all_find_nothing(tmp_path: Path) -> None:
     assert Scene(tmp_path, [FILM]).ask("?!") == {}
+
+
+def test_a_passage_read_before_is_read_anew_once_its_text_is_another(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    rewritten = passage("film", "Low Tide", FILM.text.replace("Oda Brask", "Edith Vey"))
+    first = Scene(before, [FILM, DIRECTOR, ACTOR]).ask(QUESTION)
+    assert list(Scene(after, [rewritten, DIRECTOR, ACTOR]).ask(QUESTION))[:2] == ["film", "actor"]
+    again = Scene(before, [FILM, DIRECTOR, ACTOR]).ask(QUESTION)
+    assert list(again) == list(first)
+    assert [each.score for each in again.values()] == [each.score for each in first.values()]
+
+
+def test_which_of_some_passages_mention_names(tmp_path: Path) -> None:
+    index = GraphIndex(tmp_path / "graph.db")
+    index.apply(upsert=[FILM, DIRECTOR, ACTOR], delete=[])
+    among = index.mentioning_among(["oda brask", "marrabeck", "kestrow"], ["film", "actor", "elsewhere"])
+    assert among == {"oda brask": ["film"], "marrabeck": ["actor"]}
+    assert index.mentioning_among([], ["film"]) == {}

@@ -1,7 +1,7 @@
 """A question as what it asks for: its words with their weights, and how much of them a text has."""
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sleuth.tools.keywords import KeywordIndex
 
@@ -15,7 +15,7 @@ class Asked:
         passages = keywords.count()
         self._weights = {stem: _idf(passages, keywords.frequency(stem)) for stem in stems}
         self._total = sum(self._weights.values())
-        self._stems: Callable[[str], list[str]] = keywords.stems
+        self._stems: Callable[[str], Sequence[str]] = keywords.stems
 
     @property
     def weights(self) -> Mapping[str, float]:

@@ -14,11 +14,10 @@ from typing import Literal
 from sleuth.tools.documents import Passage
 from sleuth.tools.mention_graph.asked import Asked
 from sleuth.tools.mention_graph.index import RARE, Alias, GraphIndex
-from sleuth.tools.mention_graph.names import Mention, aliases, mentions, phrases
-from sleuth.tools.mention_graph.spans import sentences
+from sleuth.tools.mention_graph.names import Mention
+from sleuth.tools.mention_graph.studied import Span, studied
 
 Kind = Literal["names", "named_by", "shares"]
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,6 +59,7 @@ class Read:
         self.passage = passage
         self.found = asked.found_in(f"{passage.title}. {passage.text}")
         self._asked = asked
+        self._studied = studied(passage)
 
     @cached_property
     def title(self) -> frozenset[str]:
@@ -70,20 +70,17 @@ class Read:
     def sentences(self) -> list[tuple[Span, frozenset[str]]]:
         """The sentences, each with the question's stems in it."""
         text = self.passage.text
-        return [((start, end), self._asked.found_in(text[start:end])) for start, end in sentences(text)]
+        return [((start, end), self._asked.found_in(text[start:end])) for start, end in self._studied.sentences]
 
     def best_sentence(self, spans: Iterable[Span]) -> tuple[float, Span]:
         """The best of the sentences with these spans: how well it matches relative to the best of all, and where."""
         found = [self._matches[max(0, bisect_right(self._starts, start) - 1)] for start, _ in spans]
         return max(found, key=lambda match: (match[0], -match[1][0]))
 
-    @cached_property
+    @property
     def mentioned(self) -> dict[str, list[Span]]:
         """The names that the passage mentions, each with the places where it stands."""
-        spans: dict[str, list[Span]] = {}
-        for mention in mentions(self.passage.text):
-            spans.setdefault(mention.name, []).append((mention.start, mention.end))
-        return spans
+        return self._studied.mentioned
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -101,7 +98,7 @@ def naming(index: GraphIndex, seed: Seed, read: Read) -> list[Edge]:
     """Edges to the passages whose alias the seed mentions; of names within names the longest counts."""
     text = seed.passage.text
     edges: dict[str, Edge] = {}
-    for mention, known in longest(index, phrases(text)):
+    for mention, known in longest(index, studied(seed.passage).phrases):
         r, (start, end) = read.best_sentence([(mention.start, mention.end)])
         for alias in known:
             w = mention.sure * alias.weight / math.sqrt(alias.sharing)
@@ -193,7 +190,7 @@ class Backward:
 
 def named_by(index: GraphIndex, seed: Seed, among: Sequence[str]) -> list[Backward]:
     """Ways to the passages that mention the seed's alias; where many do, only to those `among` them."""
-    weights = aliases(seed.passage)
+    weights = studied(seed.passage).aliases
     sharing = {name: known[0].sharing for name, known in index.known_as(weights).items()}
     few = index.mentioning(weights, at_most=RARE)
     many = index.mentioning_among([name for name in weights if name not in few], among)

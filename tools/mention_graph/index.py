@@ -131,12 +131,14 @@ class GraphIndex:
     def mentioning_among(self, names: Iterable[str], ids: Sequence[str]) -> dict[str, list[str]]:
         """Which of some passages mention each of these names."""
         by_id = {name_id(name): name for name in names}
+        if not by_id:
+            return {}
         rows = self._read(
-            "SELECT wanted.value, p.id FROM json_each(?) AS wanted CROSS JOIN json_each(?) AS among "
-            "JOIN passage AS p ON p.id = among.value "
-            "JOIN mention AS m ON m.name = wanted.value AND m.passage = p.number ORDER BY wanted.value, p.id",
-            json.dumps(list(by_id)),
+            "SELECT m.name, p.id FROM json_each(?) AS among CROSS JOIN passage AS p ON p.id = among.value "
+            "CROSS JOIN json_each(?) AS wanted "
+            "CROSS JOIN mention AS m ON m.name = wanted.value AND m.passage = p.number ORDER BY m.name, p.id",
             json.dumps(list(ids)),
+            json.dumps(list(by_id)),
         )
         return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
 

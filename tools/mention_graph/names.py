@@ -42,6 +42,7 @@ class Mention(NamedTuple):
     sure: float = 1.0
 
 
+@lru_cache(maxsize=1 << 16)
 def name_id(name: str) -> int:
     """56 bits that stand for a name in the index."""
     return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")

@@ -1,0 +1,302 @@
+"""What a run costs beside model and embedder: graph and checkpoints, retrieval, and LangGraph's own share of it.
+
+    python benchmarks/overhead.py [--methods NAME ...] [--home FOLDER --questions FILE] [--limit N] [--json FILE]
+
+Simulated runs without errors, one after the other, over the example corpus unless a folder that has read other
+documents in is named. Milliseconds, by the clock and of processor time, which other work on the machine changes less;
+what the stand-in for the model computes is taken off. For each method:
+
+- "memory": graph and roles without a store, for each node
+- "store": the same as `sleuth ask` runs it, with SQLite checkpoints and archive, for each node and for each run
+- "floor": the run's own updates written down by LangGraph and the same SQLite saver from a node that does nothing else,
+  with as many tasks; "floor/store" is LangGraph's share, by processor time
+- "search": retrieval for each run, without the embedder, which takes no part unless the settings have one
+- "share at 1 s": store and search against a run whose calls take a second each, in per cent; those made side by side
+  count once
+
+Prints a table, writes JSON with --json, and exits with 1 where a method is above 5 % or 3 ms for each node.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.func import task
+from langgraph.graph import END, START, StateGraph
+from simulated_runs import EXAMPLES, NO_LIMIT, golds
+
+from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
+from sleuth.graphs.answer import Answer
+from sleuth.graphs.hops import SaverHops
+from sleuth.graphs.ingest import ingest
+from sleuth.graphs.registry import METHODS
+from sleuth.graphs.runs import Runs, Services, Step
+from sleuth.graphs.state import Context
+from sleuth.graphs.store import Store, open_store
+from sleuth.tools.archive import MemoryArchive
+from sleuth.tools.documents import Hit
+from sleuth.tools.embedder import Embedder, Vectors, make_embedder
+from sleuth.tools.library import Library
+from sleuth.tools.retriever import Query
+from sleuth.tools.settings import Settings
+
+MOST_SHARE = 5.0
+MOST_MS = 3.0
+MOMENT = 0.005
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds by the clock, and of processor time."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(self.wall + other.wall, self.cpu + other.cpu)
+
+    def __sub__(self, other: "Spent") -> "Spent":
+        return Spent(self.wall - other.wall, self.cpu - other.cpu)
+
+    @classmethod
+    def so_far(cls) -> "Spent":
+        return cls(time.perf_counter(), time.process_time())
+
+
+class Clock:
+    """Adds up what is done inside its blocks, one after the other."""
+
+    def __init__(self) -> None:
+        self.spent = Spent()
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with self._lock:
+            began = Spent.so_far()
+            try:
+                yield
+            finally:
+                self.spent += Spent.so_far() - began
+
+
+@dataclass
+class Instant:
+    """A simulated model, and how long it plays its part. It may wait a moment, and counts how often."""
+
+    model: SimulatedModel
+    clock: Clock = field(default_factory=Clock)
+    waits: bool = False
+    rounds: int = 0
+    _waiting: int = 0
+
+    @property
+    def context_window(self) -> int:
+        return self.model.context_window
+
+    async def call(self, request: Request) -> Reply:
+        if self.waits:
+            self.rounds += not self._waiting
+            self._waiting += 1
+            await asyncio.sleep(MOMENT)
+            self._waiting -= 1
+        with self.clock.running():
+            return await self.model.call(request)
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        with self.clock.running():
+            return await self.model.count_tokens(messages, role=role)
+
+
+@dataclass
+class Remembering:
+    """Searches each query once, one after the other, and knows how long that took."""
+
+    library: Library
+    clock: Clock = field(default_factory=Clock)
+    known: dict[Query, list[Hit]] = field(default_factory=dict)
+
+    async def search(self, query: Query) -> list[Hit]:
+        if query not in self.known:
+            began = Spent.so_far()
+            self.known[query] = await self.library.search(query)
+            self.clock.spent += Spent.so_far() - began
+        return self.known[query]
+
+
+@dataclass
+class TimedEmbedder:
+    """An embedder, and how long it computes."""
+
+    embedder: Embedder
+    clock: Clock = field(default_factory=Clock)
+
+    @property
+    def name(self) -> str:
+        return self.embedder.name
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        with self.clock.running():
+            return self.embedder.embed_passages(texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        with self.clock.running():
+            return self.embedder.embed_query(text)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One stored run: what it took without the model, and the updates of its own nodes in their order."""
+
+    spent: Spent
+    nodes: int
+    calls: int
+    updates: list[dict[str, Any]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The collection and the store; `embedded` is what is not ours of a search."""
+
+    library: Library
+    store: Store
+    embedded: Clock
+
+    async def stored(self, name: str, gold: Gold, search: Remembering, id: str) -> Run:
+        """A run as `sleuth ask` makes it, all of whose queries have been searched before."""
+        model = Instant(SimulatedModel(gold, Simulation()))
+        runs = Runs(self.store, Services(model=model, retriever=search, embedder=self.library.embedder))
+        began = Spent.so_far()
+        events = [event async for event in runs.run(await runs.start(gold.question, name, thread=id))]
+        spent = Spent.so_far() - began - model.clock.spent
+        done = [each for each in events if isinstance(each, Step) and each.state == "finished"]
+        [answer] = [each for each in events if isinstance(each, Answer)]
+        updates = [each.update for each in done if each.thread == id]
+        return Run(spent=spent, nodes=len(done), calls=answer.cost["calls"], updates=updates)
+
+    async def in_memory(self, name: str, gold: Gold, search: Remembering, *, waits: bool = False) -> tuple[Spent, int]:
+        """The same without a store; with a model that waits also how many rounds of calls there are."""
+        model = Instant(SimulatedModel(gold, Simulation()), waits=waits)
+        settings = METHODS[name].settings()
+        context = Context(model=model, retriever=search, archive=MemoryArchive(), settings=settings)
+        context = replace(context, embedder=self.library.embedder)
+        context = replace(context, hops=SaverHops(saver=InMemorySaver(), context=context))
+        compiled = METHODS[name].graph().compile()
+        began = Spent.so_far()
+        await compiled.ainvoke({"question": gold.question}, {"recursion_limit": NO_LIMIT}, context=context)
+        return Spent.so_far() - began - model.clock.spent, model.rounds
+
+    async def floor(self, name: str, gold: Gold, updates: Sequence[dict[str, Any]], id: str) -> Spent:
+        """LangGraph alone, keeping these updates, with two tasks for each call as a `Desk` has them."""
+        left = iter(updates)
+        more = len(updates)
+
+        async def replay(_state: object) -> dict[str, Any]:
+            nonlocal more
+            update = next(left)
+            await asyncio.gather(*map(_nested, (update.get("calls") or {}).values()))
+            more -= 1
+            return update
+
+        graph = StateGraph(METHODS[name].state)
+        graph.add_node(replay)
+        graph.add_edge(START, "replay")
+        graph.add_conditional_edges("replay", lambda _state: "replay" if more else END, ["replay", END])
+        compiled = graph.compile(checkpointer=self.store.saver)
+        config: Any = {"configurable": {"thread_id": id}, "recursion_limit": NO_LIMIT}
+        began = Spent.so_far()
+        await compiled.ainvoke({"question": gold.question}, config, durability="sync")
+        return Spent.so_far() - began
+
+
+async def _nested(record: dict[str, Any]) -> None:
+    @task
+    async def call() -> dict[str, Any]:
+        return record
+
+    @task
+    async def ask() -> dict[str, Any]:
+        return await call()
+
+    await ask()
+
+
+@asynccontextmanager
+async def bench(home: Path | None) -> AsyncIterator[Bench]:
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(home=home or Path(folder), runs=Path(folder) / "runs")
+        if home is None:
+            await ingest([EXAMPLES / "corpus"], settings=settings)
+        embedder = None if settings.embedder == "none" else TimedEmbedder(make_embedder(settings))
+        async with await Library.open(settings, embedder=embedder) as library, open_store(settings) as store:
+            await library.search(Query(text="warm up", k=1, mode="graph"))
+            yield Bench(library, store, embedder.clock if embedder else Clock())
+
+
+async def measure(bench: Bench, name: str, golds: Sequence[Gold]) -> dict[str, float]:
+    """One method over all questions; a first run of each kind warms up and does not count."""
+    rounds, stored, memory, floor = 0, [], Spent(), Spent()
+    search = Remembering(bench.library)
+    for number, gold in enumerate([golds[0], *golds]):
+        if number == 1:
+            rounds, stored, memory, floor = 0, [], Spent(), Spent()
+            search, bench.embedded.spent = Remembering(bench.library), Spent()
+        rounds += (await bench.in_memory(name, gold, search, waits=True))[1]
+        memory += (await bench.in_memory(name, gold, search))[0]
+        stored.append(await bench.stored(name, gold, search, f"{name}-{number}"))
+        floor += await bench.floor(name, gold, stored[-1].updates, f"{name}-{number}-floor")
+    nodes, runs, own = sum(run.nodes for run in stored), len(stored), sum((run.spent for run in stored), Spent())
+    found = search.clock.spent - bench.embedded.spent
+    return {
+        "calls": round(sum(run.calls for run in stored) / runs, 1),
+        "nodes": round(nodes / runs, 1),
+        "memory, ms/node": round(1000 * memory.wall / nodes, 2),
+        "store, ms/node": round(1000 * own.wall / nodes, 2),
+        "store, cpu ms/node": round(1000 * own.cpu / nodes, 2),
+        "store, ms/run": round(1000 * own.wall / runs, 1),
+        "floor, ms/node": round(1000 * floor.wall / nodes, 2),
+        "floor/store": round(floor.cpu / own.cpu, 2),
+        "search, ms/run": round(1000 * found.wall / runs, 1),
+        "share at 1 s, %": round(100 * (own + found).wall / ((own + found).wall + rounds), 2),
+    }
+
+
+async def main(methods: list[str], home: Path | None, questions: Path, limit: int) -> dict[str, dict[str, float]]:
+    measured: dict[str, dict[str, float]] = {}
+    async with bench(home) as opened:
+        every = await golds(opened.library, questions)
+        for name in methods:
+            measured[name] = found = await measure(opened, name, every[:: max(1, len(every) // limit)][:limit])
+            if len(measured) == 1:
+                print(" " * 12 + "".join(f"{key:>19}" for key in found))
+            print(f"{name:12}" + "".join(f"{value:>19}" for value in found.values()), flush=True)
+    return measured
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--home", type=Path, help="a SLEUTH_HOME")
+    parser.add_argument("--questions", type=Path, default=EXAMPLES / "questions.jsonl")
+    parser.add_argument("--limit", type=int, default=8)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    result = asyncio.run(main(given.methods, given.home, given.questions, given.limit))
+    if given.json:
+        given.json.parent.mkdir(parents=True, exist_ok=True)
+        given.json.write_text(
+            json.dumps({"questions": given.limit, "methods": result}, indent=1) + "\n", encoding="utf-8"
+        )
+    fits = (each["share at 1 s, %"] <= MOST_SHARE and each["store, ms/node"] <= MOST_MS for each in result.values())
+    sys.exit(0 if all(fits) else 1)

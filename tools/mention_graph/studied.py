@@ -1,0 +1,48 @@
+"""What a passage holds whatever is asked of it: read once, and remembered for the questions that come to it again."""
+
+from functools import cached_property, lru_cache
+
+from sleuth.tools.documents import Passage
+from sleuth.tools.mention_graph.names import Mention, aliases, mentions, phrases
+from sleuth.tools.mention_graph.spans import sentences
+
+Span = tuple[int, int]
+
+REMEMBERED = 2048
+"""Passages; one takes some 20 kB. The steps of a question, and questions on one subject, come to the same ones."""
+
+
+class Studied:
+    """The parts of a passage, each worked out when it is first needed; nobody may change them."""
+
+    def __init__(self, passage: Passage) -> None:
+        self._passage = passage
+
+    @cached_property
+    def sentences(self) -> list[Span]:
+        """The spans of its sentences."""
+        return sentences(self._passage.text)
+
+    @cached_property
+    def mentioned(self) -> dict[str, list[Span]]:
+        """The names that it mentions, each with the places where it stands."""
+        spans: dict[str, list[Span]] = {}
+        for mention in mentions(self._passage.text):
+            spans.setdefault(mention.name, []).append((mention.start, mention.end))
+        return spans
+
+    @cached_property
+    def phrases(self) -> list[Mention]:
+        """Every run of its words that might be somebody's title."""
+        return phrases(self._passage.text)
+
+    @cached_property
+    def aliases(self) -> dict[str, float]:
+        """What it goes by."""
+        return aliases(self._passage)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def studied(passage: Passage) -> Studied:
+    """A passage as it was studied before; one with the same id and another text is another one."""
+    return Studied(passage)
