@@ -11,7 +11,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 	$$($(UV)/python studio/embedded/torch_index.py) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check format lock bench studio clean
+.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check check-page format lock bench studio page clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -56,6 +56,11 @@ check: setup ## Formatting, lint and types, as in CI
 	$(BIN)/ruff check .
 	$(BIN)/mypy -p sleuth
 
+check-page: ## Lint and test the page, build it again, and compare that with the files that are kept
+	cd studio/page && npm ci --silent && npm run --silent lint && npm test --silent && \
+		npm run --silent build -- --outDir $(CURDIR)/.cache/page --emptyOutDir --logLevel warn
+	diff -r .cache/page studio/page/dist
+
 format: setup ## Format the sources, and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -77,6 +82,9 @@ bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall, an
 
 studio: setup ## Open the graphs in LangGraph Studio (a server on this machine)
 	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --config studio/langgraph.json --no-browser
+
+page: ## Build the page from studio/page/src; needs Node 20.19 or newer. The built files are kept in the repository
+	cd studio/page && npm ci --silent && npm run --silent build
 
 clean: ## Remove caches and whatever tests and demo have left; .venv stays
 	rm -rf .cache .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api dist

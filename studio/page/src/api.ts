@@ -1,0 +1,76 @@
+/** Requests to the server, with the key where one is needed. */
+
+const KEY = "sleuth-key";
+
+/** The page is at the server's root or at `app/` below it; `v1/` is always below the root. */
+export function serverRoot(pathname: string): string {
+  return pathname.replace(/\/(app\/?)?(index\.html)?$/, "/");
+}
+
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+let askForKey: () => void = () => undefined;
+
+/** What is called when the server wants a key. */
+export function onUnauthorized(handler: () => void): void {
+  askForKey = handler;
+}
+
+export function keepKey(key: string): void {
+  sessionStorage.setItem(KEY, key);
+}
+
+function headers(given?: HeadersInit): Headers {
+  const all = new Headers(given);
+  const key = sessionStorage.getItem(KEY);
+  if (key) all.set("Authorization", `Bearer ${key}`);
+  return all;
+}
+
+async function problem(response: Response): Promise<ApiError> {
+  const body: unknown = await response.json().catch(() => null);
+  const told = (body as { error?: { message?: string } } | null)?.error?.message;
+  return new ApiError(told ?? `The server answered ${response.status} ${response.statusText}.`, response.status);
+}
+
+/** A request below `v1/`; throws ApiError with the server's own words. */
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  const url = `${serverRoot(location.pathname)}v1/${path}`;
+  let response: Response;
+  try {
+    response = await fetch(url, { ...init, headers: headers(init.headers) });
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new ApiError("The server cannot be reached.", 0);
+  }
+  if (response.status === 401) askForKey();
+  if (!response.ok) throw await problem(response);
+  return response;
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const response = await request(path, signal ? { signal } : {});
+  return (await response.json()) as T;
+}
+
+export async function post<T>(path: string, body: unknown = {}): Promise<T> {
+  const json = { "Content-Type": "application/json" };
+  const response = await request(path, { method: "POST", headers: json, body: JSON.stringify(body) });
+  const text = await response.text();
+  return (text ? JSON.parse(text) : null) as T;
+}
+
+export async function remove(path: string): Promise<void> {
+  await request(path, { method: "DELETE" });
+}
+
+export function said(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,128 @@
+import { useState } from "react";
+import { post } from "./api";
+import { Problem } from "./parts";
+import { go, hrefOf } from "./route";
+import { runsChanged } from "./run-list";
+import { parsed, fieldsOf } from "./schema";
+import { SettingsForm } from "./settings-form";
+import type { DocumentRow, Json, Method } from "./types";
+import { useAction, useLoaded } from "./use";
+
+const DEFAULT = "par-rag";
+const LIMITS = [
+  { name: "max_calls", label: "model calls at most" },
+  { name: "max_tokens", label: "tokens at most" },
+  { name: "max_seconds", label: "seconds at most" },
+];
+
+/** A question, the method that is to answer it, its settings, and what it may spend. */
+export function Ask() {
+  const { value: methods, problem } = useLoaded<Method[]>("methods");
+  const { value: documents } = useLoaded<DocumentRow[]>("documents");
+  const [question, setQuestion] = useState("");
+  const [name, setName] = useState(DEFAULT);
+  const [typed, setTyped] = useState<Record<string, string>>({});
+  const [limits, setLimits] = useState<Record<string, string>>({});
+  const method = methods?.find((each) => each.name === name) ?? methods?.[0];
+  const asking = useAction(async () => {
+    const body = { question, method: method?.name, values: valuesOf(method, typed), budget: numbersOf(limits) };
+    const { thread } = await post<{ thread: string }>("runs", body);
+    runsChanged();
+    go(hrefOf("runs", thread));
+  });
+  const submit = (event: React.SyntheticEvent) => {
+    event.preventDefault();
+    if (question.trim() && !asking.busy) void asking.run();
+  };
+  return (
+    <article className="page ask">
+      <h1>Ask your documents</h1>
+      {documents?.length === 0 && (
+        <p className="hint">
+          There are no documents yet: <a href={hrefOf("documents")}>add some</a> first.
+        </p>
+      )}
+      <form onSubmit={submit} className="stack">
+        <label>
+          Question
+          <textarea
+            rows={3}
+            required
+            maxLength={20_000}
+            value={question}
+            onChange={(event) => {
+              setQuestion(event.target.value);
+            }}
+            onKeyDown={(event) => {
+              if (event.key === "Enter" && !event.shiftKey) submit(event);
+            }}
+          />
+        </label>
+        <div className="row spread">
+          <label className="inline">
+            Method
+            <select
+              value={method?.name ?? ""}
+              onChange={(event) => {
+                setName(event.target.value);
+                setTyped({});
+              }}
+            >
+              {methods?.map((each) => (
+                <option key={each.name}>{each.name}</option>
+              ))}
+            </select>
+          </label>
+          <button className="primary" disabled={asking.busy || !question.trim() || !method}>
+            {asking.busy ? "Asking…" : "Ask"}
+          </button>
+        </div>
+        <Problem>{asking.problem || problem}</Problem>
+        {method && (
+          <>
+            <p className="quiet">
+              {sentence(method.summary)} {method.calls && `Model calls: ${method.calls}.`}{" "}
+              <span className="paper">{method.paper}</span>
+            </p>
+            <details className="box">
+              <summary>Settings and limits</summary>
+              <SettingsForm fields={fieldsOf(method.settings)} typed={typed} onType={setTyped} />
+              <fieldset className="limits">
+                <legend>What it may spend</legend>
+                {LIMITS.map((limit) => (
+                  <label key={limit.name}>
+                    {limit.label}
+                    <input
+                      type="number"
+                      min={1}
+                      placeholder="no limit"
+                      value={limits[limit.name] ?? ""}
+                      onChange={(event) => {
+                        setLimits({ ...limits, [limit.name]: event.target.value });
+                      }}
+                    />
+                  </label>
+                ))}
+              </fieldset>
+            </details>
+          </>
+        )}
+      </form>
+    </article>
+  );
+}
+
+function sentence(line: string): string {
+  return `${line.charAt(0).toUpperCase()}${line.slice(1)}.`;
+}
+
+/** Only what was typed is sent: everything else is as the server has it. */
+function valuesOf(method: Method | undefined, typed: Record<string, string>): Record<string, Json> {
+  const fields = method ? fieldsOf(method.settings).filter((field) => typed[field.name]) : [];
+  return Object.fromEntries(fields.map((field) => [field.name, parsed(field, typed[field.name] ?? "")]));
+}
+
+function numbersOf(limits: Record<string, string>): Record<string, number> {
+  const given = Object.entries(limits).filter(([, text]) => text);
+  return Object.fromEntries(given.map(([name, text]) => [name, Number(text)]));
+}

@@ -1,0 +1,82 @@
+/** A run's checkpoints as a tree: its branches, the way to each checkpoint, and a lane for each branch in the drawing. */
+
+import type { Moment } from "./types";
+
+export interface Placed {
+  moment: Moment;
+  /** 0 for the first branch; a fork opens the next lane. */
+  lane: number;
+  parentRow: number | null;
+}
+
+export interface Tree {
+  /** Oldest first, each below the one it comes from. */
+  rows: Placed[];
+  /** The last checkpoint of each branch, oldest branch first. */
+  heads: Moment[];
+}
+
+/** From a history, which is newest first; what a pruned checkpoint left behind stands at the root. */
+export function treeOf(history: readonly Moment[]): Tree {
+  const moments = [...history].sort((a, b) => (a.at === b.at ? order(a, b) : a.at < b.at ? -1 : 1));
+  const rowOf = new Map(moments.map((moment, row) => [moment.checkpoint, row]));
+  const continued = new Set<string>();
+  const rows: Placed[] = [];
+  let lanes = 0;
+  for (const moment of moments) {
+    const parentRow = rowOf.get(moment.parent) ?? null;
+    const parent = parentRow === null ? undefined : rows[parentRow];
+    const follows = parent !== undefined && !continued.has(moment.parent);
+    continued.add(moment.parent);
+    rows.push({ moment, lane: follows ? parent.lane : lanes++, parentRow: parent ? parentRow : null });
+  }
+  const heads = moments.filter((moment) => !continued.has(moment.checkpoint));
+  return { rows, heads: heads.sort((a, b) => laneOf(rows, a) - laneOf(rows, b)) };
+}
+
+function order(a: Moment, b: Moment): number {
+  return a.step - b.step || (a.checkpoint < b.checkpoint ? -1 : 1);
+}
+
+function laneOf(rows: readonly Placed[], moment: Moment): number {
+  return rows.find((row) => row.moment === moment)?.lane ?? 0;
+}
+
+/** The way from the first checkpoint to this one. */
+export function pathTo(history: readonly Moment[], checkpoint: string): Moment[] {
+  const byId = new Map(history.map((moment) => [moment.checkpoint, moment]));
+  const path: Moment[] = [];
+  for (let at = byId.get(checkpoint); at; at = byId.get(at.parent)) path.unshift(at);
+  return path;
+}
+
+/** The newest checkpoint below this one, or itself: the branch that it is looked at in. */
+export function headOf(history: readonly Moment[], checkpoint: string): string {
+  const below = treeOf(history).heads.filter((head) =>
+    pathTo(history, head.checkpoint).some((each) => each.checkpoint === checkpoint),
+  );
+  return (
+    below.reduce<Moment | null>((best, each) => (best && best.at > each.at ? best : each), null)?.checkpoint ??
+    checkpoint
+  );
+}
+
+/** How many checkpoints two ways have in common. */
+export function shared(a: readonly Moment[], b: readonly Moment[]): number {
+  let length = 0;
+  while (length < a.length && a[length]?.checkpoint === b[length]?.checkpoint) length += 1;
+  return length;
+}
+
+/** The steps of nodes along a way: the input and changes of the state are no steps. */
+export function visits(path: readonly Moment[]): { node: string; moment: Moment; number: number }[] {
+  const steps = path.filter((moment, at) => moment.node.length > 0 && !isChange(moment, path[at - 1]));
+  return steps.flatMap((moment, at) => moment.node.map((node) => ({ node, moment, number: at + 1 })));
+}
+
+/** Whether a checkpoint holds a state changed by hand: it stands where its parent stood. */
+export function isChange(moment: Moment, parent: Moment | undefined): boolean {
+  if (!parent || !moment.node.length || moment.node.join() !== parent.node.join()) return false;
+  const wentOn = moment.node.every((node) => parent.next.includes(node));
+  return !wentOn || !("calls" in moment.changed); // a node that follows itself asks a model each time
+}

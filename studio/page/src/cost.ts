@@ -1,0 +1,29 @@
+import { isObject } from "./json";
+import type { CallRecord, Cost, JsonObject } from "./types";
+
+export type Calls = Record<string, CallRecord>;
+
+/** The model calls in a state, or in what changed of it. */
+export function callsIn(state: JsonObject): Calls {
+  return isObject(state.calls) ? (state.calls as unknown as Calls) : {};
+}
+
+/** Sums calls, in all and by node. */
+export function costOf(calls: Calls): Cost {
+  const cost: Cost = { ...nothing(), cached_tokens: 0, nodes: {} };
+  for (const call of Object.values(calls)) {
+    cost.cached_tokens += call.cached_tokens;
+    const node = (cost.nodes[call.node] ??= nothing());
+    for (const part of [cost, node]) {
+      part.calls += 1;
+      part.prompt_tokens += call.prompt_tokens;
+      part.completion_tokens += call.completion_tokens;
+      part.seconds += call.seconds;
+    }
+  }
+  return cost;
+}
+
+function nothing() {
+  return { calls: 0, prompt_tokens: 0, completion_tokens: 0, seconds: 0 };
+}

@@ -1,0 +1,152 @@
+/** A graph, drawn by React Flow: boxes that can be chosen, and lines between them. */
+
+import {
+  BaseEdge,
+  Controls,
+  EdgeLabelRenderer,
+  Handle,
+  MarkerType,
+  Position,
+  ReactFlow,
+  type Edge,
+  type EdgeProps,
+  type Node,
+  type NodeHandle,
+  type NodeProps,
+} from "@xyflow/react";
+import "@xyflow/react/dist/style.css";
+import { useMemo } from "react";
+import { curve, place, type Box, type Line, type Point } from "./layout";
+
+export interface Shape extends Box {
+  /** Classes such as `was` or `chosen`. */
+  look: string;
+  /** A small remark, such as when a node was visited. */
+  remark?: string;
+  onChoose?: () => void;
+}
+
+export interface Arrow extends Line {
+  look: string;
+}
+
+interface Props {
+  label: string;
+  shapes: Shape[];
+  arrows: Arrow[];
+  direction?: "LR" | "TB";
+}
+
+type BoxNode = Node<{ shape: Shape }>;
+type LineEdge = Edge<{ points: Point[]; at: Point | null }>;
+
+export function Diagram({ label, shapes, arrows, direction = "LR" }: Props) {
+  const { nodes, edges } = useMemo(() => drawn(shapes, arrows, direction), [shapes, arrows, direction]);
+  return (
+    <div className="diagram" role="group" aria-label={label}>
+      <ReactFlow
+        key={shapes.map((shape) => shape.id).join()}
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={NODES}
+        edgeTypes={EDGES}
+        fitView
+        fitViewOptions={{ padding: 0.08, maxZoom: 1.15 }}
+        minZoom={0.15}
+        colorMode="system"
+        nodesDraggable={false}
+        nodesConnectable={false}
+        nodesFocusable={false}
+        edgesFocusable={false}
+        elementsSelectable={false}
+        zoomOnScroll={false}
+        preventScrolling={false}
+      >
+        <Controls showInteractive={false} />
+      </ReactFlow>
+    </div>
+  );
+}
+
+function drawn(shapes: Shape[], arrows: Arrow[], direction: "LR" | "TB") {
+  const placed = place(shapes, arrows, direction);
+  const nodes = shapes.flatMap((shape): BoxNode[] => {
+    const at = placed.nodes.get(shape.id);
+    if (!at) return [];
+    const { x, y, width, height } = at;
+    // With its measures given a box is drawn at once, and its lines do not flicker when the state changes.
+    const known = { width, height, measured: { width, height }, handles: handlesOf(width, height) };
+    return [{ id: shape.id, type: "box", position: { x, y }, ...known, data: { shape } }];
+  });
+  const edges = arrows.map((arrow): LineEdge => {
+    const way = placed.edges.get(arrow.id);
+    return {
+      id: arrow.id,
+      source: arrow.from,
+      target: arrow.to,
+      type: "line",
+      className: arrow.look,
+      data: { points: way?.points ?? [], at: way?.label ?? null },
+      ...(arrow.label && { label: arrow.label }),
+      markerEnd: {
+        type: MarkerType.ArrowClosed,
+        width: 16,
+        height: 16,
+        color: arrow.look.includes("was") ? "var(--accent)" : "var(--edge)",
+      },
+    };
+  });
+  return { nodes, edges };
+}
+
+function handlesOf(width: number, height: number): NodeHandle[] {
+  const y = height / 2;
+  return [
+    { type: "target", position: Position.Left, x: 0, y, width: 1, height: 1 },
+    { type: "source", position: Position.Right, x: width, y, width: 1, height: 1 },
+  ];
+}
+
+function BoxView({ data: { shape } }: NodeProps<BoxNode>) {
+  const words = (
+    <>
+      <span>{shape.label}</span>
+      {shape.remark && <small>{shape.remark}</small>}
+    </>
+  );
+  return (
+    <>
+      <Handle type="target" position={Position.Left} isConnectable={false} />
+      {shape.onChoose ? (
+        <button className={`shape nodrag nopan ${shape.look}`} onClick={shape.onChoose}>
+          {words}
+        </button>
+      ) : (
+        <div className={`shape ${shape.look}`}>{words}</div>
+      )}
+      <Handle type="source" position={Position.Right} isConnectable={false} />
+    </>
+  );
+}
+
+function LineView({ data, markerEnd, label }: EdgeProps<LineEdge>) {
+  if (!data) return null;
+  return (
+    <>
+      <BaseEdge path={curve(data.points)} {...(markerEnd && { markerEnd })} />
+      {label && data.at && (
+        <EdgeLabelRenderer>
+          <span
+            className="edge-label"
+            style={{ transform: `translate(-50%, -50%) translate(${data.at.x}px, ${data.at.y}px)` }}
+          >
+            {label}
+          </span>
+        </EdgeLabelRenderer>
+      )}
+    </>
+  );
+}
+
+const NODES = { box: BoxView };
+const EDGES = { line: LineView };

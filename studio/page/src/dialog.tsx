@@ -1,0 +1,39 @@
+import { useEffect, useId, useRef, type ReactNode } from "react";
+
+interface Props {
+  title: ReactNode;
+  children: ReactNode;
+  /** Where it is absent the dialog cannot be left. */
+  onClose?: () => void;
+  wide?: boolean;
+}
+
+/** A modal dialog: the browser keeps the focus in it and gives it back. */
+export function Dialog({ title, children, onClose, wide = false }: Props) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  useEffect(() => {
+    const open = dialog.current;
+    open?.showModal();
+    return () => {
+      open?.close();
+    };
+  }, []);
+  const cancelled = (event: React.SyntheticEvent) => {
+    event.preventDefault();
+    onClose?.();
+  };
+  return (
+    <dialog ref={dialog} className={wide ? "wide" : undefined} aria-labelledby={heading} onCancel={cancelled}>
+      <header>
+        <h2 id={heading}>{title}</h2>
+        {onClose && (
+          <button type="button" className="plain" onClick={onClose} aria-label="Close">
+            ✕
+          </button>
+        )}
+      </header>
+      {children}
+    </dialog>
+  );
+}

@@ -1,0 +1,41 @@
+/** Where a quote stands in a document's text. */
+
+export interface Span {
+  start: number;
+  end: number;
+}
+
+const FAR = 50_000;
+
+/**
+ * The place that a citation names, or where its words stand now if the document has changed.
+ *
+ * The server counts characters, JavaScript UTF-16 units: they differ after the first one beyond the basic plane.
+ */
+export function placeOf(text: string, cited: Span & { quote: string }): Span | null {
+  const start = units(text, cited.start);
+  const end = units(text, cited.end);
+  if (same(text.slice(start, end), cited.quote)) return { start, end };
+  const at = text.indexOf(cited.quote);
+  return at < 0 || !cited.quote ? null : { start: at, end: at + cited.quote.length };
+}
+
+function units(text: string, characters: number): number {
+  let at = 0;
+  for (let left = characters; left > 0 && at < text.length; left -= 1)
+    at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+  return at;
+}
+
+function same(a: string, b: string): boolean {
+  return a.replace(/\s+/g, " ").trim() === b.replace(/\s+/g, " ").trim();
+}
+
+/** The text around a place; of a very long one not all. */
+export function around(text: string, { start, end }: Span) {
+  return {
+    before: (start > FAR ? "… " : "") + text.slice(Math.max(0, start - FAR), start),
+    quoted: text.slice(start, end),
+    after: text.slice(end, end + FAR) + (text.length > end + FAR ? " …" : ""),
+  };
+}

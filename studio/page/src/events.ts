@@ -1,0 +1,95 @@
+/** What has happened in a run, put together from its events. */
+
+import { callsIn, type Calls } from "./cost";
+import type { ServerEvent } from "./sse";
+import type { Answer, JsonObject, StepEvent } from "./types";
+
+export interface LiveStep {
+  node: string;
+  method: string;
+  thread: string;
+  state: "running" | "done" | "broken";
+  update: JsonObject;
+  /** The run had ended before this step: it was resumed, or a branch was begun. */
+  again: boolean;
+}
+
+export interface Draft {
+  node: string;
+  text: string;
+}
+
+export type End = { kind: "answer"; answer: Answer } | { kind: "error"; message: string } | { kind: "stopped" };
+
+export interface Live {
+  lastId: number;
+  steps: LiveStep[];
+  /** Replies in the making, by call. */
+  drafts: Record<string, Draft>;
+  calls: Calls;
+  end: End | null;
+}
+
+export const NOTHING: Live = { lastId: 0, steps: [], drafts: {}, calls: {}, end: null };
+
+/** The next state; an event that was seen before changes nothing. */
+export function reduce(live: Live, event: ServerEvent): Live {
+  const id = Number(event.id);
+  if (event.id && id <= live.lastId) return live;
+  return apply(event.id ? { ...live, lastId: id } : live, event);
+}
+
+function apply(live: Live, event: ServerEvent): Live {
+  const data: unknown = JSON.parse(event.data);
+  switch (event.name) {
+    case "step":
+      return step(live, data as StepEvent);
+    case "token":
+      return token(live, data as { call: string; node: string; delta: string });
+    case "reset":
+      return { ...live, drafts: without(live.drafts, (data as { call: string }).call) };
+    case "answer":
+      return ended(live, { kind: "answer", answer: data as Answer });
+    case "error":
+      return ended(live, { kind: "error", message: (data as { message: string }).message });
+    case "stopped":
+      return ended(live, { kind: "stopped" });
+    case "resumed":
+      return resumed(live);
+    default:
+      return live;
+  }
+}
+
+function step(live: Live, { node, method, thread, state, update }: StepEvent): Live {
+  const again = live.end !== null;
+  if (state === "started") {
+    const fresh: LiveStep = { node, method, thread, state: "running", update: {}, again };
+    return { ...live, steps: [...live.steps, fresh], end: null };
+  }
+  const done: LiveStep = { node, method, thread, state: "done", update, again };
+  const at = live.steps.findIndex((each) => each.state !== "done" && each.node === node && each.thread === thread);
+  const steps = at < 0 ? [...live.steps, done] : live.steps.with(at, done);
+  const drafts = Object.fromEntries(Object.entries(live.drafts).filter(([, draft]) => draft.node !== node));
+  return { ...live, steps, drafts, calls: { ...live.calls, ...callsIn(update) }, end: null };
+}
+
+function token(live: Live, { call, node, delta }: { call: string; node: string; delta: string }): Live {
+  const text = (live.drafts[call]?.text ?? "") + delta;
+  return { ...live, drafts: { ...live.drafts, [call]: { node, text } } };
+}
+
+function ended(live: Live, end: End): Live {
+  const steps = live.steps.map((each) => (each.state === "running" ? { ...each, state: "broken" as const } : each));
+  return { ...live, steps, drafts: {}, end };
+}
+
+/** What was broken off is at work again; the server tells the start of a step only once. */
+function resumed(live: Live): Live {
+  const steps = live.steps.map((each) => (each.state === "broken" ? { ...each, state: "running" as const } : each));
+  return { ...live, steps, end: null };
+}
+
+function without<T>(all: Record<string, T>, key: string): Record<string, T> {
+  return Object.fromEntries(Object.entries(all).filter(([each]) => each !== key));
+}

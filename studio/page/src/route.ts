@@ -1,0 +1,37 @@
+/** Where one is in the page, kept behind the # of its address, so that it works below any path and survives a reload. */
+
+import { useSyncExternalStore } from "react";
+
+export interface Place {
+  /** "" asks, "runs" shows a run, "documents" the documents. */
+  view: string;
+  id: string;
+  query: URLSearchParams;
+}
+
+export function parse(hash: string): Place {
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [view = "", id = ""] = path.split("/").map(decodeURIComponent);
+  return { view, id, query: new URLSearchParams(query) };
+}
+
+export function hrefOf(view: string, id = "", query: Record<string, string> = {}): string {
+  const path = [view, id].filter(Boolean).map(encodeURIComponent).join("/");
+  const rest = new URLSearchParams(query).toString();
+  return `#/${path}${rest && `?${rest}`}`;
+}
+
+export function go(href: string): void {
+  location.hash = href;
+}
+
+function subscribe(changed: () => void): () => void {
+  addEventListener("hashchange", changed);
+  return () => {
+    removeEventListener("hashchange", changed);
+  };
+}
+
+export function usePlace(): Place {
+  return parse(useSyncExternalStore(subscribe, () => location.hash));
+}

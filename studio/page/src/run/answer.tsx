@@ -1,0 +1,157 @@
+import { useState } from "react";
+import { DocumentDialog } from "../documents/document-dialog";
+import { seconds, words } from "../format";
+import { hrefOf } from "../route";
+import type { Answer, Citation, Cost } from "../types";
+
+/** The answer with its footnotes, what was found on the way, and what it cost. */
+export function AnswerView({ answer }: { answer: Answer }) {
+  const [opened, setOpened] = useState<Citation | null>(null);
+  return (
+    <>
+      <section aria-label="Answer" className={`answer is-${answer.status}`}>
+        {answer.status !== "answered" && <p className="verdict">{words(answer.status)}</p>}
+        <p className="said">
+          {answer.text || "There is no answer."}
+          {answer.citations.map((citation, at) => (
+            <Footnote key={at} number={at + 1} citation={citation} onOpen={setOpened} />
+          ))}
+        </p>
+        <Sources citations={answer.citations} onOpen={setOpened} />
+        {answer.warnings.length > 0 && (
+          <details className="warnings">
+            <summary>Warnings ({answer.warnings.length})</summary>
+            <ul>
+              {answer.warnings.map((warning) => (
+                <li key={warning}>{warning}</li>
+              ))}
+            </ul>
+          </details>
+        )}
+      </section>
+      <Hops answer={answer} />
+      <Notes answer={answer} />
+      <CostTable cost={answer.cost} />
+      {opened && (
+        <DocumentDialog
+          citation={opened}
+          onClose={() => {
+            setOpened(null);
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+interface Cited {
+  number: number;
+  citation: Citation;
+  onOpen: (citation: Citation) => void;
+}
+
+function Footnote({ number, citation, onOpen }: Cited) {
+  return (
+    <sup>
+      <button
+        className="footnote"
+        aria-label={`Footnote ${number}: ${citation.title || citation.reference || "source"}`}
+        onClick={() => {
+          onOpen(citation);
+        }}
+      >
+        {number}
+      </button>
+    </sup>
+  );
+}
+
+function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citation: Citation) => void }) {
+  if (!citations.length) return null;
+  return (
+    <ol className="sources" aria-label="Footnotes">
+      {citations.map((citation, at) => (
+        <li key={at}>
+          <q>{citation.quote}</q>
+          <button
+            className="link"
+            onClick={() => {
+              onOpen(citation);
+            }}
+          >
+            {citation.title || citation.reference || "where from"}
+          </button>
+          {citation.why && <span className="quiet">reached by the name “{citation.why.name}”</span>}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Notes({ answer: { notes } }: { answer: Answer }) {
+  if (!notes.length) return null;
+  return (
+    <details className="box" open>
+      <summary>Found on the way ({notes.length})</summary>
+      <dl className="notes">
+        {notes.map((note, at) => (
+          <div key={at}>
+            <dt>{note.question}</dt>
+            <dd>
+              {note.finding || "nothing"} {note.remark && <span className="quiet">({note.remark})</span>}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
+}
+
+function Hops({ answer: { hops } }: { answer: Answer }) {
+  if (!hops?.length) return null;
+  return (
+    <section aria-label="Methods asked">
+      <h2>Methods asked</h2>
+      <ol className="hops">
+        {hops.map((hop, at) => (
+          <li key={at}>
+            <a href={hrefOf("runs", hop.thread)}>{hop.method}</a>: {words(hop.status)}
+            {hop.confidence !== null && `, P(it holds) ${hop.confidence.toFixed(2)}`}{" "}
+            <span className="quiet">because {hop.doubt || hop.why}</span>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+export function CostTable({ cost }: { cost: Cost }) {
+  const rows = [...Object.entries(cost.nodes), ["all", cost] as const];
+  return (
+    <details className="box">
+      <summary>Cost</summary>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">node</th>
+            <th scope="col">calls</th>
+            <th scope="col">prompt tokens</th>
+            <th scope="col">reply tokens</th>
+            <th scope="col">time</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(([node, part]) => (
+            <tr key={node}>
+              <th scope="row">{node}</th>
+              <td>{part.calls}</td>
+              <td>{part.prompt_tokens}</td>
+              <td>{part.completion_tokens}</td>
+              <td>{seconds(part.seconds)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
+  );
+}

@@ -1,0 +1,26 @@
+import { count, seconds } from "../format";
+import type { CallText } from "../types";
+
+/** What a step has asked a model, and what came back. */
+export function Calls({ calls }: { calls: CallText[] }) {
+  return calls.map((call) => (
+    <details key={call.id} className="box call">
+      <summary>
+        Asked: {call.name || call.role}{" "}
+        <span className="quiet">
+          {count(call.prompt_tokens + call.completion_tokens, "token")} · {seconds(call.seconds)}
+        </span>
+      </summary>
+      <div className="pair">
+        <section aria-label="Prompt">
+          <h3>Prompt</h3>
+          <pre>{call.prompt}</pre>
+        </section>
+        <section aria-label="Reply">
+          <h3>Reply</h3>
+          <pre>{call.reply}</pre>
+        </section>
+      </div>
+    </details>
+  ));
+}

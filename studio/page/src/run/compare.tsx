@@ -1,0 +1,184 @@
+/** Two branches side by side: where they part, what each did then, what each answers, and what that cost. */
+
+import { pathTo, shared, treeOf } from "../branches";
+import { fresh, linesOf } from "../changes";
+import { callsIn, costOf } from "../cost";
+import { spent, when, words } from "../format";
+import { Busy, Chip, Problem } from "../parts";
+import { go, hrefOf } from "../route";
+import type { AnswerStatus, Checkpoint, Moment, Thread } from "../types";
+import { useLoaded } from "../use";
+import { titleOf } from "./timeline";
+
+interface Props {
+  thread: Thread;
+  over: boolean;
+  /** The two: a last checkpoint of this run, or the thread of another one. */
+  a: string;
+  b: string;
+}
+
+export default function Compare({ thread, over, a, b }: Props) {
+  const { value: history, problem } = useLoaded<Moment[]>(`runs/${thread.id}/history`, over);
+  const { value: threads } = useLoaded<Thread[]>("runs?limit=50");
+  if (problem) return <Problem>{problem}</Problem>;
+  if (!history || !threads) return <Busy>Loading the branches</Busy>;
+  const options = [...branches(thread, history), ...related(thread, threads)];
+  if (options.length < 2) {
+    return <p className="hint">There is one branch only. Fork from a step under Explore, then compare here.</p>;
+  }
+  const left = options.find((option) => option.value === a) ?? options[0];
+  const right = options.find((option) => option.value === b) ?? options[1];
+  if (!left || !right) return null;
+  return <Pair thread={thread} history={history} options={options} left={left} right={right} />;
+}
+
+interface PairProps {
+  thread: Thread;
+  history: Moment[];
+  options: Option[];
+  left: Option;
+  right: Option;
+}
+
+function Pair({ thread, history, options, left, right }: PairProps) {
+  const paths = [usePath(left, thread, history), usePath(right, thread, history)] as const;
+  const common = shared(...paths);
+  const show = (a: string, b: string) => {
+    go(hrefOf("runs", thread.id, { tab: "compare", a, b }));
+  };
+  return (
+    <div className="compare">
+      <Side
+        label="First branch"
+        options={options}
+        chosen={left}
+        path={paths[0]}
+        other={paths[1]}
+        common={common}
+        onChoose={(value) => {
+          show(value, right.value);
+        }}
+      />
+      <Side
+        label="Second branch"
+        options={options}
+        chosen={right}
+        path={paths[1]}
+        other={paths[0]}
+        common={common}
+        onChoose={(value) => {
+          show(left.value, value);
+        }}
+      />
+    </div>
+  );
+}
+
+/** A branch from its first checkpoint on; that of another run is loaded. */
+function usePath(option: Option, thread: Thread, own: Moment[]): Moment[] {
+  const elsewhere = option.thread === thread.id ? "" : `runs/${option.thread}/history`;
+  const { value: other } = useLoaded<Moment[]>(elsewhere);
+  const history = elsewhere ? (other ?? []) : own;
+  return pathTo(history, option.checkpoint || (history[0]?.checkpoint ?? ""));
+}
+
+interface Option {
+  value: string;
+  label: string;
+  thread: string;
+  checkpoint: string;
+}
+
+function branches(thread: Thread, history: Moment[]): Option[] {
+  return treeOf(history).heads.map((head, at) => ({
+    value: head.checkpoint,
+    label: `branch ${at + 1}, until ${when(head.at)}`,
+    thread: thread.id,
+    checkpoint: head.checkpoint,
+  }));
+}
+
+/** Forks into other methods are runs of their own. */
+function related(thread: Thread, threads: Thread[]): Option[] {
+  return threads
+    .filter((each) => (each.parent === thread.id && !each.part_of) || (each.id === thread.parent && !thread.part_of))
+    .map((each) => ({ value: each.id, label: `${each.method}, run ${each.id}`, thread: each.id, checkpoint: "" }));
+}
+
+interface SideProps {
+  label: string;
+  options: Option[];
+  chosen: Option;
+  path: Moment[];
+  other: Moment[];
+  common: number;
+  onChoose: (value: string) => void;
+}
+
+function Side({ label, options, chosen, path, other, common, onChoose }: SideProps) {
+  const head = path.at(-1);
+  const theirs = new Set(other.slice(common).map((moment) => wordsOf(moment, other)));
+  return (
+    <section aria-label={label}>
+      <label className="inline">
+        {label}
+        <select
+          value={chosen.value}
+          onChange={(event) => {
+            onChoose(event.target.value);
+          }}
+        >
+          {options.map((option) => (
+            <option key={option.value} value={option.value}>
+              {option.label}
+            </option>
+          ))}
+        </select>
+      </label>
+      {head && <Outcome thread={chosen.thread} head={head.checkpoint} />}
+      <ol className="steps">
+        {common > 0 && <li className="quiet">{common} checkpoints in common</li>}
+        {path.slice(common).map((moment) => (
+          <li key={moment.checkpoint} className={theirs.has(wordsOf(moment, path)) ? "step" : "step differs"}>
+            <strong>{titleOf(moment, path)}</strong> <StepCost moment={moment} path={path} />
+            {linesOf(fresh(moment, path)).map((line) => (
+              <p key={line}>{line}</p>
+            ))}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+/** What a step says, to find those that the other branch has not. */
+function wordsOf(moment: Moment, path: Moment[]): string {
+  return [titleOf(moment, path), ...linesOf(fresh(moment, path))].join("\n");
+}
+
+function StepCost({ moment, path }: { moment: Moment; path: Moment[] }) {
+  const cost = costOf(callsIn(fresh(moment, path)));
+  return cost.calls > 0 && <span className="quiet">{spent(cost)}</span>;
+}
+
+interface Verdict {
+  status: AnswerStatus;
+  text: string;
+}
+
+/** What a branch has come to, and what it cost from its beginning. */
+function Outcome({ thread, head }: { thread: string; head: string }) {
+  const { value: last, problem } = useLoaded<Checkpoint>(`runs/${thread}/checkpoints/${head}`);
+  if (!last) return <Problem>{problem}</Problem>;
+  const verdict = last.values.verdict as unknown as Verdict | null;
+  return (
+    <div className={`answer is-${verdict?.status}`}>
+      <p className="row">
+        <Chip status={verdict?.status ?? "interrupted"} />
+        <span className="quiet">{spent(costOf(callsIn(last.values)))}</span>
+      </p>
+      <p className="said">{verdict ? verdict.text || words(verdict.status) : "No answer yet."}</p>
+    </div>
+  );
+}

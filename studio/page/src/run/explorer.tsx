@@ -1,0 +1,63 @@
+/** A run from the inside: its checkpoints, its state machine, and whatever a step has read, asked and changed. */
+
+import { useCallback, useMemo } from "react";
+import { headOf, pathTo } from "../branches";
+import type { Live } from "../events";
+import { Busy, Problem } from "../parts";
+import { go, hrefOf } from "../route";
+import type { Method, Moment, Thread } from "../types";
+import { useLoaded } from "../use";
+import { Machine } from "./machine";
+import { StepDetails } from "./step-details";
+import { Timeline } from "./timeline";
+
+interface Props {
+  thread: Thread;
+  live: Live;
+  over: boolean;
+  at: string;
+  onBegun: () => void;
+}
+
+export default function Explorer({ thread, live, over, at, onBegun }: Props) {
+  const done = live.steps.filter((step) => step.state === "done").length;
+  const { value: history, problem } = useLoaded<Moment[]>(`runs/${thread.id}/history`, over ? -1 : done);
+  const { value: methods } = useLoaded<Method[]>("methods");
+  const chosen = history?.some((moment) => moment.checkpoint === at) ? at : (history?.[0]?.checkpoint ?? "");
+  const path = useMemo(() => (history ? pathTo(history, headOf(history, chosen)) : []), [history, chosen]);
+  const choose = useCallback(
+    (checkpoint: string) => {
+      go(hrefOf("runs", thread.id, { tab: "explore", at: checkpoint }));
+    },
+    [thread.id],
+  );
+  const moment = path.find((each) => each.checkpoint === chosen);
+  const method = methods?.find((each) => each.name === thread.method);
+  if (problem) return <Problem>{problem}</Problem>;
+  if (!history || !methods) return <Busy>Loading the checkpoints</Busy>;
+  if (!moment) return <p className="quiet">There are no checkpoints yet.</p>;
+  return (
+    <div className="explorer">
+      <section aria-labelledby="timeline">
+        <h2 id="timeline">Checkpoints</h2>
+        <Timeline history={history} chosen={chosen} path={path} onChoose={choose} />
+      </section>
+      <div className="stack">
+        {method && (
+          <section aria-labelledby="machine">
+            <h2 id="machine">{method.name} as a state machine</h2>
+            <Machine method={method} path={path} chosen={chosen} onChoose={choose} />
+          </section>
+        )}
+        <StepDetails
+          key={chosen}
+          thread={thread}
+          moment={moment}
+          history={history}
+          methods={methods}
+          onBegun={onBegun}
+        />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,110 @@
+/** One run: what was asked, what is happening, the answer, and the ways to look into it. */
+
+import { lazy, Suspense, useEffect } from "react";
+import { costOf } from "../cost";
+import type { Live } from "../events";
+import { spent, when } from "../format";
+import { Busy, Chip, Problem } from "../parts";
+import { hrefOf } from "../route";
+import { runsChanged } from "../run-list";
+import type { Run } from "../types";
+import { useLoaded } from "../use";
+import { Actions } from "./actions";
+import { AnswerView } from "./answer";
+import { Steps } from "./steps";
+import { useLive } from "./use-live";
+
+const Explorer = lazy(() => import("./explorer"));
+const Compare = lazy(() => import("./compare"));
+
+const TABS = [
+  { tab: "", label: "Answer" },
+  { tab: "explore", label: "Explore" },
+  { tab: "compare", label: "Compare" },
+];
+
+export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
+  const { live, problem: broken, over, listen, resumed } = useLive(id);
+  const { value: run, problem } = useLoaded<Run>(`runs/${id}`, over);
+  useEffect(runsChanged, [run?.thread.status]);
+  if (problem) return <Problem>{problem}</Problem>;
+  if (!run) return <Busy>Loading the run</Busy>;
+  const status = statusOf(run, live, over);
+  const tab = query.get("tab") ?? "";
+  return (
+    <article className="page run">
+      <header className="run-head">
+        <Head run={run} live={live} status={status} />
+        <Actions id={id} running={status === "running"} done={status === "done"} onResumed={resumed} />
+        <Problem>{broken || (status === "failed" && run.thread.problem)}</Problem>
+      </header>
+      <nav className="tabs" aria-label="This run">
+        {TABS.map(({ tab: name, label }) => (
+          <a
+            key={label}
+            href={hrefOf("runs", id, name ? { tab: name } : {})}
+            aria-current={tab === name ? "page" : undefined}
+          >
+            {label}
+          </a>
+        ))}
+      </nav>
+      <Suspense fallback={<Busy>Loading</Busy>}>
+        {tab === "explore" && (
+          <Explorer thread={run.thread} live={live} over={over} at={query.get("at") ?? ""} onBegun={listen} />
+        )}
+        {tab === "compare" && (
+          <Compare thread={run.thread} over={over} a={query.get("a") ?? ""} b={query.get("b") ?? ""} />
+        )}
+      </Suspense>
+      {tab === "" && <Told run={run} live={live} status={status} />}
+    </article>
+  );
+}
+
+function Head({ run, live, status }: { run: Run; live: Live; status: string }) {
+  const { thread } = run;
+  return (
+    <>
+      <h1>{thread.question}</h1>
+      <p className="row meta">
+        <Chip status={status} /> <span>{thread.method}</span>
+        <span className="quiet">thread {thread.id}</span>
+        <span className="quiet">{when(thread.created_at)}</span>
+        <span className="cost">{spent(soFar(run, live))}</span>
+      </p>
+      {thread.parent && (
+        <p className="quiet">
+          {thread.part_of ? "A hop of " : "Forked from "}
+          <a href={hrefOf("runs", thread.parent)}>run {thread.parent}</a>
+        </p>
+      )}
+    </>
+  );
+}
+
+/** The answer, if there is one, and the steps. */
+function Told({ run, live, status }: { run: Run; live: Live; status: string }) {
+  const answer = live.end?.kind === "answer" ? live.end.answer : run.answer;
+  return (
+    <>
+      {status === "done" && answer && <AnswerView answer={answer} />}
+      <Steps live={live} running={status === "running"} id={run.thread.id} />
+    </>
+  );
+}
+
+/** An end that was heard may be that of an earlier turn: the run may have been resumed since. */
+function statusOf(run: Run, live: Live, over: boolean): string {
+  if (!over && !live.end) return "running";
+  if (!over && run.thread.status === "running") return "running";
+  return live.end ? ENDS[live.end.kind] : run.thread.status;
+}
+
+const ENDS = { answer: "done", error: "failed", stopped: "interrupted" };
+
+/** While it runs, what the steps so far have cost; the server's own count otherwise. */
+function soFar(run: Run, live: Live) {
+  const counted = costOf(live.calls);
+  return counted.calls > run.cost.calls ? counted : run.cost;
+}

@@ -1,0 +1,83 @@
+/** One step: what it changed, its model calls, its evidence, the state after it, and the fork. */
+
+import { useState } from "react";
+import { pathTo } from "../branches";
+import { fresh, linesOf, referencesIn } from "../changes";
+import { Problem } from "../parts";
+import { textsOf, type Texts } from "../texts";
+import type { Checkpoint, JsonObject, Method, Moment, Thread } from "../types";
+import { useLoaded } from "../use";
+import { Calls } from "./calls";
+import { Evidence } from "./evidence";
+import { ForkForm } from "./fork";
+import { KnowledgeGraph } from "./knowledge-graph";
+import { titleOf } from "./timeline";
+import { Value } from "./value";
+
+interface Props {
+  thread: Thread;
+  moment: Moment;
+  history: Moment[];
+  methods: Method[];
+  onBegun: () => void;
+}
+
+export function StepDetails({ thread, moment, history, methods, onBegun }: Props) {
+  const [forking, setForking] = useState(false);
+  const base = `runs/${thread.id}/checkpoints`;
+  const { value: after, problem } = useLoaded<Checkpoint>(`${base}/${moment.checkpoint}`);
+  const { value: before } = useLoaded<Checkpoint>(moment.parent && `${base}/${moment.parent}`);
+  const { value: exported } = useLoaded<{ texts: Record<string, string> }>(`runs/${thread.id}/export`);
+  const texts = textsOf(exported?.texts ?? {});
+  const changed = fresh(moment, pathTo(history, moment.checkpoint));
+  const lines = linesOf(changed);
+  return (
+    <section aria-labelledby="step" className="details">
+      <header className="row spread">
+        <h2 id="step">
+          {titleOf(moment, history)}
+          {moment.next.length > 0 && <span className="quiet"> then {moment.next.join(", ")}</span>}
+        </h2>
+        <button
+          aria-expanded={forking}
+          onClick={() => {
+            setForking(!forking);
+          }}
+        >
+          Change the state and fork
+        </button>
+      </header>
+      <Problem>{problem}</Problem>
+      {forking && after && (
+        <ForkForm thread={thread} checkpoint={after} next={moment.next} methods={methods} onBegun={onBegun} />
+      )}
+      {lines.length > 0 && (
+        <ul className="changes" aria-label="What it changed">
+          {lines.map((line) => (
+            <li key={line}>{line}</li>
+          ))}
+        </ul>
+      )}
+      {after && <KnowledgeGraph state={after.values} />}
+      {after && <Calls calls={after.calls} />}
+      <Evidence texts={texts} references={referencesIn(evidence(changed))} />
+      <State title="Input: the state before" state={before?.values} texts={texts} />
+      <State title="The state after" state={after?.values} texts={texts} />
+    </section>
+  );
+}
+
+/** Prompts are referred to in the calls; everything else that is referred to was read. */
+function evidence(changed: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(changed).filter(([name]) => name !== "calls"));
+}
+
+function State({ title, state, texts }: { title: string; state: JsonObject | undefined; texts: Texts }) {
+  if (!state) return null;
+  return (
+    <details className="box">
+      <summary>{title}</summary>
+      <Value value={state} texts={texts} />
+    </details>
+  );
+}

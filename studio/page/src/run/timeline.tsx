@@ -1,0 +1,105 @@
+import { useEffect, useRef } from "react";
+import { fresh } from "../changes";
+import { isChange, pathTo, treeOf, type Placed, type Tree } from "../branches";
+import { callsIn, costOf } from "../cost";
+import { spent, when } from "../format";
+import type { Moment } from "../types";
+
+const ROW = 44;
+const LANE = 16;
+
+interface Props {
+  history: Moment[];
+  chosen: string;
+  path: Moment[];
+  onChoose: (checkpoint: string) => void;
+}
+
+/** Every checkpoint, oldest first, with lines that show where branches part. Arrow keys go from one to the next. */
+export function Timeline({ history, chosen, path, onChoose }: Props) {
+  const tree = treeOf(history);
+  const onPath = new Set(path.map((moment) => moment.checkpoint));
+  const lanes = 1 + Math.max(0, ...tree.rows.map((row) => row.lane));
+  const list = useRef<HTMLOListElement>(null);
+  useEffect(() => {
+    list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
+  return (
+    <div className="timeline">
+      <Lanes tree={tree} width={lanes * LANE + 8} onPath={onPath} />
+      <ol ref={list} onKeyDown={walk} style={{ paddingLeft: lanes * LANE + 8 }}>
+        {tree.rows.map(({ moment, lane }) => (
+          <li
+            key={moment.checkpoint}
+            style={{ height: ROW }}
+            className={onPath.has(moment.checkpoint) ? "on-path" : ""}
+          >
+            <button
+              aria-current={moment.checkpoint === chosen ? "step" : undefined}
+              onClick={() => {
+                onChoose(moment.checkpoint);
+              }}
+            >
+              <span className="row spread">
+                <strong>{titleOf(moment, history)}</strong>
+                <small>{when(moment.at)}</small>
+              </span>
+              <small>{about(moment, history, lane)}</small>
+            </button>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+export function titleOf(moment: Moment, history: Moment[]): string {
+  if (!moment.node.length) return moment.next.includes("__start__") ? "start" : "question";
+  const parent = history.find((each) => each.checkpoint === moment.parent);
+  return isChange(moment, parent) ? "state changed by hand" : moment.node.join(" + ");
+}
+
+function about(moment: Moment, history: Moment[], lane: number): string {
+  const cost = costOf(callsIn(fresh(moment, pathTo(history, moment.checkpoint))));
+  return [lane > 0 && `branch ${lane + 1}`, cost.calls > 0 && spent(cost)].filter(Boolean).join(" · ");
+}
+
+function walk(event: React.KeyboardEvent<HTMLOListElement>) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step) return;
+  event.preventDefault();
+  const buttons = [...event.currentTarget.querySelectorAll("button")];
+  buttons[buttons.indexOf(document.activeElement as HTMLButtonElement) + step]?.focus();
+}
+
+function Lanes({ tree, width, onPath }: { tree: Tree; width: number; onPath: Set<string> }) {
+  return (
+    <svg aria-hidden="true" width={width} height={tree.rows.length * ROW}>
+      {tree.rows.map((row, at) => {
+        const parent = row.parentRow === null ? undefined : tree.rows[row.parentRow];
+        const look = onPath.has(row.moment.checkpoint) ? "on-path" : "";
+        return (
+          <g key={row.moment.checkpoint} className={look}>
+            {parent && <path d={link(parent, row.parentRow ?? 0, row, at)} />}
+            <circle cx={x(row)} cy={y(at)} r={5} />
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+function x(row: Placed): number {
+  return 10 + row.lane * LANE;
+}
+
+function y(at: number): number {
+  return at * ROW + ROW / 2;
+}
+
+function link(from: Placed, fromRow: number, to: Placed, toRow: number): string {
+  const bend = y(fromRow) + ROW / 2;
+  return from.lane === to.lane
+    ? `M ${x(from)} ${y(fromRow)} V ${y(toRow)}`
+    : `M ${x(from)} ${y(fromRow)} C ${x(from)} ${bend} ${x(to)} ${y(fromRow)} ${x(to)} ${bend} V ${y(toRow)}`;
+}

@@ -1,0 +1,29 @@
+import { isReference } from "../changes";
+import type { Texts } from "../texts";
+import type { Json } from "../types";
+
+/** A value of the state, as a tree; passages are named instead of their references. */
+export function Value({ value, texts }: { value: Json; texts: Texts }) {
+  if (typeof value !== "object" || value === null) return <Leaf value={value} texts={texts} />;
+  const entries = Object.entries(value);
+  if (!entries.length) return <span className="quiet">{Array.isArray(value) ? "none" : "nothing"}</span>;
+  return (
+    <dl className="value">
+      {entries.map(([key, each]) => (
+        <div key={key}>
+          <dt>{key}</dt>
+          <dd>
+            <Value value={each} texts={texts} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Leaf({ value, texts }: { value: Json; texts: Texts }) {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  if (!isReference(text)) return <span>{text || "“”"}</span>;
+  const passage = texts.passages.get(text);
+  return passage ? <span title={passage.text}>passage: {passage.title}</span> : <code>{text.slice(0, 12)}…</code>;
+}

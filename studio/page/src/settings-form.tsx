@@ -1,0 +1,80 @@
+import { useId } from "react";
+import { parsed, shown, type Field } from "./schema";
+
+interface Props {
+  fields: Field[];
+  typed: Record<string, string>;
+  onType: (typed: Record<string, string>) => void;
+}
+
+/** One line for each setting: its name, a box, and what it means. An empty box stands for the default. */
+export function SettingsForm({ fields, typed, onType }: Props) {
+  return (
+    <div className="settings">
+      {fields.map((field) => (
+        <Setting
+          key={field.name}
+          field={field}
+          text={typed[field.name] ?? ""}
+          onType={(text) => {
+            onType({ ...typed, [field.name]: text });
+          }}
+        />
+      ))}
+    </div>
+  );
+}
+
+interface OneProps {
+  field: Field;
+  text: string;
+  onType: (text: string) => void;
+}
+
+function Setting({ field, text, onType }: OneProps) {
+  const id = useId();
+  const problem = text && problemOf(field, text);
+  const common = { id, value: text, "aria-describedby": `${id}-help`, "aria-invalid": Boolean(problem) };
+  const options = field.kind === "boolean" ? ["true", "false"] : field.choices;
+  return (
+    <div className="setting">
+      <label htmlFor={id}>{field.name}</label>
+      {options.length ? (
+        <select
+          {...common}
+          onChange={(event) => {
+            onType(event.target.value);
+          }}
+        >
+          <option value="">{shown(field.fallback) || "default"} (default)</option>
+          {options.map((option) => (
+            <option key={option} value={option}>
+              {option}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <input
+          {...common}
+          inputMode={field.kind === "whole" ? "numeric" : field.kind === "number" ? "decimal" : "text"}
+          placeholder={shown(field.fallback)}
+          onChange={(event) => {
+            onType(event.target.value);
+          }}
+        />
+      )}
+      <span id={`${id}-help`} className={problem ? "wrong" : "quiet"}>
+        {problem || field.description}
+      </span>
+    </div>
+  );
+}
+
+function problemOf(field: Field, text: string): string {
+  try {
+    parsed(field, text);
+    return "";
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

@@ -1,0 +1,177 @@
+/** What the server sends; the names are those of its JSON. */
+
+export type Json = string | number | boolean | null | Json[] | JsonObject;
+export interface JsonObject {
+  [key: string]: Json;
+}
+
+export type RunStatus = "new" | "running" | "interrupted" | "failed" | "done";
+export type AnswerStatus = "answered" | "refused" | "unknown" | "invalid_question" | "out_of_budget";
+
+export interface Thread {
+  id: string;
+  method: string;
+  question: string;
+  status: RunStatus;
+  problem: string;
+  parent: string;
+  parent_checkpoint: string;
+  part_of: string;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface Citation {
+  passage: string;
+  document: string;
+  title: string;
+  quote: string;
+  start: number;
+  end: number;
+  kind?: string;
+  reference?: string;
+  why?: { passage: string; name: string };
+}
+
+export interface Note {
+  question: string;
+  finding: string;
+  passages: string[];
+  remark?: string;
+}
+
+export interface NodeCost {
+  calls: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  seconds: number;
+}
+
+export interface Cost extends NodeCost {
+  cached_tokens: number;
+  nodes: Record<string, NodeCost>;
+}
+
+export interface Hop {
+  method: string;
+  why: string;
+  thread: string;
+  status: string;
+  text: string;
+  doubt: string;
+  confidence: number | null;
+}
+
+export interface Answer {
+  thread: string;
+  checkpoint: string;
+  method: string;
+  question: string;
+  status: AnswerStatus;
+  text: string;
+  citations: Citation[];
+  notes: Note[];
+  cost: Cost;
+  warnings: string[];
+  hops?: Hop[];
+}
+
+export interface Run {
+  thread: Thread;
+  answer: Answer | null;
+  state: JsonObject;
+  cost: Cost;
+}
+
+/** A model call as the state keeps it. */
+export interface CallRecord {
+  role: string;
+  node: string;
+  prompt_tokens: number;
+  cached_tokens: number;
+  completion_tokens: number;
+  seconds: number;
+}
+
+export interface Moment {
+  checkpoint: string;
+  parent: string;
+  step: number;
+  node: string[];
+  next: string[];
+  at: string;
+  changed: JsonObject;
+}
+
+export interface Edge {
+  from: string;
+  to: string;
+  conditional: boolean;
+}
+
+export interface Method {
+  name: string;
+  summary: string;
+  paper: string;
+  calls: string;
+  nodes: string[];
+  graph: { nodes: string[]; edges: Edge[] };
+  settings: JsonObject;
+}
+
+export interface DocumentRow {
+  id: string;
+  title: string;
+  source: string;
+  media_type: string;
+  passages: number;
+  added_at: string;
+}
+
+export interface DocumentText {
+  id: string;
+  title: string;
+  text: string;
+  passages: { id: string; start: number; end: number }[];
+}
+
+export interface Passage {
+  id: string;
+  document: string;
+  title: string;
+  text: string;
+  start: number;
+  end: number;
+}
+
+export interface Ingest {
+  status: string;
+  read: number;
+  total: number;
+  failed: { source: string; problem: string }[];
+  done: boolean;
+}
+
+export interface StepEvent {
+  thread: string;
+  node: string;
+  state: "started" | "finished";
+  method: string;
+  update: JsonObject;
+}
+
+/** A model call with its words, as a checkpoint shows it. */
+export interface CallText extends CallRecord {
+  id: string;
+  /** The prompt's. */
+  name: string;
+  prompt: string;
+  reply: string;
+}
+
+export interface Checkpoint {
+  checkpoint: string;
+  parent: string;
+  values: JsonObject;
+  calls: CallText[];
+}

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { costOf } from "../src/cost";
+import { NOTHING, reduce, type Live } from "../src/events";
+import { call } from "./scene";
+
+const event = (id: number | "", name: string, data: object) => ({ id: String(id), name, data: JSON.stringify(data) });
+const step = (id: number, node: string, state: string, update: object = {}) =>
+  event(id, "step", { thread: "t", node, state, method: "par-rag", update });
+const after = (...events: ReturnType<typeof event>[]): Live => events.reduce(reduce, NOTHING);
+
+test("a step that has started is finished in its place", () => {
+  const live = after(step(1, "plan", "started"), step(2, "plan", "finished", { plan: { 1: "x" } }));
+  expect(live.steps).toMatchObject([{ node: "plan", state: "done", update: { plan: { 1: "x" } } }]);
+});
+
+test("an event that comes twice counts once", () => {
+  const twice = step(1, "plan", "started");
+  expect(after(twice, twice).steps).toHaveLength(1);
+});
+
+test("steps side by side end in any order", () => {
+  const live = after(step(1, "a", "started"), step(2, "b", "started"), step(3, "a", "finished"));
+  expect(live.steps.map((each) => each.state)).toEqual(["done", "running"]);
+});
+
+test("the words of a call gather, a reset takes them back, its step clears them", () => {
+  const first = event("", "token", { call: "c", node: "draft", delta: "the " });
+  const second = event("", "token", { call: "c", node: "draft", delta: "fair" });
+  expect(after(first, second).drafts).toEqual({ c: { node: "draft", text: "the fair" } });
+  expect(after(first, event("", "reset", { call: "c" })).drafts).toEqual({});
+  expect(after(step(1, "draft", "started"), first, step(2, "draft", "finished")).drafts).toEqual({});
+});
+
+test("calls add up to the cost so far, each once", () => {
+  const update = { calls: { one: call("plan"), two: call("plan") } };
+  const live = after(step(1, "plan", "finished", update), step(2, "plan", "finished", update));
+  expect(costOf(live.calls)).toMatchObject({ calls: 2, prompt_tokens: 200, cached_tokens: 40, seconds: 1 });
+});
+
+test("a stop breaks off what was at work; resumed, it is at work again and finished in its place", () => {
+  const stopped = after(step(1, "plan", "started"), event(2, "stopped", {}));
+  expect(stopped).toMatchObject({ steps: [{ state: "broken" }], end: { kind: "stopped" } });
+  const resumed = reduce(stopped, event("", "resumed", {}));
+  expect(resumed).toMatchObject({ steps: [{ state: "running" }], end: null });
+  expect(reduce(stopped, step(3, "plan", "finished")).steps).toMatchObject([{ state: "done", again: true }]);
+});
+
+test("a run goes on after its answer when a branch is run", () => {
+  const live = after(event(1, "answer", { text: "x" }), step(2, "draft", "started"));
+  expect(live).toMatchObject({ end: null, steps: [{ again: true }] });
+});
+
+test("events of names that are not known yet are passed over", () => {
+  expect(after(event(1, "weather", {}))).toEqual({ ...NOTHING, lastId: 1 });
+});

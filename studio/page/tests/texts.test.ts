@@ -1,0 +1,103 @@
+import { expect, test } from "vitest";
+import { serverRoot } from "../src/api";
+import { fresh, linesOf, referencesIn } from "../src/changes";
+import { around, placeOf } from "../src/documents/place";
+import { changesOf, problemIn } from "../src/edits";
+import { hrefOf, parse } from "../src/route";
+import { fieldsOf, parsed } from "../src/schema";
+import { Parser } from "../src/sse";
+import { textsOf } from "../src/texts";
+import { pathTo } from "../src/branches";
+import { FORKED } from "./scene";
+
+const HASH = "ab".repeat(32);
+
+test.each([
+  ["/", "/"],
+  ["/index.html", "/"],
+  ["/app", "/"],
+  ["/app/", "/"],
+  ["/inner/sleuth/", "/inner/sleuth/"],
+  ["/inner/app/index.html", "/inner/"],
+  ["/myapp/", "/myapp/"],
+])("the server of a page at %s is at %s", (page, root) => {
+  expect(serverRoot(page)).toBe(root);
+});
+
+test("an address is read as it was written", () => {
+  const place = parse(hrefOf("runs", "a/b c", { tab: "explore", at: "1&2" }));
+  expect([place.view, place.id, place.query.get("at")]).toEqual(["runs", "a/b c", "1&2"]);
+});
+
+test("events are whole however the stream is cut", () => {
+  const text = 'id: 1\nevent: step\ndata: {"a":\ndata: 1}\n\n: awake\n\nevent: token\r\ndata: x\r\n\r\n';
+  for (let cut = 0; cut <= text.length; cut += 1) {
+    const parser = new Parser();
+    expect([...parser.push(text.slice(0, cut)), ...parser.push(text.slice(cut))]).toEqual([
+      { id: "1", name: "step", data: '{"a":\n1}' },
+      { id: "", name: "token", data: "x" },
+    ]);
+  }
+});
+
+test("a quote is found at its place, also behind characters of two units, and after the document has changed", () => {
+  expect(placeOf("🙂 the fair", { quote: "fair", start: 6, end: 10 })).toEqual({ start: 7, end: 11 });
+  expect(placeOf("now the fair", { quote: "the fair", start: 0, end: 8 })).toEqual({ start: 4, end: 12 });
+  expect(placeOf("something else", { quote: "the fair", start: 0, end: 8 })).toBeNull();
+  expect(around("the fair", { start: 4, end: 8 })).toEqual({ before: "the ", quoted: "fair", after: "" });
+});
+
+test("a fork sends what differs, with null for the keys that were taken out", () => {
+  const before = { plan: { 1: "a", 2: "b" }, wave: ["1"], depth: 1 };
+  const edits = { plan: '{"2": "c"}', wave: '["1"]', depth: "2" };
+  expect(changesOf(edits, before)).toEqual({ plan: { 1: null, 2: "c" }, depth: 2 });
+  expect(problemIn("{")).not.toBe("");
+});
+
+test("a step's changes are its new entries only", () => {
+  const [, changed] = FORKED;
+  expect(changed && fresh(changed, pathTo(FORKED, "e"))).toEqual({ plan: { 1: "other" } });
+});
+
+test("changes are told by their telling words, and passages by their number", () => {
+  const update = {
+    plan: { 1: { thought: "hm", question: "Who?" } },
+    coarse: { 1: [HASH, HASH] },
+    calls: { x: {} },
+    halted: false,
+  };
+  expect(linesOf(update)).toEqual(["plan 1: Who?", "coarse 1: 2 passages"]);
+  expect(referencesIn(update)).toEqual([HASH]);
+});
+
+test("passages are told from prompts", () => {
+  const passage = { id: "p", document_id: "d", title: "T", text: "words", start: 1, end: 6 };
+  const { passages } = textsOf({ one: JSON.stringify(passage), two: "[system] …", three: '{"no": "passage"}' });
+  expect([...passages]).toEqual([["one", { id: "p", document: "d", title: "T", text: "words", start: 1, end: 6 }]]);
+});
+
+const SCHEMA = {
+  properties: {
+    top_k: { type: "integer", default: 5, minimum: 1, maximum: 100, description: "passages" },
+    mode: { $ref: "#/$defs/Mode", default: "graph" },
+    threshold: { anyOf: [{ type: "number", minimum: 1 }, { type: "null" }], default: null },
+    plan: { type: "boolean", default: true },
+    hops: { type: "object", default: {} },
+  },
+  $defs: { Mode: { enum: ["keyword", "graph"], type: "string" } },
+};
+
+test("settings become fields of their kinds, and what is typed becomes values", () => {
+  const fields = Object.fromEntries(fieldsOf(SCHEMA).map((field) => [field.name, field]));
+  expect(Object.values(fields).map((field) => field.kind)).toEqual(["whole", "choice", "number", "boolean", "json"]);
+  const typed = (name: string, text: string) => {
+    const field = fields[name];
+    return field && parsed(field, text);
+  };
+  expect(typed("top_k", "7")).toBe(7);
+  expect(typed("plan", "false")).toBe(false);
+  expect(typed("hops", '{"a": 1}')).toEqual({ a: 1 });
+  expect(() => typed("top_k", "7.5")).toThrow("whole");
+  expect(() => typed("top_k", "0")).toThrow("at least 1");
+  expect(() => typed("threshold", "many")).toThrow("number");
+});
