@@ -10,7 +10,7 @@ from hashing_embedder import HashingEmbedder
 from recording_proxy import Proxy, proxying
 from run_child import BEFORE, Own
 from scripted_backend import Scripted
-from trials import AUTO, CRP, PAR, RAS, RETRO, Trial
+from trials import AUTO, CRP, PAR, RAS, RETRO, UNKNOWN, Trial
 
 from sleuth.agents.gateway import Gateway
 from sleuth.graphs.ingest import ingest
@@ -68,12 +68,14 @@ async def test_par_rag_asks_anew_goes_back_and_revises(play: Play) -> None:
 
 
 async def test_crp_rag_fuses_turns_a_node_away_and_contradicts_itself(play: Play) -> None:
+    """Samples are drawn side by side, so which of them becomes the first node of a layer is left open."""
     state = await play(CRP)
-    before = [sorted(node["prev"]) for node in state["nodes"].values()]
-    assert before == [[], ["1"], ["1"], ["2", "3"], ["2", "3"]], "both steps lead to both, whichever was answered first"
-    assert [key for key, checked in state["verified"].items() if not checked["sufficient"]] == ["1", "5"]
+    nodes = state["nodes"]
+    assert [sorted(node["prev"]) for node in nodes.values()] == [[], ["1"], ["1"], ["2", "3"], ["2", "3"]]
+    unsure = {nodes[key]["content"] for key, checked in state["verified"].items() if not checked["sufficient"]}
+    assert unsure == UNKNOWN
     assert sum(call["role"] == "fuser" for call in state["calls"].values()) == 1
-    assert any(warning.startswith("Paths contradict each other at step 4") for warning in state["warnings"])
+    assert any(warning.startswith("Paths contradict each other at step ") for warning in state["warnings"])
 
 
 async def test_retro_rag_takes_evidence_back_in_every_round(play: Play) -> None:

@@ -92,6 +92,7 @@ def at_labels(model: "torch.nn.Module", batch: dict[str, "torch.Tensor"]) -> tup
 
 def trainer(model: "torch.nn.Module", rows: Sequence[Tokens], folder: Path, plan: Plan) -> "Trainer":
     """What tunes the model, with its checkpoints in a folder."""
+    import torch
     from torch.nn.functional import cross_entropy
     from transformers import Trainer, TrainingArguments
 
@@ -109,6 +110,7 @@ def trainer(model: "torch.nn.Module", rows: Sequence[Tokens], folder: Path, plan
         warmup_steps=20,
         train_sampling_strategy="group_by_length",
         bf16=True,
+        use_cpu=not torch.cuda.is_available(),
         seed=plan.seed,
         save_steps=plan.save_every,
         save_total_limit=1,
