@@ -21,6 +21,19 @@ class Turn:
     text: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Heard:
+    """The latest message, and what was said before it, oldest first."""
+
+    question: str
+    turns: tuple[Turn, ...]
+
+
+def values(given: Heard) -> dict[str, str]:
+    """The values of a prompt that reads a conversation."""
+    return {"conversation": render(given.turns), "question": given.question}
+
+
 def latest(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     """As many of the turns as a prompt shows: so a prompt stays short however long a chat goes on."""
     return tuple(turns[-LATEST:])

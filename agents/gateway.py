@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import openai
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
+from langgraph.constants import TAG_NOSTREAM
 from pydantic import SecretStr
 
 from sleuth import prompts
@@ -159,6 +160,7 @@ def _chat(settings: Settings, model: str, http: openai.DefaultAsyncHttpxClient) 
         timeout=settings.timeout,
         max_retries=RETRIES,
         http_async_client=http,  # its own: langchain's is shared between event loops
+        tags=[TAG_NOSTREAM],  # what a role says is no message of a chat that streams its messages
         disable_streaming=True,  # a reply is parsed whole; streamed ones come without usage from some servers
     )
 

@@ -6,21 +6,17 @@ Every hop is an ordinary run of another method in a thread of its own (`graphs/h
 handed to the next one; an answer that did not pass its check is not.
 """
 
-import json
-from asyncio import create_task
-from contextvars import Context as Variables
-from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from sleuth.agents import planner
 from sleuth.agents.desk import Desk
-from sleuth.graphs.answer import Hop, Note, cost_of
+from sleuth.graphs.answer import Hop, Note
+from sleuth.graphs.delegation import counted, delegate, ended
 from sleuth.graphs.escalation import (
     answers_to,
     concluded,
@@ -33,8 +29,6 @@ from sleuth.graphs.escalation import (
 from sleuth.graphs.evidence import known_steps
 from sleuth.graphs.state import (
     Context,
-    HopEnd,
-    HopInput,
     Keyed,
     MethodSettings,
     Question,
@@ -43,11 +37,10 @@ from sleuth.graphs.state import (
     affordable,
     ask_or,
     desk,
-    remaining,
+    from_json,
     settings_of,
 )
 from sleuth.graphs.steps import Step, numbered
-from sleuth.tools.errors import RunError
 
 METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag")
 """What can be a hop."""
@@ -64,13 +57,6 @@ def _order(text: str) -> str:
     return ",".join("/".join(turn) for turn in turns)
 
 
-def _parsed(value: object) -> object:
-    try:
-        return json.loads(value) if isinstance(value, str) else value
-    except ValueError as error:
-        raise ValueError(f"it is not JSON ({error})") from None
-
-
 class Settings(MethodSettings):
     """What can be set with `--set`."""
 
@@ -82,7 +68,7 @@ class Settings(MethodSettings):
     min_confidence: float = Field(
         default=0.5, ge=0, lt=1, description="an answer is accepted above this P(yes, it holds); 0: not asked"
     )
-    hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(_parsed)] = Field(
+    hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(from_json)] = Field(
         default={}, description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}'
     )
 
@@ -131,17 +117,17 @@ async def act(state: State, runtime: Run) -> Update:
     """The method answers the question in its own thread, from what is known and with what is left of the budget."""
     number, hop = _latest(state)
     given = handed_over(state.notes, state.hops.values())
-    end = await _run(state, runtime, int(number), hop["method"], given)
+    values = settings_of(runtime, Settings).hop_settings.get(hop["method"], {})
+    end = await delegate(state, runtime, method=hop["method"], number=int(number), notes=given, values=values)
     handed = [(note["question"], note["finding"]) for note in given.values()]
     new = {
         f"{hop['method']} {key}": note
         for key, note in end.notes.items()
         if (note["question"], note["finding"]) not in handed
     }
-    ended = Hop(**{**hop, **end.verdict, "thread": end.thread, "notes": list(new), "cost": cost_of(end.calls)})
-    calls = {id: {**call, "node": f"{hop['method']}/{call['node']}"} for id, call in end.calls.items()}
     warnings = [f"{hop['method']}: {warning}" for warning in end.warnings]
-    return {"hops": {number: ended}, "notes": new, "calls": calls, "warnings": warnings}  # type: ignore[typeddict-item]
+    calls = counted(hop["method"], end)
+    return {"hops": {number: ended(hop, end, list(new))}, "notes": new, "calls": calls, "warnings": warnings}  # type: ignore[typeddict-item]
 
 
 async def verify(state: State, runtime: Run) -> Update:
@@ -229,26 +215,3 @@ async def _parts(state: State, asking: Desk) -> dict[str, Step]:
     single = planner.Plan(steps=[planner.PlanStep.model_construct(question=state.question)])
     loss = "The parts of the question are taken to build on each other."
     return numbered((await ask_or(asking, planner.PLAN, given, single, loss)).steps)
-
-
-async def _run(state: State, runtime: Run, number: int, method: str, notes: dict[str, Note]) -> HopEnd:
-    """A hop, apart from the context variables of this node: LangGraph would take it for a subgraph."""
-    hops, config = runtime.context.hops, get_config()["configurable"]
-    if hops is None:
-        raise RunError(
-            "auto runs other methods in threads of their own: give its Context `hops`, as `sleuth.ask` does."
-        )
-    hop = HopInput(
-        number=number,
-        method=method,
-        question=state.question,
-        notes=notes,
-        values=settings_of(runtime, Settings).hop_settings.get(method, {}),
-        budget=remaining(state, runtime),
-        parent=str(config.get("thread_id") or ""),
-        checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
-        place=str(config["__pregel_task_id"]),
-    )
-    here = copy_context()  # what the hop tells is this node's to stream
-    running = hops.run(hop, lambda step: here.run(runtime.stream_writer, step))
-    return await create_task(running, context=Variables())

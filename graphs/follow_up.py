@@ -6,10 +6,10 @@ from typing import Any
 
 from langgraph.func import entrypoint
 
-from sleuth.agents.conversation import Turn, latest
+from sleuth.agents.conversation import Heard, Turn, latest
 from sleuth.agents.desk import CallRecord, Desk
 from sleuth.agents.model import Model
-from sleuth.agents.rewriter import REWRITE, RewriteInput, Rewritten
+from sleuth.agents.rewriter import REWRITE, Rewritten
 from sleuth.graphs.state import ask_or
 from sleuth.tools.archive import Archive
 
@@ -32,7 +32,7 @@ async def standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
     """
     if not turns:
         return question
-    given = RewriteInput(question=question, turns=latest(turns))
+    given = Heard(question=question, turns=latest(turns))
     return (await ask_or(asking, REWRITE, given, Rewritten.model_construct(question=question), _LOSS)).question.strip()
 
 

@@ -17,10 +17,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 
+from sleuth.graphs import par_rag
 from sleuth.graphs.answer import Answer
 from sleuth.graphs.handed_in import beside_collection, load_pages
 from sleuth.graphs.registry import method
-from sleuth.graphs.state import Context, HopEnd, HopInput, Tell
+from sleuth.graphs.state import Context, HopEnd, HopInput, MethodSettings, Tell
 from sleuth.graphs.threads import Origin, Thread
 from sleuth.tools.settings import Profile
 
@@ -93,8 +94,7 @@ class ThreadHops:
             )
         thread = await self.runs.store.threads.get(id)
         graph, config = self.runs.graph(thread), self.runs.config(thread)
-        if hop.notes and not (await graph.aget_state(config)).values:
-            await graph.aupdate_state(config, {"question": hop.question, "notes": hop.notes}, as_node=START)
+        await _begin(graph, config, hop, method(hop.method).configure(hop.values, self.outer.options["profile"]))
         async with aclosing(self.runs.run(id, budget=hop.budget)) as events:
             async for event in events:
                 if not isinstance(event, Answer):
@@ -118,18 +118,31 @@ class SaverHops:
         """The hop from the thread's latest checkpoint on; thread ids are UUIDs, which LangGraph's servers demand."""
         id, kind = str(uuid5(NAMESPACE_OID, f"{hop.parent}/{hop.number}/{hop.place}")), method(hop.method)
         settings = kind.configure(hop.values, self.profile)
-        context = replace(self.context, settings=settings, budget=hop.budget, started=monotonic())
+        context = replace(self.context, settings=settings, budget=hop.budget, hops=self, started=monotonic())
         graph = compiled(hop.method, self.saver)
         config = RunnableConfig(configurable={"thread_id": id, "checkpoint_ns": ""}, recursion_limit=NO_LIMIT)
         if self.announce:
             await self.announce(id, hop)
+        await _begin(graph, config, hop, settings)
         before = await graph.aget_state(config)
-        given = None if before.values or before.tasks else {"question": hop.question, "notes": hop.notes}
-        if given or before.tasks:
-            async with aclosing(happenings(graph, given, config, context)) as steps:
+        if before.tasks:
+            async with aclosing(happenings(graph, None, config, context)) as steps:
                 async for step in steps:
                     tell({"thread": id, "method": hop.method, "part_of": hop.parent, **step})
         return _end(id, (await graph.aget_state(config)).values)
+
+
+async def _begin(graph: Compiled, config: RunnableConfig, hop: HopInput, settings: MethodSettings) -> None:
+    """Writes down what a hop starts from, unless it has begun; in one go, or a kill could leave a half of it."""
+    before = await graph.aget_state(config)
+    if before.values or before.tasks:
+        return
+    given = {"question": hop.question, "notes": hop.notes}
+    if not hop.plan:
+        await graph.aupdate_state(config, given, as_node=START)
+        return
+    assert isinstance(settings, par_rag.Settings)
+    await graph.aupdate_state(config, {**given, **par_rag.begun_with(hop.plan, settings)}, as_node="plan")
 
 
 def _end(thread: str, values: Mapping[str, Any]) -> HopEnd:

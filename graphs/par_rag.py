@@ -7,7 +7,6 @@ A step's note is its entry in the trajectory; a step without a note is still to 
 """
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -15,9 +14,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from sleuth.agents import planner, reviewer
+from sleuth.agents import reviewer
 from sleuth.graphs.answer import Note
-from sleuth.graphs.evidence import conclude, final_answer, find, known_steps, load, sentence_with
+from sleuth.graphs.evidence import conclude, final_answer, find, load, sentence_with
 from sleuth.graphs.state import (
     Context,
     Keyed,
@@ -26,7 +25,6 @@ from sleuth.graphs.state import (
     RunState,
     RunUpdate,
     affordable,
-    ask_or,
     desk,
     settings_of,
 )
@@ -36,8 +34,8 @@ from sleuth.graphs.steps import (
     already_known,
     built_on,
     draft_step,
-    numbered,
     past_steps,
+    plan_steps,
     ready,
     refine_step,
     review_step,
@@ -111,15 +109,9 @@ async def plan(state: State, runtime: Run) -> Update:
     if not affordable(state, runtime):
         return {"halted": True}
     settings, asking = settings_of(runtime, Settings), desk(state, runtime)
-    single = planner.PlanStep.model_construct(question=state.question)  # may be longer than a reply's
-    given = planner.PlanInput(question=state.question, known=known_steps(state.notes.values()))
-    loss = "The question is taken as a plan of one step."
-    steps: Sequence[planner.OrderedStep] = [single]
-    if settings.plan and settings.parallel:
-        steps = (await ask_or(asking, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps
-    elif settings.plan:
-        steps = (await ask_or(asking, planner.PLAN_IN_ORDER, given, planner.OrderedPlan(steps=[single]), loss)).steps
-    planned = numbered(steps)
+    planned = await plan_steps(
+        state.question, state.notes, asking, planned=settings.plan, side_by_side=settings.parallel
+    )
     notes = already_known(planned, state.notes)
     wave = [key for key in ready(planned, (), side_by_side=settings.parallel) if not notes.get(key)]
     return {"plan": planned, "notes": notes, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
@@ -258,6 +250,11 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 # One step at a time: what the nodes above are made of
+
+
+def begun_with(steps: dict[str, Step], settings: Settings) -> Update:
+    """What `plan` leaves behind where the steps come from elsewhere."""
+    return {"plan": steps, "wave": ready(steps, (), side_by_side=settings.parallel)}
 
 
 def _open(state: State) -> list[str]:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from sleuth.graphs import (
     auto,
+    chat,
     closed_book,
     crp_rag,
     hybrid_rag,
@@ -21,7 +22,7 @@ from sleuth.graphs import (
     retro_rag,
     self_ask,
 )
-from sleuth.graphs.state import Context, MethodSettings, Question, RunState
+from sleuth.graphs.state import Context, MethodSettings, RunState
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
 
@@ -39,7 +40,7 @@ class Method:
     line: str
     paper: str
     when: str
-    graph: Callable[[], StateGraph[Any, Context, Question, Any]]
+    graph: Callable[[], StateGraph[Any, Context, Any, Any]]
     state: type[RunState]
     settings: type[MethodSettings]
     calls: str = ""
@@ -71,13 +72,12 @@ class Method:
         try:
             given = self.settings.model_validate(dict(values))
         except ValidationError as error:
-            faults = "; ".join(
-                f"{fault['loc'][0]}: {fault['msg'].lower().removeprefix('value error, ')}" for fault in error.errors()
-            )
-            raise UsageError(f"A setting of {self.name} cannot be used: {faults}.") from None
+            raise UsageError(f"A setting of {self.name} cannot be used: {faults(error)}.") from None
         if isinstance(given, auto.Settings):
             for name, chosen in given.hop_settings.items():
                 method(name).configure(chosen, profile)
+        if isinstance(given, chat.Settings):
+            method(given.method).configure(given.method_settings, profile)
         if profile == "default":
             return given
         explicit = {key: getattr(given, key) for key in given.model_fields_set}
@@ -201,6 +201,29 @@ METHODS: dict[str, Method] = {
         ),
     )
 }
+
+
+CHAT = Method(
+    name="chat",
+    line="talk about the documents: what a message asks for is looked up by a method, in a thread of its own",
+    paper="none: our way of having a conversation over the methods above",
+    when="questions follow up on answers, and may have to be asked back",
+    graph=chat.graph,
+    state=chat.State,
+    settings=chat.Settings,
+)
+"""No method, but run like one: it takes messages, and its threads go on."""
+
+
+def faults(error: ValidationError) -> str:
+    """What is wrong with settings, each fault after the setting's name."""
+    found = [(fault["loc"], fault["msg"].lower().removeprefix("value error, ")) for fault in error.errors()]
+    return "; ".join(f"{place[0]}: {message}" if place else message for place, message in found)
+
+
+def runnable(name: str) -> Method:
+    """The method of this name, or the chat."""
+    return CHAT if name == CHAT.name else method(name)
 
 
 def method(name: str) -> Method:

@@ -1,5 +1,6 @@
 """What the state of every method has in common, and what its nodes are given."""
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -86,7 +87,7 @@ class RunUpdate(TypedDict, total=False):
     calls: dict[str, CallRecord]
     warnings: Sequence[str]
     halted: bool
-    verdict: Verdict
+    verdict: Verdict | None
 
 
 class MethodSettings(BaseModel):
@@ -97,6 +98,14 @@ class MethodSettings(BaseModel):
     def as_in_paper(self) -> "MethodSettings":
         """These settings with everything that goes beyond the paper switched off (profile=paper)."""
         return self
+
+
+def from_json(value: object) -> object:
+    """What a setting that is more than a word means, where it comes as text; raises ValueError."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise ValueError(f"it is not JSON ({error})") from None
 
 
 S = TypeVar("S", bound=MethodSettings)
@@ -115,6 +124,7 @@ class Budget:
 class HopInput:
     """A run within a run: which method is to answer the question, from which notes, within which budget.
 
+    `plan` has the steps of PAR-RAG where it is not to plan them itself, keyed by their number as text.
     `parent` and `checkpoint` are those of the outer run. The hop's thread is named after `place`, which is the same
     after a resume and another one in a fork.
     """
@@ -128,6 +138,7 @@ class HopInput:
     parent: str
     checkpoint: str
     place: str
+    plan: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from sleuth.agents import drafter, refiner, reviewer
+from sleuth.agents import drafter, planner, refiner, reviewer
 from sleuth.agents.desk import Desk
 from sleuth.agents.planner import OrderedStep, PlanStep
 from sleuth.agents.trajectory import Step as PastStep
@@ -112,6 +112,24 @@ def built_on(plan: Plan, key: str) -> set[str]:
 def past_steps(plan: Plan, notes: Notes) -> tuple[PastStep, ...]:
     """The trajectory as the roles see it."""
     return known_steps(trajectory(plan, notes).values())
+
+
+async def plan_steps(
+    question: str, notes: Notes, asking: Desk, *, planned: bool, side_by_side: bool
+) -> dict[str, Step]:
+    """The steps to answer a question of which notes tell what is known (PAR-RAG, section 3.4).
+
+    Not `planned`: the question is the only step. Steps taken `side_by_side` say what they need.
+    """
+    single = planner.PlanStep.model_construct(question=question)  # may be longer than a reply's
+    given = planner.PlanInput(question=question, known=known_steps(notes.values()))
+    loss = "The question is taken as a plan of one step."
+    if not planned:
+        return numbered([single])
+    if side_by_side:
+        return numbered((await ask_or(asking, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps)
+    in_order = planner.OrderedPlan(steps=[single])
+    return numbered((await ask_or(asking, planner.PLAN_IN_ORDER, given, in_order, loss)).steps)
 
 
 async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], asking: Desk) -> Draft:

@@ -10,9 +10,9 @@ from langgraph.graph import StateGraph
 
 from sleuth.agents.model import Model
 from sleuth.graphs.answer import Answer
-from sleuth.graphs.registry import method
+from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs import Runs, Services, Step
-from sleuth.graphs.state import Budget, Context, Question
+from sleuth.graphs.state import Budget, Context
 from sleuth.graphs.store import open_store
 from sleuth.graphs.thresholds import fitted
 from sleuth.tools.attributes.svm import fitting
@@ -183,6 +183,9 @@ async def stream(question: str, **options: Any) -> AsyncGenerator[Event]:  # noq
             yield event
 
 
-def graph(name: str) -> StateGraph[Any, Context, Question, Any]:
-    """A method's state machine, not compiled, for other people's applications; run it with a `sleuth.Context`."""
-    return method(name).graph()
+def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
+    """The state machine of a method, or of the `chat`, not compiled, for other people's applications.
+
+    Run it with a `sleuth.Context`; what runs other methods (auto, chat) needs `hops` in it.
+    """
+    return runnable(name).graph()

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
@@ -18,7 +19,7 @@ from langgraph_sdk import get_client
 from pydantic import Field, ValidationError, create_model
 
 from sleuth.graphs.hops import NO_LIMIT, SaverHops
-from sleuth.graphs.registry import method
+from sleuth.graphs.registry import faults, runnable
 from sleuth.graphs.runs import check_question
 from sleuth.graphs.state import Budget, Context, HopInput, MethodSettings
 from sleuth.studio.client import Sleuth, open_sleuth
@@ -79,16 +80,13 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
         return {**_given(input), "question": question}
 
     def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive) -> Context:
-        kind, services = method(self.name), sleuth.runs.services
+        kind, services = runnable(self.name), sleuth.runs.services
         assert self.context_schema
         assert services
         try:
             chosen = self.context_schema(**_given(given))
         except ValidationError as error:
-            faults = "; ".join(
-                f"{fault['loc'][0]}: {fault['msg'].lower().removeprefix('value error, ')}" for fault in error.errors()
-            )
-            raise UsageError(f"A setting of {self.name} cannot be used: {faults}.") from None
+            raise UsageError(f"A setting of {self.name} cannot be used: {faults(error)}.") from None
         values = chosen.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
         context = Context(
             model=services.model,
@@ -135,11 +133,22 @@ def _same_run(before: Mapping[str, object], now: Mapping[str, object]) -> bool:
     return "run_id" in now and before.get("run_id") == now["run_id"]
 
 
-def _served(name: str) -> Served:
-    kind = method(name)
+class ServedChat(Served):
+    """The chat: every message in a thread is a turn of it."""
+
+    async def _checked(self, input: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as the base has it
+        """What is sent, if the person's message can be replied to; a Command goes on with what was asked back."""
+        if isinstance(input, dict):
+            messages = convert_to_messages(input.get("messages") or [])
+            check_question(messages[-1].text if messages else "")
+        return input
+
+
+def _served(name: str, served: type[Served] = Served) -> Served:
+    kind = runnable(name)
     builder: Any = kind.graph()
     builder.context_schema = create_model("Settings", __base__=(Limits, kind.settings))
-    return Served(**vars(builder.compile(name=name)))
+    return served(**vars(builder.compile(name=name)))
 
 
 plain_rag = _served("plain-rag")
@@ -153,3 +162,4 @@ closed_book = _served("closed-book")
 iter_retgen = _served("iter-retgen")
 self_ask = _served("self-ask")
 ircot = _served("ircot")
+chat = _served("chat", ServedChat)

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from langgraph.graph import END, START, StateGraph
 
-from sleuth.graphs import ingest, reading
+from sleuth.graphs import chat, ingest, reading
 from sleuth.graphs.registry import METHODS
 
 Graph = StateGraph[Any, Any, Any, Any]
@@ -18,8 +18,8 @@ _SHAPES = {START: "START([start])", END: "END([end])"}
 
 
 def graphs() -> dict[str, Graph]:
-    """Every graph by name: ingest, reading, and the methods."""
-    others: dict[str, Graph] = {"ingest": ingest.graph(), "reading": reading.graph()}
+    """Every graph by name: chat, ingest, reading, and the methods."""
+    others: dict[str, Graph] = {"chat": chat.graph(), "ingest": ingest.graph(), "reading": reading.graph()}
     return others | {name: method.graph() for name, method in METHODS.items()}
 
 

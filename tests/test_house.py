@@ -12,7 +12,7 @@ from typing import Any, Literal, get_origin, get_type_hints
 import pytest
 
 import sleuth
-from sleuth.graphs import ingest
+from sleuth.graphs import chat, ingest
 from sleuth.graphs.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -118,10 +118,10 @@ def text_of(node: ast.Constant | ast.JoinedStr) -> str:
 
 # The graphs
 
-GRAPHS = {name: method.graph for name, method in METHODS.items()} | {"ingest": ingest.graph}
+GRAPHS = {name: method.graph for name, method in METHODS.items()} | {"ingest": ingest.graph, "chat": chat.graph}
 STATES: dict[str, tuple[type, type]] = {
     name: (method.state, vars(sys.modules[method.state.__module__])["Update"]) for name, method in METHODS.items()
-} | {"ingest": (ingest.IngestState, ingest.IngestUpdate)}
+} | {"ingest": (ingest.IngestState, ingest.IngestUpdate), "chat": (chat.State, chat.Update)}
 
 
 @pytest.mark.parametrize(("state", "update"), STATES.values(), ids=STATES)

@@ -118,14 +118,15 @@ def judge(scene: Scene) -> Said:
 
 def domain(scene: Scene) -> Said:
     """DOMAIN: the gold's, or open where it has none."""
-    return _filed(scene, scene.gold.domain or "open", DOMAINS)
+    return filed(scene, scene.gold.domain or "open", DOMAINS)
 
 
 def dynamic(scene: Scene) -> Said:
     """DYNAMIC: as the gold says."""
-    return _filed(scene, CHANGING if scene.gold.dynamic else STATIC, (STATIC, CHANGING))
+    return filed(scene, CHANGING if scene.gold.dynamic else STATIC, (STATIC, CHANGING))
 
 
-def _filed(scene: Scene, right: str, choices: Sequence[str]) -> Said:
+def filed(scene: Scene, right: str, choices: Sequence[str]) -> Said:
+    """The right label, or where the role errs one of the others."""
     others = [choice for choice in choices if choice != right]
     return Said(text=scene.chance("other").choice(others) if scene.errs("misfiled") else right)

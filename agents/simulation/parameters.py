@@ -45,7 +45,9 @@ ROLES: dict[str, tuple[str, ...]] = {
     "resolver": ("missed", "invented"),
     "summariser": ("missed", "invented"),
     "classifier": ("misfiled",),
+    "router": ("misfiled",),
     "rewriter": ("wrong-question",),
+    "host": (),
 }
 """The errors of each role."""
 

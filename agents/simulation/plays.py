@@ -62,5 +62,8 @@ PLAYS: dict[str, Callable[[Scene], Said]] = {
     "extractor/extract": gathering.extract,
     "detective/infer": gathering.infer,
     "judge/judge": judging.judge,
+    "router/route": chatting.route,
     "rewriter/rewrite": chatting.rewrite,
+    "host/reply": chatting.reply,
+    "host/ask_back": chatting.ask_back,
 }

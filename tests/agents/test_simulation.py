@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sleuth.agents.answerer import ANSWER_UNAIDED
 from sleuth.agents.classifier import DOMAIN, DYNAMIC, ClassifyInput
-from sleuth.agents.conversation import Turn
+from sleuth.agents.conversation import Heard, Turn
 from sleuth.agents.drafter import DRAFT, Draft, DraftInput
 from sleuth.agents.evaluator import CONSISTENCY, SUPPORT, ConsistencyInput, SupportInput
 from sleuth.agents.expander import EXPAND, ExpandInput, NextStep
@@ -20,8 +20,9 @@ from sleuth.agents.planner import PLAN, Plan, PlanInput
 from sleuth.agents.probabilities import first_token_probability, perplexity
 from sleuth.agents.refiner import REFINE, Refined, RefineInput
 from sleuth.agents.reviewer import REVIEW_STEP, ReviewStepInput, StepReview
-from sleuth.agents.rewriter import REWRITE, RewriteInput, Rewritten
+from sleuth.agents.rewriter import REWRITE, Rewritten
 from sleuth.agents.role import NAMES, Role
+from sleuth.agents.router import ROUTE
 from sleuth.agents.simulation import Gold, SimulatedModel, Simulation, gold_of
 from sleuth.agents.simulation.meter import Meter, tokens
 from sleuth.agents.simulation.parameters import ERRORS, ROLES
@@ -228,10 +229,25 @@ async def test_next_steps_vary_in_words_and_now_and_then_in_order() -> None:
 async def test_a_follow_up_is_the_gold_s_question_where_the_conversation_names_what_it_does(
     before: str, question: str
 ) -> None:
-    given = RewriteInput(question="Which fair is held there?", turns=(Turn(speaker="user", text=before),))
+    given = Heard(question="Which fair is held there?", turns=(Turn(speaker="user", text=before),))
     assert Rewritten.model_validate_json((await reply(REWRITE, given))["text"]).question == question
     astray = await reply(REWRITE, given, errors(rewriter=1.0))
     assert Rewritten.model_validate_json(astray["text"]).question not in (GOLD.question, given.question)
+
+
+@pytest.mark.parametrize(
+    ("before", "message", "kind"),
+    [
+        ("", GOLD.question, "question"),
+        ("Tell me about the Pellowrig Light.", "Which fair is held there?", "follow-up"),
+        ("", "Which fair is held there?", "ambiguous"),
+        ("", "Thank you!", "small talk"),
+    ],
+)
+async def test_a_message_is_taken_for_what_it_names_of_the_gold(before: str, message: str, kind: str) -> None:
+    given = Heard(question=message, turns=(Turn(speaker="user", text=before),) if before else ())
+    assert (await reply(ROUTE, given))["text"] == kind
+    assert (await reply(ROUTE, given, errors(router=1.0)))["text"] != kind
 
 
 # Judgements

@@ -14,7 +14,7 @@ from scenes import without_checkpoints
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.simulation import Gold, SimulatedModel, Simulation, gold_of
 from sleuth.graphs.hops import SaverHops
-from sleuth.graphs.registry import METHODS
+from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.graphs.state import Context
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.documents import Hit, Passage
@@ -88,6 +88,20 @@ async def ended(
     context = replace(context, hops=SaverHops(saver=InMemorySaver(), context=context))
     state = await without_checkpoints(METHODS[name].graph).ainvoke({"question": asked.question}, context=context)
     return state["verdict"], model
+
+
+async def test_a_follow_up_in_a_chat_leads_to_the_answer() -> None:
+    asked = gold("q08")
+    model = SimulatedModel(asked, Simulation(rates={}))
+    context = Context(model=model, retriever=Words(), archive=MemoryArchive(), settings=CHAT.settings(method="par-rag"))
+    saver = InMemorySaver()
+    context = replace(context, hops=SaverHops(saver=saver, context=context))
+    graph = without_checkpoints(CHAT.graph).copy({"checkpointer": saver})
+    for text in ("Which shipyard built the ferry Lady Morrable?", "In which year was it founded?"):
+        given = {"messages": [{"role": "user", "content": text}]}
+        state = await graph.ainvoke(given, {"configurable": {"thread_id": "1"}}, context=context)
+    assert state["messages"][-1].additional_kwargs["question"] == asked.question
+    assert asked.right(state["messages"][-1].text)
 
 
 SEARCHING = [name for name in METHODS if name != "closed-book"]

@@ -10,7 +10,7 @@ from dev_server import Server, langgraph_dev
 
 from sleuth.graphs.ingest import ingest
 from sleuth.graphs.par_rag import Settings as ParRagSettings
-from sleuth.graphs.registry import METHODS
+from sleuth.graphs.registry import CHAT, METHODS, runnable
 from sleuth.graphs.steps import Step
 from sleuth.tools.settings import Settings
 
@@ -58,13 +58,13 @@ def before(history: list[dict[str, Any]], node: str) -> dict[str, Any]:
 
 def test_studio_sees_every_method_with_its_nodes_and_settings(server: Server) -> None:
     assistants = server.post("/assistants/search")
-    assert {assistant["graph_id"] for assistant in assistants} == set(METHODS)
+    assert {assistant["graph_id"] for assistant in assistants} == {*METHODS, "chat"}
     for assistant in assistants:
-        method, path = METHODS[assistant["graph_id"]], f"/assistants/{assistant['assistant_id']}"
+        method, path = runnable(assistant["graph_id"]), f"/assistants/{assistant['assistant_id']}"
         nodes = [node["id"] for node in server.get(f"{path}/graph")["nodes"]]
         assert nodes == ["__start__", *method.nodes(), "__end__"]
         schemas = server.get(f"{path}/schemas")
-        assert schemas["input_schema"]["required"] == ["question"]
+        assert schemas["input_schema"]["required"] == ["messages" if method is CHAT else "question"]
         shown = schemas["context_schema"]["properties"]
         for name, field in method.settings.model_fields.items():
             assert shown[name]["description"] == field.description

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from sleuth.graphs.registry import METHODS
+from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.graphs.state import Budget
 from sleuth.studio import dev
 
+ALL = {**METHODS, "chat": CHAT}
 CONFIG = Path(dev.__file__).parents[1] / "studio" / "langgraph.json"
 GRAPHS = json.loads(CONFIG.read_text())["graphs"]
 SERVED: dict[str, dev.Served] = {
@@ -17,15 +18,15 @@ SERVED: dict[str, dev.Served] = {
 
 
 def test_every_method_is_served_under_its_name() -> None:
-    assert {name: graph.name for name, graph in SERVED.items()} == {name: name for name in METHODS}
+    assert {name: graph.name for name, graph in SERVED.items()} == {name: name for name in ALL}
     assert {name: entry["description"] for name, entry in GRAPHS.items()} == {
-        name: method.line for name, method in METHODS.items()
+        name: method.line for name, method in ALL.items()
     }
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ALL)
 def test_studio_is_shown_the_methods_nodes_its_settings_and_a_budget(name: str) -> None:
-    graph, kind = SERVED[name], METHODS[name]
+    graph, kind = SERVED[name], ALL[name]
     assert graph.checkpointer is None  # the server has its own
     assert list(graph.get_graph().nodes) == ["__start__", *kind.nodes(), "__end__"]
     shown = graph.get_context_jsonschema()
@@ -42,6 +43,12 @@ def served(name: str = "par-rag") -> dev.Served:
 async def test_a_missing_question_is_said_before_anything_is_opened(given: dict[str, Any]) -> None:
     with pytest.raises(dev.ShownError, match="question is empty"):
         await served().ainvoke(given, {"configurable": {"thread_id": "1"}})
+
+
+@pytest.mark.parametrize("given", [{}, {"messages": []}, {"messages": [{"role": "user", "content": " "}]}])
+async def test_a_missing_message_is_said_too(given: dict[str, Any]) -> None:
+    with pytest.raises(dev.ShownError, match="question is empty"):
+        await served("chat").ainvoke(given, {"configurable": {"thread_id": "1"}})
 
 
 async def test_a_thread_takes_one_question() -> None:

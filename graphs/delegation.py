@@ -1,0 +1,61 @@
+"""How a node leaves a question to another method, which answers it in a thread of its own."""
+
+from asyncio import create_task
+from collections.abc import Mapping
+from contextvars import Context as Variables
+from contextvars import copy_context
+from typing import Any
+
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+
+from sleuth.agents.desk import CallRecord
+from sleuth.graphs.answer import Hop, Note, cost_of
+from sleuth.graphs.state import Context, HopEnd, HopInput, RunState, remaining
+from sleuth.tools.errors import RunError
+
+
+async def delegate(
+    state: RunState,
+    runtime: Runtime[Context],
+    *,
+    method: str,
+    number: int,
+    values: dict[str, Any],
+    notes: Mapping[str, Note] | None = None,
+    plan: Mapping[str, Any] | None = None,
+) -> HopEnd:
+    """A hop with what is left of the budget; what it tells is this node's to stream.
+
+    It runs apart from the context variables of the node: LangGraph would take it for a subgraph.
+    """
+    hops, config = runtime.context.hops, get_config()["configurable"]
+    if hops is None:
+        raise RunError(
+            "This graph runs other methods in threads of their own: give its Context `hops`, as `sleuth.ask` does."
+        )
+    hop = HopInput(
+        number=number,
+        method=method,
+        question=state.question,
+        notes=dict(notes or {}),
+        values=values,
+        budget=remaining(state, runtime),
+        parent=str(config.get("thread_id") or ""),
+        checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
+        place=str(config["__pregel_task_id"]),
+        plan=dict(plan or {}),
+    )
+    here = copy_context()
+    running = hops.run(hop, lambda step: here.run(runtime.stream_writer, step))
+    return await create_task(running, context=Variables())
+
+
+def ended(hop: Hop, end: HopEnd, notes: list[str]) -> Hop:
+    """A method's turn once it has had it; `notes` are the keys of what it has found out."""
+    return Hop(**{**hop, **end.verdict, "thread": end.thread, "notes": notes, "cost": cost_of(end.calls)})
+
+
+def counted(method: str, end: HopEnd) -> dict[str, CallRecord]:
+    """The calls of a hop as those of the run that it is part of, their nodes as `method/node`."""
+    return {id: {**call, "node": f"{method}/{call['node']}"} for id, call in end.calls.items()}

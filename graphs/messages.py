@@ -1,0 +1,60 @@
+"""A chat's messages: how they are kept, what of them a role reads, and what ours carry beside their text."""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.channels import DeltaChannel
+from langgraph.graph.message import add_messages
+
+from sleuth.agents.conversation import Heard, Turn, latest
+from sleuth.agents.host import AskedBack
+from sleuth.graphs.answer import Cost, Hop, Verdict
+from sleuth.graphs.footnotes import footnoted
+
+_SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}
+
+
+def said(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+    """LangGraph's `add_messages`, write by write."""
+    for write in writes:
+        kept = add_messages(kept, write)  # type: ignore[assignment,arg-type]  # typed for all that becomes messages
+    return kept
+
+
+Messages: DeltaChannel[list[AnyMessage]] = DeltaChannel(said)
+
+
+def heard(messages: Sequence[AnyMessage], question: str) -> Heard:
+    """The last message, as the question that it puts, with the latest of what was said before it."""
+    turns = [
+        Turn(speaker=_SPEAKERS[message.type], text=message.text)
+        for message in messages[:-1]
+        if message.type in _SPEAKERS and message.text
+    ]
+    return Heard(question=question, turns=latest(turns))
+
+
+def reply(verdict: Verdict, hop: Hop | None, *, question: str, cost: Cost, warnings: list[str]) -> AIMessage:
+    """An answer with footnotes; what it cites and where it comes from are in `additional_kwargs`."""
+    about = {
+        "status": verdict["status"],
+        "citations": verdict["citations"],
+        "question": question,
+        "method": hop["method"] if hop else "",
+        "thread": hop["thread"] if hop else "",
+        "cost": cost,
+        "warnings": warnings,
+    }
+    return AIMessage(content=footnoted(verdict).text, additional_kwargs=about)
+
+
+def asking_back(back: AskedBack) -> AIMessage:
+    """A question to the person; the replies to choose from are in `additional_kwargs`."""
+    about = {"status": "unknown", "asked_back": True, "options": back.options}
+    return AIMessage(content=back.question, additional_kwargs=about)
+
+
+def asked_back(messages: Sequence[AnyMessage]) -> bool:
+    """Whether the last message is the reply to our asking back."""
+    return len(messages) > 1 and bool(messages[-2].additional_kwargs.get("asked_back"))
