@@ -14,7 +14,8 @@ SleuthError
 │   ├── ContextTooLong    the prompt cannot be made to fit
 │   └── BadReply          a reply that cannot be understood, after one repair
 └── RunError              a run cannot start or go on
-    └── ThreadBusy        another process is running this thread
+    ├── ThreadBusy        another process is running this thread
+    └── QuotaUsedUp       its owner may not use more today
 """
 
 from difflib import get_close_matches
@@ -88,3 +89,7 @@ class RunError(SleuthError):
 
 class ThreadBusy(RunError):
     """Another process is running this thread."""
+
+
+class QuotaUsedUp(RunError):
+    """Its owner may not use more today."""

@@ -59,6 +59,8 @@ class Settings(BaseSettings):
     api_keys: SecretStr | None = Field(
         default=None, description="name:secret,… that `sleuth serve` accepts; the name is the owner. Never logged"
     )
+    requests_a_minute: int | None = Field(default=None, ge=1, description="of one owner, at `sleuth serve`")
+    tokens_a_day: int | None = Field(default=None, ge=1, description="model tokens of one owner, at `sleuth serve`")
     profile: Profile = Field(default="default", description="`paper` switches off whatever goes beyond the papers")
     concurrency: int = Field(default=8, ge=1, le=1024, description="model calls in flight")
     timeout: float = Field(default=120.0, gt=0, le=3600, description="seconds for one model call")

@@ -1,5 +1,6 @@
 """The ASGI application of `sleuth serve`."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -12,7 +13,10 @@ from sleuth.studio.serve import faults
 from sleuth.studio.serve.access import Guard, parse_keys
 from sleuth.studio.serve.bounds import Bounds
 from sleuth.studio.serve.house import House, open_house
+from sleuth.studio.serve.limits import RateLimit
+from sleuth.studio.serve.observing import Observed
 from sleuth.studio.serve.routes import about, documents, page, runs
+from sleuth.studio.serve.telemetry import Telemetry
 from sleuth.studio.serve.tenants import OpenModel
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.settings import Settings
@@ -48,10 +52,12 @@ def create_app(settings: Settings, *, open_model: OpenModel | None = None, embed
         UsageError: the keys cannot be read.
     """
 
+    telemetry = Telemetry()
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        opening = open_house(settings, open_model=open_model or gateway_class().open, embedder=embedder)
-        async with opening as house:
+        opener = open_model or (await asyncio.to_thread(gateway_class)).open
+        async with open_house(settings, open_model=opener, telemetry=telemetry, embedder=embedder) as house:
             app.state.house = house
             yield
 
@@ -64,7 +70,9 @@ def create_app(settings: Settings, *, open_model: OpenModel | None = None, embed
         docs_url=None,  # its page would be loaded from a CDN
         redoc_url=None,
         middleware=[
+            Middleware(Observed, telemetry=telemetry),
             Middleware(Guard, keys=parse_keys(settings), owner=settings.owner),
+            Middleware(RateLimit, a_minute=settings.requests_a_minute),
             Middleware(Bounds),
         ],
     )

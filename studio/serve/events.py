@@ -176,10 +176,11 @@ class Trail:
         """Whether nothing was told yet."""
         return not self._last
 
-    def tell(self, name: str, data: dict[str, Any], *, key: str) -> None:
-        """Tells something, unless an event of this key was told before."""
+    def tell(self, name: str, data: dict[str, Any], *, key: str) -> bool:
+        """Tells something, unless an event of this key was told before; whether it was new."""
         if key in self._keys:
-            return
+            return False
         self._keys.add(key)
         self._last += 1
         self._log.put(Event(thread=self._thread, id=self._last, name=name, key=key, data=json.dumps(data)))
+        return True

@@ -31,6 +31,7 @@ BY_STATUS = {
 STATUSES: tuple[tuple[type[errors.SleuthError], int, str], ...] = (
     (errors.UsageError, 400, "invalid_request_error"),
     (errors.DocumentError, 400, "invalid_request_error"),
+    (errors.QuotaUsedUp, 429, "insufficient_quota"),
     (errors.ThreadBusy, 409, "conflict_error"),
     (errors.RunError, 409, "conflict_error"),
     (errors.StoreError, 503, "store_error"),

@@ -13,6 +13,8 @@ from sleuth.studio.serve.door import Door
 from sleuth.studio.serve.events import EventLog
 from sleuth.studio.serve.ingests import Ingests
 from sleuth.studio.serve.jobs import Jobs
+from sleuth.studio.serve.limits import Quota
+from sleuth.studio.serve.telemetry import Telemetry
 from sleuth.studio.serve.tenants import OpenModel, Tenants
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.settings import Settings
@@ -24,8 +26,10 @@ class House:
 
     settings: Settings
     tenants: Tenants
+    telemetry: Telemetry
     log: EventLog
     jobs: Jobs
+    quota: Quota
     ingests: Ingests
     door: Door
 
@@ -37,16 +41,27 @@ class House:
 
 @asynccontextmanager
 async def open_house(
-    settings: Settings, *, open_model: OpenModel, embedder: Embedder | None = None
+    settings: Settings, *, open_model: OpenModel, telemetry: Telemetry, embedder: Embedder | None = None
 ) -> AsyncIterator[House]:
     """Opens the store and goes on with what the last server left."""
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(settings))
         tenants = await stack.enter_async_context(Tenants(settings, store, open_model, embedder))
         log, door = await asyncio.to_thread(EventLog, store.engine), Door(settings.home)
-        jobs = await asyncio.to_thread(Jobs, tenants, log, door, store.engine)
+        quota = await asyncio.to_thread(Quota, store.engine, settings.tokens_a_day)
+        jobs = Jobs(tenants=tenants, log=log, door=door, quota=quota, telemetry=telemetry)
+        await jobs.prepare()
         ingests = await asyncio.to_thread(Ingests, tenants, door, store.engine)
-        house = House(settings=settings, tenants=tenants, log=log, jobs=jobs, ingests=ingests, door=door)
+        house = House(
+            settings=settings,
+            tenants=tenants,
+            telemetry=telemetry,
+            log=log,
+            jobs=jobs,
+            quota=quota,
+            ingests=ingests,
+            door=door,
+        )
         await log.tidy()
         await stack.enter_async_context(_beside(log.run()))
         await stack.enter_async_context(_beside(ingests.run()))

@@ -7,11 +7,10 @@ import asyncio
 import logging
 import math
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from uuid import uuid4
 
 from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
-from sqlalchemy.engine import Engine
 
 from sleuth.graphs.answer import Answer
 from sleuth.graphs.history import happened
@@ -20,6 +19,8 @@ from sleuth.graphs.state import Budget
 from sleuth.studio.serve.door import Door
 from sleuth.studio.serve.events import EventLog, Trail
 from sleuth.studio.serve.faults import kind_of
+from sleuth.studio.serve.limits import Quota
+from sleuth.studio.serve.telemetry import RunRecord, Telemetry
 from sleuth.studio.serve.tenants import Tenants
 from sleuth.tools.database import transaction
 from sleuth.tools.errors import RunError, SleuthError, ThreadBusy, UnknownName
@@ -46,6 +47,7 @@ class _Job:
     thread: str
     budget: Budget | None
     patience: float
+    trail: Trail
     stopped: bool = False
     task: asyncio.Task[None] = field(init=False)
 
@@ -53,15 +55,20 @@ class _Job:
 class Jobs:
     """Begins, follows and stops runs."""
 
-    def __init__(self, tenants: Tenants, log: EventLog, door: Door, engine: Engine) -> None:
-        """Blocks while it makes its table."""
+    def __init__(self, *, tenants: Tenants, log: EventLog, door: Door, quota: Quota, telemetry: Telemetry) -> None:
+        """To be prepared before its use."""
         self._tenants = tenants
         self._log = log
         self._door = door
-        self._engine = engine
+        self._quota = quota
+        self._telemetry = telemetry
+        self._engine = tenants.store.engine
         self._jobs: dict[str, _Job] = {}
         self._closing = False
-        metadata.create_all(engine)
+
+    async def prepare(self) -> None:
+        """Makes the table where it is missing."""
+        await asyncio.to_thread(metadata.create_all, self._engine)
 
     @property
     def active(self) -> int:
@@ -86,12 +93,14 @@ class Jobs:
         """
         self.require_idle(thread)
         await asyncio.to_thread(self._write_down, owner, thread)
+        trail = await self._log.trail(thread)
         self.require_idle(thread)
         if self._closing:
             raise RunError("The server is shutting down; the run goes on when it is back.")
-        job = _Job(owner=owner, thread=thread, budget=budget, patience=patience)
+        job = _Job(owner=owner, thread=thread, budget=budget, patience=patience, trail=trail)
         self._jobs[thread] = job
         job.task = asyncio.create_task(self._work(job))
+        await asyncio.sleep(0)  # a task that is cancelled before it has begun would not clear up
 
     async def stop(self, thread: str) -> None:
         """Ends the work in flight; the run can be resumed.
@@ -124,14 +133,13 @@ class Jobs:
 
     async def _work(self, job: _Job) -> None:
         """One run to its end, which is an event: an answer, an error, or a stop."""
-        trail = await self._log.trail(job.thread)
         try:
-            (ended,) = await asyncio.gather(self._tell(job, trail), return_exceptions=True)
+            (ended,) = await asyncio.gather(self._run(job), return_exceptions=True)
             if isinstance(ended, BaseException):
-                await self._fail(job, trail, ended)
+                await self._fail(job, ended)
         except asyncio.CancelledError:
             if job.stopped:
-                trail.tell("stopped", {}, key=f"stopped {uuid4().hex}")
+                job.trail.tell("stopped", {}, key=f"stopped {uuid4().hex}")
         finally:
             await self._log.flush()
             if job.stopped or not self._closing:
@@ -139,28 +147,53 @@ class Jobs:
             del self._jobs[job.thread]
             self._log.ring(job.thread)
 
-    async def _tell(self, job: _Job, trail: Trail) -> None:
+    async def _run(self, job: _Job) -> None:
+        """The run, watched and accounted for."""
+        reading = await self._tenants.reading(job.owner)
+        method = (await reading.store.threads.get(job.thread)).method
+        with self._telemetry.run(job.thread, method, job.owner) as record:
+            try:
+                await self._tell(job, record)
+                record.outcome = "done"
+            except SleuthError:
+                record.outcome = "failed"
+                raise
+            finally:
+                await asyncio.shield(self._quota.add(job.owner, record.tokens))
+
+    async def _tell(self, job: _Job, record: RunRecord) -> None:
         async with self._door.open("shared", patience=job.patience):
             runs = await self._tenants.runs(job.owner)
-            if not trail.fresh:
-                await _tell_again(runs, job.thread, trail)
+            if not job.trail.fresh:
+                await self._tell_again(runs, job, record)
             async with aclosing(runs.run(job.thread, budget=job.budget)) as happenings:
                 async for each in happenings:
                     if isinstance(each, Answer):
-                        trail.tell("answer", each.to_json(), key=f"answer {each.checkpoint}")
+                        job.trail.tell("answer", each.to_json(), key=f"answer {each.checkpoint}")
                     else:
-                        _tell_step(each, trail)
+                        self._tell_step(each, job, record)
 
-    async def _fail(self, job: _Job, trail: Trail, error: BaseException) -> None:
+    async def _tell_again(self, runs: Runs, job: _Job, record: RunRecord) -> None:
+        """What was done when the last server was killed, and not told any more."""
+        for step in await happened(runs, job.thread):
+            self._tell_step(replace(step, state="started", update={}), job, record)
+            self._tell_step(step, job, record)
+
+    def _tell_step(self, step: Step, job: _Job, record: RunRecord) -> None:
+        data = asdict(step)
+        if job.trail.tell("step", data, key=f"{data.pop('task')} {step.state}"):
+            self._telemetry.step(step, record)
+
+    async def _fail(self, job: _Job, error: BaseException) -> None:
         if isinstance(error, SleuthError):
             told, kind = str(error), kind_of(error)
         else:
-            _log.error("run %s ended by a fault of ours", job.thread, exc_info=error)
+            _log.error("a run ended by a fault of ours", exc_info=error, extra={"about": {"thread": job.thread}})
             told, kind = "The server failed; its log says why. The run can be resumed.", "internal_error"
         if not isinstance(error, ThreadBusy | UnknownName):  # another process runs it, or it is gone
             runs = await self._tenants.reading(job.owner)
             await runs.store.threads.mark(job.thread, "failed", at=now(), problem=told)
-        trail.tell("error", {"message": told, "type": kind}, key=f"error {uuid4().hex}")
+        job.trail.tell("error", {"message": told, "type": kind}, key=f"error {uuid4().hex}")
 
     def _write_down(self, owner: str, thread: str) -> None:
         with transaction(self._engine, write=True) as connection:
@@ -174,15 +207,3 @@ class Jobs:
     def _left(self) -> list[tuple[str, str]]:
         with transaction(self._engine) as connection:
             return [(row.thread, row.owner) for row in connection.execute(select(jobs))]
-
-
-async def _tell_again(runs: Runs, thread: str, trail: Trail) -> None:
-    """What was done when the last server was killed, and not told any more."""
-    for step in await happened(runs, thread):
-        _tell_step(Step(**{**asdict(step), "state": "started", "update": {}}), trail)
-        _tell_step(step, trail)
-
-
-def _tell_step(step: Step, trail: Trail) -> None:
-    data = asdict(step)
-    trail.tell("step", data, key=f"{data.pop('task')} {step.state}")

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 
 from sleuth.studio.serve.access import is_loopback
 from sleuth.studio.serve.app import create_app, house_of
+from sleuth.studio.serve.telemetry import log_as_json, trace_if_asked
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
@@ -35,7 +36,16 @@ def serve(settings: Settings, *, host: str, port: int) -> None:
         raise UsageError(
             f"Others reach {host}: set SLEUTH_API_KEYS=name:secret,… first, or serve this machine alone (127.0.0.1)."
         )
+    trace_if_asked()
+    app = create_app(settings)
+    log_as_json()
     config = uvicorn.Config(
-        create_app(settings), host=host, port=port, timeout_graceful_shutdown=GRACE, log_config=None, lifespan="on"
+        app,
+        host=host,
+        port=port,
+        timeout_graceful_shutdown=GRACE,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
     )
     Server(config).run()

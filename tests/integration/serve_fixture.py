@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -24,9 +25,9 @@ def serving(tmp_path: Path, oracle: Oracle) -> Serve:
     """Starts a server over the same store; several one after the other are one server that was restarted."""
 
     @asynccontextmanager
-    async def serve(*, keys: str | None = None, model: Oracle = oracle) -> AsyncIterator[httpx.AsyncClient]:
-        settings = Settings(home=tmp_path / "home", embedder="none", api_keys=keys)
-        app = create_app(settings, open_model=opening(model))
+    async def serve(*, keys: str | None = None, **others: Any) -> AsyncIterator[httpx.AsyncClient]:
+        settings = Settings(home=tmp_path / "home", embedder="none", api_keys=keys, **others)
+        app = create_app(settings, open_model=opening(oracle))
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(app.router.lifespan_context(app))
             yield await stack.enter_async_context(client_of(app))

@@ -5,6 +5,8 @@ from functools import cache
 from importlib.metadata import version
 
 from fastapi import APIRouter, Request
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.responses import PlainTextResponse
 
 from sleuth.graphs.registry import METHODS, Method
 from sleuth.studio.pictures import arrows
@@ -26,6 +28,12 @@ async def healthz(request: Request, house: TheHouse) -> forms.Health:
     except SleuthError as error:
         problem = str(error)
     return forms.Health(version=version("sleuth"), model=model, problem=problem, running=house.jobs.active)
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+def metrics(house: TheHouse) -> PlainTextResponse:
+    """For Prometheus, which sends a key like everybody else."""
+    return PlainTextResponse(house.telemetry.metrics(), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/v1/methods")

@@ -46,6 +46,7 @@ async def start(asked: forms.RunForm, house: TheHouse, owner: Owner, runs: Readi
     """Starts a run, which goes on in the background whoever watches it."""
     library = await house.tenants.library(owner)
     await library.require_documents()
+    await house.quota.require(owner)
     thread = await runs.start(
         asked.question,
         asked.method,
@@ -101,6 +102,7 @@ async def resume(
     thread: Known, house: TheHouse, owner: Owner, asked: Annotated[forms.ResumeForm | None, Body()] = None
 ) -> forms.Begun:
     """Goes on with a run in the background, from its last checkpoint."""
+    await house.quota.require(owner)
     budget = asked.budget.budget() if asked and asked.budget else None
     await house.jobs.begin(owner, thread, budget=budget)
     return forms.Begun(thread=thread)
