@@ -45,7 +45,7 @@ def show_step(step: Step, console: Console) -> None:
         return
     node = Text.assemble(("● ", "cyan"), f"{step.method} " if step.part_of else "", (step.node, "bold"))
     console.print(node, Text(_summary(step.update), style="dim"))
-    for line in _details(step.update):
+    for line in details(step.update):
         console.print(Text(f"    {line}"), soft_wrap=True)
 
 
@@ -60,7 +60,8 @@ def _calls(number: int) -> str:
     return f"{number} model call{'' if number == 1 else 's'}"
 
 
-def _details(update: dict[str, Any]) -> list[str]:
+def details(update: dict[str, Any]) -> list[str]:
+    """What a node has found out, a line each."""
     plan = [f"{key}. {step['question']}" for key, step in (update.get("plan") or {}).items()]
     rounds = [_looked_up(round) for round in (update.get("rounds") or {}).values()]
     graph = [f"relations, new or in further passages: {len(update['facts'])}"] if update.get("facts") else []

@@ -19,7 +19,9 @@ ROOT = Path(__file__).parents[1]
 STOREYS = ("prompts", "tools", "agents", "graphs", "studio")
 """From the ground up; what stands higher may import what stands lower. Prompts hold no code beyond their loader."""
 
-MODULES = [path for storey in STOREYS for path in sorted((ROOT / storey).rglob("*.py")) if "node_modules" not in path.parts]
+MODULES = [
+    path for storey in STOREYS for path in sorted((ROOT / storey).rglob("*.py")) if "node_modules" not in path.parts
+]
 MAX_LINES, MAX_BODY, PROMPT_SIZED = 300, 40, 300
 TOO_LONG: set[str] = set()
 """Modules and functions that are longer; may only shrink."""

@@ -15,7 +15,7 @@ from sleuth.studio.serve.bounds import Bounds
 from sleuth.studio.serve.house import House, open_house
 from sleuth.studio.serve.limits import RateLimit
 from sleuth.studio.serve.observing import Observed
-from sleuth.studio.serve.routes import about, documents, page, runs
+from sleuth.studio.serve.routes import about, chat, documents, page, runs
 from sleuth.studio.serve.telemetry import Telemetry
 from sleuth.studio.serve.tenants import OpenModel
 from sleuth.tools.embedder import Embedder
@@ -77,7 +77,7 @@ def create_app(settings: Settings, *, open_model: OpenModel | None = None, embed
         ],
     )
     faults.install(app)
-    for topic in (about, runs, documents, page):
+    for topic in (about, chat, runs, documents, page):
         app.include_router(topic.router)
     return app
 

@@ -8,7 +8,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -95,7 +95,7 @@ class EventLog:
         wanted = select(events).where(events.c.thread == thread, events.c.id > id).order_by(events.c.id)
         return await asyncio.to_thread(self._read, wanted)
 
-    async def follow(self, thread: str, after: int, *, active: Callable[[], bool]) -> AsyncIterator[Event]:
+    async def follow(self, thread: str, after: int, *, active: Callable[[], bool]) -> AsyncGenerator[Event]:
         """Events after a number as they come; ends when all were given and the run is not active any more."""
         with self._watching(thread) as watcher:
             while True:

@@ -115,6 +115,12 @@ class Jobs:
         job.task.cancel()
         await asyncio.wait([job.task])
 
+    def abandon(self, thread: str) -> None:
+        """Like `stop`, for somebody who does not wait; a run that has ended is let be."""
+        if job := self._jobs.get(thread):
+            job.stopped = True
+            job.task.cancel()
+
     async def close(self) -> None:
         """Interrupts all runs, to be picked up by the next start, and lets go of those who follow them."""
         self._closing = True
