@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aiosqlite
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from sqlalchemy import event, text
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from sleuth.graphs.checkpoints import open_checkpoints
 from sleuth.graphs.threads import Threads
 from sleuth.tools.archive import SqlArchive
 from sleuth.tools.database import catalogue_url, open_engine
@@ -125,8 +124,5 @@ async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckp
             await postgres.setup()
             yield postgres
         return
-    async with aiosqlite.connect(runs_folder(settings) / "runs.sqlite", timeout=30) as connection:
-        sqlite = AsyncSqliteSaver(connection, serde=serde)
-        await sqlite.setup()
-        await connection.execute(_UNSYNCED)
+    async with open_checkpoints(runs_folder(settings) / "runs.sqlite", serde, _UNSYNCED) as sqlite:
         yield sqlite

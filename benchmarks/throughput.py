@@ -1,0 +1,269 @@
+"""Many questions at once against the bare model server's throughput on the same requests.
+
+    python benchmarks/throughput.py [--at-once 64] [--questions 128] [--rates 8 16 32] [--method NAME] [--json FILE]
+    python benchmarks/throughput.py --real [--home FOLDER] ...
+
+Without --real the server is a stand-in in a process of its own that speaks OpenAI's protocol and answers so many
+requests a second, whatever they are, as the simulated model would have: then what is missing is sleuth's doing. With
+--real it is the server of the settings.
+
+A first pass, not timed, records every request. Then the recorded bodies go to the server from as many bare clients as
+there are questions at once, as fast as they come back; then sleuth answers the same questions, so many at once. Ratios
+are of calls in a second. Questions take their steps one after the other, so at the end fewer are under way:
+"while full" leaves out what came after the last question had begun.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import cycle, islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from eight_at_once import recorder
+from simulated_runs import EXAMPLES, golds
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+import sleuth
+from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.simulation import SimulatedModel, Simulation
+from sleuth.graphs.ingest import ingest
+from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.store import open_store
+from sleuth.studio.client import last
+from sleuth.tools.library import Library
+
+ENOUGH = 0.9
+Replies = dict[str, str]
+
+
+def key(messages: Sequence[Any]) -> str:
+    return sha256("\0".join(str(message["content"]) for message in messages).encode()).hexdigest()
+
+
+@dataclass
+class Noting:
+    """A simulated model that writes down what it says."""
+
+    model: SimulatedModel
+    said: Replies
+
+    @property
+    def context_window(self) -> int:
+        return self.model.context_window
+
+    async def call(self, request: Request) -> Reply:
+        reply = await self.model.call(request)
+        self.said[key(request.messages)] = reply["text"]
+        return reply
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        return await self.model.count_tokens(messages, role=role)
+
+
+async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tuple[list[str], Replies]:
+    """The example questions, and what a simulated model says to whatever a method asks on the way."""
+    said: Replies = {}
+    own = settings.model_copy(update={"runs": folder})
+    async with await Library.open(settings) as library, open_store(own) as store:
+        known = await golds(library, EXAMPLES / "questions.jsonl")
+        for gold in known:
+            model = Noting(SimulatedModel(gold, Simulation()), said)
+            runs = Runs(store, Services(model=model, retriever=library, embedder=library.embedder))
+            await last(runs.run(await runs.start(gold.question, method)))
+    return [gold.question for gold in known], said
+
+
+def serve(replies: Replies, pipe: Connection) -> None:
+    """The stand-in: its port goes into the pipe, requests a second come out of it, 0 for as many as there are."""
+    asyncio.run(_Standin(replies).serve(pipe))
+
+
+@dataclass
+class _Standin:
+    replies: Replies
+    rate: float = 0.0
+    free_at: float = 0.0
+
+    async def serve(self, pipe: Connection) -> None:
+        routes = [
+            Route("/v1/models", self.models),
+            Route("/tokenize", self.tokenize, methods=["POST"]),
+            Route("/rate", self.set_rate, methods=["POST"]),
+            Route("/v1/chat/completions", self.chat, methods=["POST"]),
+        ]
+        config = uvicorn.Config(Starlette(routes=routes), port=0, log_level="critical", ws="none", lifespan="off")
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve())
+        while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(0.01)
+        pipe.send(server.servers[0].sockets[0].getsockname()[1])
+        await serving
+
+    async def models(self, _request: HttpRequest) -> Response:
+        return JSONResponse({"data": [{"id": "standin", "max_model_len": 32768}]})
+
+    async def tokenize(self, _request: HttpRequest) -> Response:
+        return JSONResponse({"count": 1000})
+
+    async def set_rate(self, request: HttpRequest) -> Response:
+        self.rate = float((await request.json())["rate"])
+        return Response()
+
+    async def chat(self, request: HttpRequest) -> Response:
+        asked = await request.json()
+        text = self.replies.get(key(asked["messages"])) or (
+            "amber" if "structured_outputs" in asked else '{"ready":true}'
+        )
+        if self.rate:
+            self.free_at = max(self.free_at, time.perf_counter()) + 1 / self.rate
+            await asyncio.sleep(self.free_at - time.perf_counter())
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050}
+        return JSONResponse(
+            {"id": "1", "object": "chat.completion", "created": 0, "model": "standin"}
+            | {"choices": [choice], "usage": usage}
+        )
+
+
+@contextmanager
+def standin(replies: Replies) -> Iterator[str]:
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=serve, args=(replies, there), daemon=True)
+    process.start()
+    try:
+        yield f"http://127.0.0.1:{here.recv()}"
+    finally:
+        process.terminate()
+        process.join()
+
+
+@dataclass
+class Passed:
+    """One timed pass: when each call had come back, and when the last question began; seconds from its start."""
+
+    ended: list[float] = field(default_factory=list)
+    full: float = 0.0
+
+    def rate(self) -> float:
+        """Calls in a second."""
+        return len(self.ended) / max(self.ended)
+
+    def rate_while_full(self) -> float:
+        """Calls in a second as long as questions were waiting to begin."""
+        return sum(end <= self.full for end in self.ended) / self.full
+
+
+async def through_sleuth(settings: sleuth.Settings, method: str, questions: Sequence[str], at_once: int) -> Passed:
+    passed, left = Passed(), iter(questions)
+    async with sleuth.open(settings) as opened:
+        await opened.ask(questions[0], method=method)  # warm
+        began = time.perf_counter()
+
+        async def client() -> None:
+            for question in left:
+                passed.full = time.perf_counter() - began
+                async for event in opened.stream(question, method=method):
+                    update = getattr(event, "update", None) or {}
+                    if getattr(event, "state", "") == "finished":
+                        passed.ended += [time.perf_counter() - began] * len(update.get("calls") or {})
+
+        await asyncio.gather(*(client() for _ in range(at_once)))
+    return passed
+
+
+async def bare(url: str, bodies: Sequence[bytes], at_once: int) -> float:
+    """Calls in a second."""
+    left, limits = iter(bodies), httpx.Limits(max_connections=None)
+    headers = {"Content-Type": "application/json"}
+    async with httpx.AsyncClient(timeout=600, headers=headers, limits=limits) as http:
+
+        async def client() -> None:
+            for body in left:
+                (await http.post(f"{url}/chat/completions", content=body)).raise_for_status()
+
+        began = time.perf_counter()
+        await asyncio.gather(*(client() for _ in range(at_once)))
+        return len(bodies) / (time.perf_counter() - began)
+
+
+async def set_rate(root: str, rate: float) -> None:
+    async with httpx.AsyncClient() as http:
+        (await http.post(f"{root}/rate", json={"rate": rate})).raise_for_status()
+
+
+async def compare(
+    settings: sleuth.Settings, method: str, questions: Sequence[str], at_once: int, bodies: Sequence[bytes]
+) -> dict[str, float]:
+    alone = await bare(settings.model_url, bodies, at_once)
+    ours = await through_sleuth(settings, method, questions, at_once)
+    return {
+        "calls": len(ours.ended),
+        "bare, calls/s": round(alone, 2),
+        "sleuth, calls/s": round(ours.rate(), 2),
+        "ratio": round(ours.rate() / alone, 3),
+        "ratio while full": round(ours.rate_while_full() / alone, 3),
+    }
+
+
+async def record(settings: sleuth.Settings, method: str, questions: Sequence[str], at_once: int) -> list[bytes]:
+    async with recorder(settings.model_url) as (url, recorded):
+        await through_sleuth(settings.model_copy(update={"model_url": url}), method, questions, at_once)
+    return [sent.body for sent in recorded]
+
+
+async def main(given: argparse.Namespace) -> dict[str, dict[str, float]]:
+    measured: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        home = given.home or Path(folder) / "home"
+        settings = sleuth.Settings(home=home, runs=Path(folder), concurrency=given.at_once, timeout=1200)
+        if given.home is None:
+            await ingest([EXAMPLES / "corpus"], settings=settings)
+        asked, replies = await simulated(settings, given.method, Path(folder) / "first")
+        questions = list(islice(cycle(asked), given.questions))
+        if given.real:
+            bodies = await record(settings, given.method, questions, given.at_once)
+            return {"real": await compare(settings, given.method, questions, given.at_once, bodies)}
+        with standin(replies) as root:
+            settings = settings.model_copy(update={"model_url": f"{root}/v1"})
+            bodies = await record(settings, given.method, questions, given.at_once)
+            for rate in given.rates:
+                await set_rate(root, rate)
+                measured[f"{rate:g} a second"] = found = await compare(
+                    settings, given.method, questions, given.at_once, bodies
+                )
+                print(f"{rate:g} a second: {found}", file=sys.stderr, flush=True)
+    return measured
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--at-once", type=int, default=64)
+    parser.add_argument("--questions", type=int, default=128)
+    parser.add_argument("--rates", type=float, nargs="+", default=[8.0, 16.0, 32.0], help="requests a second")
+    parser.add_argument("--method", default="par-rag")
+    parser.add_argument("--real", action="store_true", help="against the model server of the settings")
+    parser.add_argument("--home", type=Path, help="a SLEUTH_HOME that has the example corpus")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    result = asyncio.run(main(given))
+    text = json.dumps(vars(given) | {"home": None, "json": None, "measured": result}, indent=1)
+    print(text)
+    if given.json:
+        given.json.parent.mkdir(parents=True, exist_ok=True)
+        given.json.write_text(text + "\n", encoding="utf-8")
+    sys.exit(0 if all(each["ratio"] >= ENOUGH for each in result.values()) else 1)

@@ -1,0 +1,70 @@
+"""Checkpoints in SQLite, as LangGraph keeps them, each written in one go."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+_BUSY_SECONDS = 30
+
+
+class SqliteCheckpoints(AsyncSqliteSaver):
+    """Reads as LangGraph's own saver, and writes through its synchronous one in a thread of its own.
+
+    The asynchronous saver goes to its thread and back three or four times for each write, some thirteen times for a
+    node; that took longer than the writing (`benchmarks/overhead.py`).
+    """
+
+    def __init__(
+        self, reading: aiosqlite.Connection, writing: SqliteSaver, thread: ThreadPoolExecutor, serde: SerializerProtocol
+    ) -> None:
+        super().__init__(reading, serde=serde)
+        self._writing = writing
+        self._thread = thread
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Saves a checkpoint."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._writing.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Saves what a task has left for a checkpoint."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._thread, self._writing.put_writes, config, writes, task_id, task_path)
+
+
+@asynccontextmanager
+async def open_checkpoints(file: Path, serde: SerializerProtocol, *pragmas: str) -> AsyncIterator[SqliteCheckpoints]:
+    """The checkpoints in a file, made at the first time, over connections that these pragmas hold for."""
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, check_same_thread=False)
+        for pragma in pragmas:
+            connection.execute(pragma)
+        return connection
+
+    async with aiosqlite.connect(file, timeout=_BUSY_SECONDS) as reading:
+        for pragma in pragmas:
+            await reading.execute(pragma)
+        with ThreadPoolExecutor(1, "checkpoints") as thread, closing(await asyncio.to_thread(connect)) as connection:
+            saver = SqliteCheckpoints(reading, SqliteSaver(connection, serde=serde), thread, serde)
+            await saver.setup()
+            yield saver
