@@ -2,7 +2,7 @@
 
     python benchmarks/crag_examples.py CRAG_FILE [--model] [--set KEY=VALUE ...] [--limit N]
 
-CRAG_FILE is JSON Lines as the benchmark has it, plain or gzipped. Every run is a durable one in a store of its own. By
+CRAG_FILE is JSON Lines as the benchmark has it, plain or packed. Every run is a durable one in a store of its own. By
 default a stand-in replies, which always cites the last source and has nothing to calculate: it shows that every page
 gets through and that every reference keeps within its length. --model asks the server of SLEUTH_MODEL_URL instead.
 Questions that the SVM takes for dynamic end at once, --set fresh=true has them answered too.
@@ -11,7 +11,6 @@ Prints a line per question and the scores of the benchmark's rule match (+1, 0, 
 
 import argparse
 import asyncio
-import gzip
 import json
 import tempfile
 from collections.abc import AsyncIterator
@@ -28,11 +27,11 @@ from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import open_store
 from sleuth.studio.client import gateway_class
 from sleuth.studio.evaluation.metrics import answer_scores
+from sleuth.studio.evaluation.questions import GoldQuestion, read_questions
 from sleuth.tools.attributes.svm import fitting
 from sleuth.tools.embedder import LocalEmbedder
 from sleuth.tools.pages.chunks import chunk
-from sleuth.tools.pages.files import page_of
-from sleuth.tools.pages.page import PageText, distinct
+from sleuth.tools.pages.page import PageText
 from sleuth.tools.pages.reading import read_pages
 from sleuth.tools.pages.retriever import PageRetriever
 from sleuth.tools.settings import Settings
@@ -69,11 +68,11 @@ async def opened(settings: Settings, *, real: bool) -> AsyncIterator[Model]:
 
 
 async def ask(
-    runs: Runs, row: dict[str, Any], pages: list[PageText], values: dict[str, Any]
+    runs: Runs, asked: GoldQuestion, pages: list[PageText], values: dict[str, Any]
 ) -> tuple[Answer, list[Reference]]:
     """The answer, and the references that it was made from."""
-    values = {"asked_at": row["query_time"], **values}
-    thread = await runs.start(row["query"], "hybrid-rag", values=values, pages=pages)
+    values = {"asked_at": asked.asked_at, **values}
+    thread = await runs.start(asked.question, "hybrid-rag", values=values, pages=pages)
     answer = [event async for event in runs.run(thread)][-1]
     assert isinstance(answer, Answer)
     found = await runs.store.threads.get(thread)
@@ -91,12 +90,11 @@ def counted(pages: list[PageText]) -> dict[str, int]:
 
 
 def described(
-    row: dict[str, Any], read: list[PageText], answer: Answer, references: list[Reference], seconds: float
+    asked: GoldQuestion, read: list[PageText], answer: Answer, references: list[Reference], seconds: float
 ) -> dict[str, Any]:
-    gold = [row["answer"], *json.loads(row["alternative_answers"].replace("'", '"'))]
     return {
-        "question": row["query"],
-        "given": len(row["search_results"]),
+        "question": asked.question,
+        "given": len(asked.pages),
         **counted(read),
         "references": len(references),
         "shown": sum(each["shown"] for each in references),
@@ -104,7 +102,7 @@ def described(
         "status": answer.status,
         "text": answer.text,
         "cited": [each.get("kind") for each in answer.citations],
-        "crag": answer_scores(answer.status, answer.text, gold)["crag"],
+        "crag": answer_scores(answer.status, answer.text, asked.answers)["crag"],
         "calls": answer.cost["calls"],
         "seconds": round(seconds, 2),
         "warnings": answer.warnings,
@@ -125,23 +123,21 @@ async def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--limit", type=int, help="only the first questions")
     args = parser.parse_args()
-    data = args.crag.read_bytes()
-    lines = (gzip.decompress(data) if args.crag.suffix == ".gz" else data).splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()][: args.limit]
+    [file] = read_questions([args.crag])
     values = dict(pair.split("=", 1) for pair in args.set)
     results = []
     with tempfile.TemporaryDirectory() as home:
         settings = Settings(home=Path(home))
         async with opened(settings, real=args.model) as model, open_store(settings) as store:
             embedder = LocalEmbedder("all-MiniLM-L6-v2")
-            predictor = await asyncio.to_thread(fitting, embedder)
+            predictor = await asyncio.to_thread(fitting, Path(home), embedder)
             services = Services(model=model, retriever=PageRetriever([], None), embedder=embedder, predictor=predictor)
             runs = Runs(store, services)
-            for row in rows:
+            for asked in file.questions[: args.limit]:
                 begun = monotonic()
-                read = await read_pages(distinct([page_of(found) for found in row["search_results"]]))
-                answer, references = await ask(runs, row, read, values)
-                results.append(described(row, read, answer, references, monotonic() - begun))
+                read = await read_pages(asked.pages)
+                answer, references = await ask(runs, asked, read, values)
+                results.append(described(asked, read, answer, references, monotonic() - begun))
     most = Switches.model_validate(values).max_characters
     scores = [found["crag"] for found in results]
     summary = {

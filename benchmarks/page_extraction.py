@@ -2,14 +2,13 @@
 
     python benchmarks/page_extraction.py CRAG_FILE [--embedder NAME] [--limit N]
 
-CRAG_FILE is JSON Lines as the benchmark has it, plain or gzipped. Ways to cut a question's pages are compared: all
+CRAG_FILE is JSON Lines as the benchmark has it, plain or packed. Ways to cut a question's pages are compared: all
 visible text in windows of 600 characters, trafilatura's text in such windows, and the paper's chunker, once as in the
 paper (what is beyond 600 characters of a sentence is dropped) and once with that kept. Prints a table and JSON.
 """
 
 import argparse
 import asyncio
-import gzip
 import json
 import re
 from collections.abc import Callable
@@ -20,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from sleuth.studio.evaluation.questions import GoldQuestion, read_questions
 from sleuth.tools.embedder import LocalEmbedder, Vectors
 from sleuth.tools.pages.chunks import CHUNK_CHARS, chunk
-from sleuth.tools.pages.files import page_of
 from sleuth.tools.pages.page import Page, PageText, distinct
 from sleuth.tools.pages.reading import read_pages
 from sleuth.tools.pages.tables import table_reference
@@ -84,15 +83,15 @@ def as_long_as(length: int, chunks: list[str]) -> list[str]:
     return [piece for piece, end in zip(chunks, lengths, strict=True) if end <= length]
 
 
-def measure(row: dict[str, Any], pages: list[Page], read: list[PageText], embedder: LocalEmbedder) -> dict[str, Any]:
-    gold, question = words(row["answer"]), embedder.embed_query(row["query"])
+def measure(asked: GoldQuestion, pages: list[Page], read: list[PageText], embedder: LocalEmbedder) -> dict[str, Any]:
+    gold, question = words(asked.answers[0]), embedder.embed_query(asked.question)
     tables, _ = table_reference(read)
-    result: dict[str, Any] = {"question": row["query"], "answer": row["answer"]}
+    result: dict[str, Any] = {"question": asked.question, "answer": asked.answers[0]}
     for name, cut in WAYS.items():
         chunks = [piece for page, text in zip(pages, read, strict=True) for piece in cut(page, text)]
         found = ranked(question, chunks, embedder)
         kept = found[:KEPT]
-        new = gold - words(row["query"])
+        new = gold - words(asked.question)
         result[name] = {
             "chunks": len(chunks),
             "kept_characters": sum(map(len, kept)),
@@ -127,16 +126,13 @@ async def main() -> None:
     parser.add_argument("--limit", type=int, help="only the first questions")
     args = parser.parse_args()
     embedder = LocalEmbedder(args.embedder)
-    data = args.crag.read_bytes()
-    lines = (gzip.decompress(data) if args.crag.suffix == ".gz" else data).splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()][: args.limit]
+    [file] = read_questions([args.crag])
     results, pages, given = [], [], 0
-    for row in rows:
-        handed_in = [page_of(found) for found in row["search_results"]]
-        given += len(handed_in)
-        different = distinct(handed_in)
+    for asked in file.questions[: args.limit]:
+        given += len(asked.pages)
+        different = distinct(asked.pages)
         read = await read_pages(different)
-        results.append(measure(row, different, read, embedder))
+        results.append(measure(asked, different, read, embedder))
         pages += [described(text) for text in read]
     summary = {way: {field: mean(results, way, field) for field in results[0][way]} for way in WAYS}
     print(f"{given} pages, {len(pages)} different within their question\n")

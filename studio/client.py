@@ -14,10 +14,8 @@ from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs import Runs, Services, Step
 from sleuth.graphs.state import Budget, Context
 from sleuth.graphs.store import open_store
-from sleuth.graphs.thresholds import fitted
-from sleuth.tools.attributes.svm import fitting
+from sleuth.studio.services import furnished
 from sleuth.tools.errors import RunError
-from sleuth.tools.knowledge_graph.place import graph_at
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.pages.page import Page
@@ -151,16 +149,8 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
 async def open_services(settings: Settings, model: Named, library: Library) -> AsyncIterator[Services]:
     """What runs are made with, over a model and a library that are open."""
     triples = library.triples(model=model.name_of("extractor"))
-    async with graph_at(settings.knowledge_graph, triples) as graph:
-        yield Services(
-            model=model,
-            retriever=library,
-            embedder=library.embedder,
-            triples=triples,
-            graph=graph,
-            predictor=await asyncio.to_thread(fitting, settings.home, library.embedder),
-            threshold=await asyncio.to_thread(fitted, settings.home, model.name_of("verifier")),
-        )
+    async with furnished(settings, library, verifier=model.name_of("verifier"), triples=triples) as make:
+        yield make(model=model, triples=triples)
 
 
 def gateway_class() -> "type[Gateway]":

@@ -1,7 +1,7 @@
 """One evaluation from its questions to its report."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,12 @@ from sleuth.studio.evaluation import record, report
 from sleuth.studio.evaluation.allowance import Allowance
 from sleuth.studio.evaluation.blocks import to_html, to_markdown
 from sleuth.studio.evaluation.folder import REPORT, Folder, open_folder
-from sleuth.studio.evaluation.gold import GoldTexts, gold_texts
+from sleuth.studio.evaluation.gold import gold_texts
 from sleuth.studio.evaluation.harness import Harness, jobs
 from sleuth.studio.evaluation.judging import judge_all
-from sleuth.studio.evaluation.models import Models, served, simulated
+from sleuth.studio.evaluation.models import Known, Models, served, simulated
 from sleuth.studio.evaluation.outcome import MethodsResult, methods_result
+from sleuth.studio.evaluation.pages import PagesOf
 from sleuth.studio.evaluation.questions import GoldQuestion, read_questions, require_gold, sample
 from sleuth.studio.evaluation.results import open_results
 from sleuth.studio.evaluation.retrieval import FOUND, RetrievalResult, measure_search, searching
@@ -94,7 +95,8 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         hold(settings.home, "shared", command="sleuth eval"),
         await Library.open(settings) as library,
     ):
-        await library.require_documents()
+        if not all(question.pages for question in questions):
+            await library.require_documents()
         missing = await require_gold(library, questions)
         data = await record.data_record(library, settings, files)
         versions = await prompts.versions() if wanted.systems else {}
@@ -149,14 +151,15 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
     allowance = Allowance(limits=wanted.budget)
     for kept in results.by_thread.values():
         allowance.spend(kept["cost"]["calls"], kept["cost"]["prompt_tokens"] + kept["cost"]["completion_tokens"])
-    texts = await gold_texts(opened.library, questions)
+    known = Known(texts=await gold_texts(opened.library, questions), pages=PagesOf())
     own_store = opened.settings.model_copy(update={"runs": opened.folder.path})
-    async with open_store(own_store) as store, _models(opened, texts, allowance) as models:
+    async with open_store(own_store) as store, _models(opened, known, allowance) as models:
         harness = Harness(
             store=store,
             services_for=models.services_for,
             results=results,
-            texts=texts,
+            texts=known.texts,
+            pages=known.pages,
             at_once=opened.settings.concurrency,
             simulated=wanted.simulation is not None,
         )
@@ -175,13 +178,10 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
     return models.names, methods_result(wanted.systems, questions, here, ended=ended, seed=wanted.seed)
 
 
-@asynccontextmanager
-async def _models(opened: _Open, texts: GoldTexts, allowance: Allowance) -> AsyncIterator[Models]:
-    if opened.wanted.simulation:
-        yield simulated(opened.library, texts, opened.wanted.simulation, allowance)
-        return
-    async with served(opened.settings, opened.library, allowance) as models:
-        yield models
+def _models(opened: _Open, known: Known, allowance: Allowance) -> AbstractAsyncContextManager[Models]:
+    if simulation := opened.wanted.simulation:
+        return simulated(opened.settings, opened.library, known, simulation, allowance)
+    return served(opened.settings, opened.library, allowance)
 
 
 def _shortfalls(result: MethodsResult) -> list[str]:

@@ -2,22 +2,25 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from sleuth.graphs.answer import Answer, Cost
+from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import Store
 from sleuth.studio.client import last
 from sleuth.studio.evaluation.allowance import AllowanceSpent
 from sleuth.studio.evaluation.gold import GoldTexts
+from sleuth.studio.evaluation.pages import PagesOf
 from sleuth.studio.evaluation.questions import GoldQuestion
 from sleuth.studio.evaluation.results import Result, Results, scores
 from sleuth.studio.evaluation.systems import System
 from sleuth.tools.errors import ModelUnavailable, SleuthError
 
-ServicesFor = Callable[[GoldQuestion], Services]
+ServicesFor = Callable[[GoldQuestion], Awaitable[Services]]
 """What a run of a question is made with: made anew for each."""
 
 OnDone = Callable[[], None]
@@ -55,6 +58,7 @@ class Harness:
     services_for: ServicesFor
     results: Results
     texts: GoldTexts
+    pages: PagesOf
     at_once: int
     simulated: bool = False
 
@@ -84,7 +88,7 @@ class Harness:
         return ""
 
     async def _result(self, job: Job) -> Result:
-        runs = Runs(self.store, self.services_for(job.question))
+        runs = Runs(self.store, await self.services_for(job.question))
         try:
             await self._prepare(runs, job)
             answer = await last(runs.run(job.thread))
@@ -101,9 +105,14 @@ class Harness:
                 return
             await runs.store.saver.adelete_thread(job.thread)
             await runs.store.threads.remove(job.thread)
-        system = job.system
+        system, question = job.system, job.question
         await runs.start(
-            job.question.question, system.method, values=system.values, profile=system.profile, thread=job.thread
+            question.question,
+            system.method,
+            values=_dated(job),
+            profile=system.profile,
+            thread=job.thread,
+            pages=await self.pages.of(question),
         )
 
     async def _read(self, runs: Runs, job: Job, answer: Answer) -> Result:
@@ -130,6 +139,13 @@ class Harness:
         )
         result["scores"] = await asyncio.to_thread(scores, result, job.question)
         return result
+
+
+def _dated(job: Job) -> dict[str, Any]:
+    """The system's settings; where it has one for when a question is asked, that of the question, unless it is set."""
+    system, at = job.system, job.question.asked_at
+    known = at and "asked_at" in method(system.method).settings.model_fields
+    return {"asked_at": at, **system.values} if known else system.values
 
 
 def _failed(job: Job, problem: str, *, simulated: bool) -> Result:

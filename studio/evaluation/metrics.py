@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
 
 REFUSALS = ("refused", "unknown", "invalid_question")
+INVALID = "invalid question"
+"""What the benchmark holds to be right for a question with a false premise; there it is no refusal."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -75,6 +77,8 @@ def answer_scores(
 ) -> dict[str, float | None]:
     """All that is said about an answer.
 
+    CRAG's score is 1 for a right one, 0 for a refusal, -1 for a wrong one; a question taken for invalid is missing too.
+
     Args:
         status: the run's; whatever text goes with a refusal does not count as an answer.
         text: what was answered.
@@ -85,7 +89,7 @@ def answer_scores(
     scores: dict[str, float | None] = {"refused": float(refused)}
     if not answers:
         return scores
-    said = "" if refused else text
+    said = INVALID if status == "invalid_question" and INVALID in answers else "" if refused else text
     em, overlap = exact_match(said, answers), f1(said, answers)
     right = bool(em) or bool(judged)
     scores |= {"em": em, "f1": overlap, "contained": contained(said, answers), "rouge_l": rouge_l(said, answers)}

@@ -3,20 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sleuth.agents.model import Model
 from sleuth.agents.role import NAMES
-from sleuth.agents.simulation import SimulatedModel, Simulation, gold_of
+from sleuth.agents.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
+from sleuth.agents.simulation.model import NAME as SIMULATED
 from sleuth.graphs.runs import Services
-from sleuth.graphs.thresholds import fitted
 from sleuth.studio.client import gateway_class
 from sleuth.studio.evaluation.allowance import Allowance, Metered
 from sleuth.studio.evaluation.gold import GoldTexts
 from sleuth.studio.evaluation.harness import ServicesFor
+from sleuth.studio.evaluation.pages import PagesOf, shown
 from sleuth.studio.evaluation.questions import GoldQuestion
-from sleuth.tools.attributes.svm import fitting
-from sleuth.tools.knowledge_graph.place import graph_at
+from sleuth.studio.services import furnished
 from sleuth.tools.library import Library
 from sleuth.tools.settings import Settings
 from sleuth.tools.triples import MemoryTriples
@@ -39,30 +39,43 @@ async def served(settings: Settings, library: Library, allowance: Allowance) -> 
     same reason there is no knowledge graph but the one that the settings name.
     """
     gateway = await asyncio.to_thread(gateway_class)
-    async with gateway.open(settings) as model, graph_at(settings.knowledge_graph) as graph:
-        services = Services(
-            model=Metered(model, allowance),
-            retriever=library,
-            embedder=library.embedder,
-            graph=graph,
-            predictor=await asyncio.to_thread(fitting, settings.home, library.embedder),
-            threshold=await asyncio.to_thread(fitted, settings.home, model.name_of("verifier")),
-        )
+    async with (
+        gateway.open(settings) as model,
+        furnished(settings, library, verifier=model.name_of("verifier")) as make,
+    ):
+        metered = Metered(model, allowance)
+
+        async def services_for(_: GoldQuestion) -> Services:
+            return make(model=metered, triples=MemoryTriples())
+
         names = {role: model.name_of(role) for role in ("default", *NAMES)}
         own = {role: name for role, name in names.items() if name != names["default"]}
-        yield Models(
-            judge=services.model,
-            services_for=lambda question: replace(services, triples=MemoryTriples()),
-            names={"default": names["default"], **own},
-        )
+        yield Models(judge=metered, services_for=services_for, names={"default": names["default"], **own})
 
 
-def simulated(library: Library, texts: GoldTexts, simulation: Simulation, allowance: Allowance) -> Models:
-    """A simulated model for each run, which knows that run's question alone."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """What is known about questions beforehand: gold passages of the collection, or what their pages tell."""
 
-    def services_for(question: GoldQuestion) -> Services:
-        gold = gold_of(question.row, texts.of(question))
-        model = Metered(SimulatedModel(gold, simulation), allowance)
-        return Services(model=model, retriever=library, embedder=library.embedder, triples=MemoryTriples())
+    texts: GoldTexts
+    pages: PagesOf
 
-    return Models(judge=None, services_for=services_for, names={"default": "simulated"})
+    async def gold(self, question: GoldQuestion) -> Gold:
+        """What a simulated model answers from."""
+        if not question.pages:
+            return gold_of(question.row, self.texts.of(question))
+        return await asyncio.to_thread(gold_on_pages, question.row, shown(await self.pages.of(question)))
+
+
+@asynccontextmanager
+async def simulated(
+    settings: Settings, library: Library, known: Known, simulation: Simulation, allowance: Allowance
+) -> AsyncIterator[Models]:
+    """A simulated model for each run, which knows that run's question alone; all else as with a model server."""
+    async with furnished(settings, library, verifier=SIMULATED) as make:
+
+        async def services_for(question: GoldQuestion) -> Services:
+            simulating = SimulatedModel(await known.gold(question), simulation)
+            return make(model=Metered(simulating, allowance), triples=MemoryTriples())
+
+        yield Models(judge=None, services_for=services_for, names={"default": SIMULATED})

@@ -1,19 +1,29 @@
 """Questions with known answers, in JSON Lines: what is asked, what counts as right, and where it stands."""
 
+import bz2
 import gzip
 import json
 import random
 import zlib
+from ast import literal_eval
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from sleuth.studio.evaluation.metrics import INVALID
 from sleuth.tools.errors import UsageError
 from sleuth.tools.library import Library
+from sleuth.tools.pages.files import PageRow
+from sleuth.tools.pages.page import Page
+
+FALSE_PREMISE = "false_premise"
+"""The benchmark's type of question to which "invalid question" is a right answer, too."""
+
+_PACKED = {".gz": gzip.decompress, ".bz2": bz2.decompress}
 
 
 class Hop(BaseModel):
@@ -26,26 +36,43 @@ class Hop(BaseModel):
     gold_id: str | None = None
 
 
+def _either(*names: str, **more: Any) -> Any:  # noqa: ANN401 - any field
+    """A field that goes by several names."""
+    return Field(validation_alias=AliasChoices(*names), **more)
+
+
 class _Line(BaseModel):
-    """A line of a questions file; whatever else stands on it is left alone."""
+    """A line of a questions file, or of the CRAG benchmark's; whatever else stands on it is left alone."""
 
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
-    id: str | None = None
-    question: str
+    id: str | None = _either("id", "interaction_id", default=None)
+    question: str = _either("question", "query")
     answer: str | None = None
-    answer_aliases: list[str] = []
+    answer_aliases: list[str] = _either("answer_aliases", "alternative_answers", default=[])
     gold_ids: list[str] = []
-    type: str | None = None
+    type: str | None = _either("type", "question_type", default=None)
     decomposition: list[Hop] = []
     evidence_triples: list[tuple[str, str, str]] = []
+    asked_at: str = _either("asked_at", "query_time", default="")
+    search_results: list[PageRow] = []
+
+    @field_validator("answer_aliases", mode="before")
+    @classmethod
+    def _listed(cls, given: Any) -> Any:  # noqa: ANN401 - as pydantic has it
+        """The benchmark writes its list as Python does, within a text."""
+        try:
+            return literal_eval(given) if isinstance(given, str) else given
+        except SyntaxError as error:
+            raise ValueError(f"no list: {given[:60]!r}") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoldQuestion:
     """A question, the answers that count as right (none: only its search is judged), and its gold passages.
 
-    `gold` are ids of passages or of documents; `set` names the file that it comes from.
+    `gold` are ids of passages or of documents; `set` names the file that it comes from. `pages` are searched instead
+    of the collection, and `asked_at` says when it is asked, where a method wants to know.
     """
 
     set: str
@@ -55,8 +82,10 @@ class GoldQuestion:
     gold: tuple[str, ...] = ()
     type: str = ""
     decomposition: tuple[Hop, ...] = ()
+    asked_at: str = ""
+    pages: tuple[Page, ...] = field(default=(), repr=False)
     row: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The line as it stands in the file, with its id."""
+    """The line as it stands in the file, under our names and without its pages."""
 
     @property
     def key(self) -> str:
@@ -84,7 +113,7 @@ class QuestionFile:
 
 
 def read_questions(paths: Sequence[Path]) -> list[QuestionFile]:
-    """Reads JSON Lines files, plain or gzipped.
+    """Reads JSON Lines files, plain or packed (.gz, .bz2); also the CRAG benchmark's, whose questions have pages.
 
     Raises:
         UsageError: a file or a line of it cannot be used, or nothing is asked; names file and line.
@@ -129,7 +158,7 @@ async def require_gold(library: Library, questions: Sequence[GoldQuestion]) -> s
 
 def _names(paths: Sequence[Path]) -> list[str]:
     """Each file's name without its endings, with its folder's before it where names are alike."""
-    stems = [path.name.removesuffix(".gz").removesuffix(".jsonl") for path in paths]
+    stems = [path.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".jsonl") for path in paths]
     if len(set(stems)) < len(stems):
         stems = [path.resolve().parent.name for path in paths]
     if len(set(stems)) < len(stems):
@@ -140,8 +169,8 @@ def _names(paths: Sequence[Path]) -> list[str]:
 def _read(path: Path, name: str) -> QuestionFile:
     try:
         data = path.read_bytes()
-        text = gzip.decompress(data) if path.suffix == ".gz" else data
-    except (OSError, EOFError, zlib.error) as error:
+        text = _PACKED.get(path.suffix, bytes)(data)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UsageError(f"The questions in {path} cannot be read: {error}.") from None
     questions = tuple(_questions(text, path, name))
     if not questions:
@@ -159,7 +188,8 @@ def _questions(text: bytes, path: Path, name: str) -> Iterator[GoldQuestion]:
         if id in seen:
             raise UsageError(f"{path}, line {number}: the id {id!r} stands on line {seen[id]} already.")
         seen[id] = number
-        yield _gold_question(line, {**row, "id": id}, name)
+        named = {"id": id, "question": line.question, "answer_aliases": line.answer_aliases, "type": line.type}
+        yield _gold_question(line, {**row, **named}, name)
 
 
 def _line(raw: bytes, place: str) -> tuple[_Line, dict[str, Any]]:
@@ -172,11 +202,12 @@ def _line(raw: bytes, place: str) -> tuple[_Line, dict[str, Any]]:
         raise UsageError(f"{place}: {said or f'no JSON ({error})'}. Each line is one JSON object.") from None
     if not line.question.strip():
         raise UsageError(f"{place}: its question is empty.")
-    return line, value
+    return line, {key: each for key, each in value.items() if key != "search_results"}
 
 
 def _gold_question(line: _Line, row: dict[str, Any], name: str) -> GoldQuestion:
     answers = [line.answer, *line.answer_aliases] if line.answer is not None else line.answer_aliases
+    answers = [*answers, INVALID] if line.type == FALSE_PREMISE else answers
     return GoldQuestion(
         set=name,
         id=row["id"],
@@ -185,5 +216,7 @@ def _gold_question(line: _Line, row: dict[str, Any], name: str) -> GoldQuestion:
         gold=tuple(dict.fromkeys(line.gold_ids)),
         type=line.type or "",
         decomposition=tuple(line.decomposition),
+        asked_at=line.asked_at,
+        pages=tuple(page.page() for page in line.search_results),
         row=row,
     )

@@ -23,7 +23,7 @@ from sleuth.agents.reviewer import REVIEW_STEP, ReviewStepInput, StepReview
 from sleuth.agents.rewriter import REWRITE, Rewritten
 from sleuth.agents.role import NAMES, Role
 from sleuth.agents.router import ROUTE
-from sleuth.agents.simulation import Gold, SimulatedModel, Simulation, gold_of
+from sleuth.agents.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
 from sleuth.agents.simulation.meter import Meter, tokens
 from sleuth.agents.simulation.parameters import ERRORS, ROLES
 from sleuth.agents.simulation.plays import PLAYS
@@ -377,6 +377,39 @@ def test_a_comparison_follows_from_all_hops() -> None:
     row = ROW | {"question": "Which is older, A or B?", "answer": "A", "type": "comparison"}
     assert not gold_of(row, PASSAGES).is_chain()
     assert GOLD.is_chain()
+
+
+WEIR = {
+    "page": (
+        "The weir",
+        "The weir house was built by Rosa Quill.\nIt was kept by Ida Moll and by Tom Ash, her nephew.",
+    ),
+    "fair": ("The fair", "Ida Moll sang there.\n| Keeper | From |\n| Tom Ash | 1850 |"),
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "evidence"),
+    [
+        ("Who kept the weir house?", "Ida Moll and Tom Ash", "It was kept by Ida Moll and by Tom Ash, her nephew."),
+        ("From when on did Tom Ash keep it?", "Tom Ash did from 1850.", "| Tom Ash | 1850 |"),
+        ("Was the weir house built by Rosa Quill?", "yes", "The weir house was built by Rosa Quill."),
+    ],
+)
+def test_pages_tell_an_answer_where_they_have_most_of_its_words(question: str, answer: str, evidence: str) -> None:
+    gold = gold_on_pages({"question": question, "answer": answer}, WEIR)
+    assert (gold.origin, gold.answer) == ("derived", answer)
+    assert [(hop.question, hop.answer, hop.evidence) for hop in gold.hops] == [(question, answer, evidence)]
+
+
+def test_pages_that_do_not_have_the_answer_tell_nothing() -> None:
+    assert gold_on_pages({"question": "Who keeps the weir house today?", "answer": "Lena Holt"}, WEIR).hops == ()
+    assert gold_on_pages({"question": "Who?", "answer": "Ida Moll"}, {}).hops == ()
+
+
+def test_a_false_premise_is_one_that_a_page_contradicts() -> None:
+    row = {"question": "How often did Ida Moll dance there?", "answer": "Ida Moll sang", "type": "false_premise"}
+    assert gold_on_pages(row, WEIR).contradicted()
 
 
 def test_a_missing_gold_passage_is_named() -> None:

@@ -87,6 +87,45 @@ async def test_methods_are_judged_and_every_run_can_be_opened(place: Settings, t
     assert answer.text == "Tolvane"
 
 
+KEEPERS = "<tr><th>Keeper<th>From<tr><td>Tom Ash<td>1850<tr><td>Ida Moll<td>1861"
+WEIR = f"<title>The weir house</title><p>It was built by Rosa Quill. {'It is old. ' * 30}</p><table>{KEEPERS}</table>"
+CRAG = {
+    "interaction_id": "keeper",
+    "query_time": "03/13/2024, 09:30:59 PT",
+    "question_type": "simple",
+    "static_or_dynamic": "static",
+    "query": "from when on was ida moll the keeper of the weir house?",
+    "answer": "1861",
+    "alternative_answers": "[]",
+    "search_results": [{"page_url": "https://a.example/", "page_result": html} for html in (WEIR, "<p>Else.</p>")],
+}
+
+
+async def test_questions_of_the_crag_benchmark_are_asked_of_their_pages_without_any_collection(tmp_path: Path) -> None:
+    """A table tells the answer: what is below that rung of the ladder cannot know it."""
+    settings = Settings(home=tmp_path / "home", embedder="none")
+    climbed = tuple(systems([], ladders=["hybrid-rag"], values={"attributes": "false"}))
+    simulation = Simulation.parse("", seed=0)
+    questions = write(
+        tmp_path, CRAG, {**CRAG, "interaction_id": "who", "answer": "Rosa Quill", "query": "who built it?"}
+    )
+    report = await run(
+        settings, Evaluation(paths=(questions,), out=tmp_path / "out", systems=climbed, simulation=simulation)
+    )
+    found = report["methods"]["summary"]["all"]["systems"]
+    crag = {name.removeprefix("hybrid-rag up to "): own["crag"]["mean"] for name, own in found.items()}
+    assert crag == {
+        **{"hybrid-rag": 1, "llm": -1, "rag": 0, "chunks": 0, "refusal": 0.5, "attributes": 0.5},
+        **dict.fromkeys(("tables", "calculator", "reasoning", "premise", "recall", "full"), 1),
+    }
+    async with open_store(settings.model_copy(update={"runs": tmp_path / "out"})) as store:
+        runs, thread = Runs(store), await store.threads.get("hybrid-rag-questions-keeper")
+        answer = await runs.answer(thread.id)
+        state = (await runs.graph(thread).aget_state(runs.config(thread))).values
+    assert state["asked_at"] == CRAG["query_time"]
+    assert [citation["kind"] for citation in answer.citations] == ["table"]
+
+
 async def test_what_is_done_is_not_done_again(place: Settings, tmp_path: Path) -> None:
     questions, out = write(tmp_path, ONE, TWO), tmp_path / "out"
     whole = await run(place, asked(questions, tmp_path / "whole"))

@@ -1,7 +1,6 @@
 """Pages out of files: HTML, or JSON with the fields of the CRAG benchmark."""
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -13,7 +12,7 @@ from sleuth.tools.text_formats import decode_html
 _HTML = (".html", ".htm", ".xhtml")
 
 
-class _Row(BaseModel):
+class PageRow(BaseModel):
     """A page as the benchmark has it."""
 
     page_result: str
@@ -22,14 +21,24 @@ class _Row(BaseModel):
     page_snippet: str | None = None
     page_last_modified: str | None = None
 
+    def page(self) -> Page:
+        """The page, as all others."""
+        return Page(
+            html=self.page_result,
+            url=self.page_url or "",
+            name=self.page_name or "",
+            last_modified=self.page_last_modified or "",
+            snippet=self.page_snippet or "",
+        )
+
 
 class _Question(BaseModel):
     """A question of the benchmark with its pages."""
 
-    search_results: list[_Row]
+    search_results: list[PageRow]
 
 
-_JSON: TypeAdapter[_Row | _Question | list[_Row]] = TypeAdapter(_Row | _Question | list[_Row])
+_JSON: TypeAdapter[PageRow | _Question | list[PageRow]] = TypeAdapter(PageRow | _Question | list[PageRow])
 
 
 def read_page_file(path: Path) -> list[Page]:
@@ -62,23 +71,8 @@ def pages_of_json(data: bytes | str) -> list[Page]:
     match given:
         case _Question():
             rows = given.search_results
-        case _Row():
+        case PageRow():
             rows = [given]
         case _:
             rows = given
-    return [_page(row) for row in rows]
-
-
-def _page(row: _Row) -> Page:
-    return Page(
-        html=row.page_result,
-        url=row.page_url or "",
-        name=row.page_name or "",
-        last_modified=row.page_last_modified or "",
-        snippet=row.page_snippet or "",
-    )
-
-
-def page_of(row: dict[str, Any]) -> Page:
-    """One page of a row of the benchmark that has been parsed already."""
-    return _page(_Row.model_validate(row))
+    return [row.page() for row in rows]

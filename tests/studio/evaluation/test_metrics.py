@@ -162,6 +162,14 @@ def test_a_wrong_answer_is_worse_than_none() -> None:
     assert metrics.answer_scores("answered", "cat", [""])["crag"] == -1
     assert metrics.answer_scores("answered", "the cat", ["cat"])["crag"] == 1
     assert metrics.answer_scores("answered", "a feline", ["cat"], judged=True)["crag"] == 1
+
+
+def test_that_a_premise_is_false_is_a_right_answer_where_it_is() -> None:
+    never = ["he never won", "invalid question"]
+    assert metrics.answer_scores("invalid_question", "", never)["crag"] == 1
+    assert metrics.answer_scores("unknown", "", never)["crag"] == 0
+    assert metrics.answer_scores("answered", "twice", never)["crag"] == -1
+    assert metrics.answer_scores("invalid_question", "", ["twice"])["crag"] == 0
     assert metrics.answer_scores("answered", "a feline", ["cat"], judged=True)["acc_lm"] == 1
     assert metrics.answer_scores("answered", "cat", []) == {"refused": 0}
 

@@ -1,3 +1,4 @@
+import bz2
 import gzip
 import json
 from pathlib import Path
@@ -37,6 +38,36 @@ def test_everything_that_a_line_may_hold(write: Write) -> None:
     assert (question.hops, question.group("hops"), question.group("type")) == (2, "2", "2hop")
 
 
+CRAG = {
+    "interaction_id": "c1",
+    "query_time": "03/13/2024, 09:30:59 PT",
+    "domain": "sports",
+    "question_type": "false_premise",
+    "static_or_dynamic": "fast-changing",
+    "query": "how often has ida moll won the regatta?",
+    "answer": "ida moll never won it",
+    "alternative_answers": "['never', 'not once']",
+    "search_results": [{"page_name": "Regatta", "page_url": "https://a.example/", "page_result": "<p>A race.</p>"}],
+}
+
+
+def test_a_line_of_the_crag_benchmark_has_its_pages_its_time_and_our_names(tmp_path: Path) -> None:
+    path = tmp_path / "crag.jsonl.bz2"
+    path.write_bytes(bz2.compress(json.dumps(CRAG).encode()))
+    [file] = read_questions([path])
+    [question] = file.questions
+    assert (question.key, question.question, question.asked_at) == ("crag/c1", CRAG["query"], CRAG["query_time"])
+    assert question.answers == ("ida moll never won it", "never", "not once", "invalid question")
+    assert [(page.name, page.url, page.html) for page in question.pages] == [
+        ("Regatta", "https://a.example/", "<p>A race.</p>")
+    ]
+    assert {name: question.row[name] for name in ("id", "question", "type", "domain", "static_or_dynamic")} == {
+        **{"id": "c1", "question": CRAG["query"], "type": "false_premise"},
+        **{"domain": "sports", "static_or_dynamic": "fast-changing"},
+    }
+    assert "search_results" not in question.row
+
+
 def test_gzipped_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     for name in ("east", "west"):
         (tmp_path / name).mkdir()
@@ -55,6 +86,8 @@ def test_gzipped_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Pat
         ('{"id": "x"}', "line 2: question: field required"),
         ('{"question": " "}', "line 2: its question is empty"),
         ('{"question": "Why?", "gold_ids": "a"}', "line 2: gold_ids: .*list"),
+        ('{"query": "Why?", "alternative_answers": "[oops"}', "line 2: alternative_answers: .*no list"),
+        ('{"query": "Why?", "search_results": [{}]}', "line 2: search_results.0.page_result: field required"),
         ('{"question": "Why?", "id": "q1"}', "line 2: the id 'q1' stands on line 1"),
     ],
 )
@@ -68,6 +101,9 @@ def test_files_that_cannot_be_read(tmp_path: Path, write: Write) -> None:
         read_questions([tmp_path / "nowhere.jsonl"])
     with pytest.raises(UsageError, match="cannot be read"):
         read_questions([write("no gzip", name="broken.jsonl.gz")])
+    (tmp_path / "broken.jsonl.bz2").write_bytes(b"no bzip2")
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_questions([tmp_path / "broken.jsonl.bz2"])
     with pytest.raises(UsageError, match="holds no question"):
         read_questions([write("")])
 

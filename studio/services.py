@@ -1,0 +1,41 @@
+"""What runs are made with beside their store: the same for questions that people ask and for those of an evaluation."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+from sleuth.graphs.runs import Services
+from sleuth.graphs.thresholds import fitted
+from sleuth.tools.attributes.svm import fitting
+from sleuth.tools.knowledge_graph.place import graph_at
+from sleuth.tools.library import Library
+from sleuth.tools.settings import Settings
+from sleuth.tools.triples import SqlTriples
+
+Furnish = Callable[..., Services]
+"""Makes services of a `model` and the `triples` that its runs share."""
+
+
+@asynccontextmanager
+async def furnished(
+    settings: Settings, library: Library, *, verifier: str, triples: SqlTriples | None = None
+) -> AsyncIterator[Furnish]:
+    """All that does not depend on the model, open as long as the block lasts.
+
+    Args:
+        verifier: the name of the model whose threshold is taken.
+        triples: those of the collection, asked as a knowledge graph where the settings name none.
+
+    Raises:
+        StoreError: what was trained or fitted here, or the knowledge graph's file, cannot be read.
+    """
+    async with graph_at(settings.knowledge_graph, triples) as graph:
+        yield partial(
+            Services,
+            retriever=library,
+            embedder=library.embedder,
+            graph=graph,
+            predictor=await asyncio.to_thread(fitting, settings.home, library.embedder),
+            threshold=await asyncio.to_thread(fitted, settings.home, verifier),
+        )
