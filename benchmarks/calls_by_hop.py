@@ -19,7 +19,9 @@ from simulated_runs import EXAMPLES, at_mode, collection, run
 
 from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
 from sleuth.graphs.registry import METHODS
+from sleuth.tools.attributes.svm import fitting
 from sleuth.tools.retriever import Mode
+from sleuth.tools.settings import Settings
 
 PUBLISHED = {"min / mean / max": "3 / 4.16 / 13", "by hops": "3.12 / 6.67 / 10.25", "on its mix": 5.15}
 """CRP-RAG, section 5.6 (Xu et al., 2025); the last one follows from its figures by hops and its mix."""
@@ -52,12 +54,18 @@ def summary(calls: dict[str, list[int]]) -> dict[str, Any]:
 async def main(mode: Mode, simulation: Simulation) -> dict[str, Any]:
     found: dict[str, Any] = {}
     async with collection(EXAMPLES / "corpus", EXAMPLES / "questions.jsonl", mode) as among:
+        predictor = await asyncio.to_thread(fitting, Settings().home, among.embedder)
         for name, method in METHODS.items():
             calls: dict[str, list[int]] = defaultdict(list)
             settings = at_mode(method.settings(), mode)
             for gold in among.golds:
                 model = SimulatedModel(gold, simulation)
-                outcome = await run(name, gold, model, among.library, embedder=among.embedder, settings=settings)
+                outcome = await run(
+                    *(name, gold, model, among.library),
+                    embedder=among.embedder,
+                    settings=settings,
+                    predictor=predictor,
+                )
                 calls[group(gold)].append(outcome.calls)
             found[name] = summary(calls)
     report = {"label": "simulated", "mode": mode, "parameters": simulation.model_dump(), "methods": found}

@@ -24,6 +24,7 @@ from sleuth.graphs.ingest import ingest
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.state import Context, MethodSettings
 from sleuth.tools.archive import MemoryArchive
+from sleuth.tools.attributes import Predictor
 from sleuth.tools.embedder import Embedder, NoEmbedder, Vectors
 from sleuth.tools.intake import Place
 from sleuth.tools.library import Library
@@ -121,10 +122,24 @@ class Outcome:
 
 
 async def run(
-    name: str, gold: Gold, model: Model, retriever: Retriever, *, embedder: Embedder, settings: MethodSettings
+    name: str,
+    gold: Gold,
+    model: Model,
+    retriever: Retriever,
+    *,
+    embedder: Embedder,
+    settings: MethodSettings,
+    predictor: Predictor | None = None,
 ) -> Outcome:
     """One question by one method, without a store."""
-    context = Context(model=model, retriever=retriever, archive=MemoryArchive(), settings=settings, embedder=embedder)
+    context = Context(
+        model=model,
+        retriever=retriever,
+        archive=MemoryArchive(),
+        settings=settings,
+        embedder=embedder,
+        predictor=predictor,
+    )
     context = replace(context, hops=SaverHops(saver=InMemorySaver(), context=context))
     compiled = METHODS[name].graph().compile()
     state = await compiled.ainvoke({"question": gold.question}, {"recursion_limit": NO_LIMIT}, context=context)

@@ -264,7 +264,10 @@ def graph() -> StateGraph[State, Context, Question, State]:
 _ANSWER = 1
 """Calls that are kept for the answer, whatever the sources would need."""
 
-_DYNAMIC = "the answer changes with time, and the sources may be old: it is not given (--set fresh=true gives it)"
+_DYNAMIC = (
+    "the answer changes with time, and nothing says that the sources are up to date, so it is not given: "
+    "where they are, ask again with --set fresh=true"
+)
 
 
 def _sources(settings: Settings, context: Context) -> list[Source]:

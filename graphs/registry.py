@@ -143,6 +143,7 @@ METHODS: dict[str, Method] = {
             line="ask pages, tables, a calculator, a knowledge graph and the model itself, then reason over all of it",
             paper="A hybrid RAG system with comprehensive enhancement on complex reasoning (Yuan et al., KDD Cup 2024)",
             when="the question comes with web pages, needs numbers worked out, or may rest on something false",
+            calls="0 to 7; 7 on two hops",
             graph=hybrid_rag.graph,
             state=hybrid_rag.State,
             settings=ladder.Settings,

@@ -22,6 +22,7 @@ from sleuth.studio.embedded.install import locked_pins, missing_pins
 from sleuth.tools.database import catalogue_url, open_engine
 from sleuth.tools.embedder import NONE
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
+from sleuth.tools.knowledge_graph.place import graph_at, is_url
 from sleuth.tools.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.settings import Settings
 
@@ -65,6 +66,7 @@ def _checks(settings: Settings) -> list[Check]:
     """What concerns these settings, in the order in which it is told."""
     local = urlsplit(settings.model_url).hostname in {"127.0.0.1", "localhost", "::1"}
     serve, install = "sleuth model serve", "sleuth model install"
+    graph = "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it"
     return [
         Check(name="Python", run=_python, fix="make setup PYTHON=python3.11"),
         Check(name="home", run=_home, fix="export SLEUTH_HOME=FOLDER, one that can be written and has room"),
@@ -75,6 +77,7 @@ def _checks(settings: Settings) -> list[Check]:
         Check(name="catalogue", run=_catalogue, fix="export SLEUTH_HOME=FOLDER, or SLEUTH_DATABASE_URL"),
         *([Check(name="Postgres", run=_postgres, fix="pg_isready")] if settings.database_url else []),
         Check(name="Chroma", run=_chroma, fix="chroma run" if settings.chroma_url else "sleuth ingest --rebuild"),
+        *([Check(name="knowledge graph", run=_graph, fix=graph)] if settings.knowledge_graph else []),
         Check(name="extras", run=_extras, fix="pip install 'sleuth[serve,studio,postgres]'"),
     ]
 
@@ -181,6 +184,15 @@ async def _reached(url: str) -> str:
         except httpx.HTTPError as error:
             raise StoreError(f"{url} does not answer ({error})") from error
     return f"{url} answers (status {response.status_code})"
+
+
+async def _graph(settings: Settings) -> str:
+    """A file is read whole, as a question would; a server only has to answer."""
+    place = str(settings.knowledge_graph)
+    if is_url(place):
+        return await _reached(place)
+    async with graph_at(place) as graph:
+        return f"{place} answers {len(graph.functions) if graph else 0} functions"
 
 
 async def _catalogue(settings: Settings) -> str:

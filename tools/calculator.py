@@ -7,6 +7,7 @@ reach an attribute or make text, and every intermediate value is bounded, so its
 import ast
 import math
 import operator
+import re
 import statistics
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ MAX_DECIMALS = 20
 MAX_TEXT = 20
 """Characters of a date."""
 
+_RUN_ON = re.compile(r"\b(?!0[xXoObB][\da-fA-F_]+\b)\d[\d_.]*(?:[eE][+-]?\d[\d_]*)?+[A-Za-z]")  # "1or 2": Python warns
 _TYPED = str.maketrans({"×": "*", "÷": "/", "−": "-", "–": "-", "\u00a0": " "})
 
 
@@ -83,8 +85,8 @@ def _checked(source: str, known: Collection[str]) -> ast.expr:
     """The expression's tree, with nothing in it that is not arithmetic."""
     if len(source) > MAX_CHARACTERS:
         raise NotCalculable(f"An expression may have {MAX_CHARACTERS} characters, not {len(source):,}.")
-    if not source.isascii() or not source.isprintable() or "\\" in source:
-        raise NotCalculable(f"{_shown(source)} holds characters that arithmetic has no use for.")
+    if not source.isascii() or not source.isprintable() or "\\" in source or _RUN_ON.search(source):
+        raise NotCalculable(f"{_shown(source)} holds what arithmetic has no use for.")
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):

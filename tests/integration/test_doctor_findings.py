@@ -35,6 +35,20 @@ async def test_no_embedder_is_fine_too(tmp_path: Path) -> None:
     assert "without vectors" in (await findings(tmp_path, embedder="none"))["embedder"].detail
 
 
+GRAPH = Path(__file__).parents[2] / "examples" / "knowledge_graph.json"
+
+
+async def test_a_knowledge_graph_is_looked_at_where_one_is_set(tmp_path: Path) -> None:
+    assert "knowledge graph" not in await findings(tmp_path)
+    found = (await findings(tmp_path, knowledge_graph=str(GRAPH)))["knowledge graph"]
+    assert found.ok
+    assert "functions" in found.detail
+    (tmp_path / "broken.json").write_text("{")
+    for place in (str(tmp_path / "broken.json"), "nowhere.json", f"http://127.0.0.1:{free_port()}"):
+        found = (await findings(tmp_path, knowledge_graph=place))["knowledge graph"]
+        assert (found.ok, "SLEUTH_KNOWLEDGE_GRAPH" in found.fix) == (False, True)
+
+
 async def test_a_catalogue_is_read_and_one_from_the_future_is_named(tmp_path: Path) -> None:
     Catalogue(catalogue_url(tmp_path, None), owner="local", collection="default").close()
     assert (await findings(tmp_path))["catalogue"].detail == "schema 1, 0 documents in 'default'"

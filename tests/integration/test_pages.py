@@ -1,12 +1,16 @@
 """Pages read in a process of their own: what is made of them, and what hostile ones cannot do."""
 
+import json
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from sleuth.tools.pages.extract import MAX_TEXT
 from sleuth.tools.pages.page import Page, PageText
-from sleuth.tools.pages.reading import MAX_PAGES, read_pages
+from sleuth.tools.pages.reading import MAX_PAGES, PAGE_MEGABYTES, read_pages
 
 pytestmark = pytest.mark.integration
 
@@ -80,12 +84,6 @@ async def test_tables_nested_fifty_deep() -> None:
     assert [table.markdown.splitlines()[-1] for table in page.tables] == ["| Tom Ash | 1850 |"]
 
 
-async def test_twenty_megabytes() -> None:
-    page = await read(f"<p>{ARTICLE}</p>\n" * (20_000_000 // len(ARTICLE)), snippet="Two ran.")
-    assert page.text
-    assert page.warnings
-
-
 async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_read() -> None:
     slow = Page(html="<table>" + "<tr><td>1<td>2" * 200_000, name="Slow", snippet="Two ran.")
     first, second = await read_pages([slow, Page(html=PAGE)], seconds=6)
@@ -100,6 +98,31 @@ async def test_a_page_that_takes_too_much_memory_is_given_up() -> None:
     assert (first.text, len(first.warnings)) == ("", 1)
     assert "given up" in first.warnings[0]
     assert "Rosa Quill" in second.text
+
+
+GIGANTIC = {
+    "paragraphs": f"<p>{ARTICLE}</p>\n" * (20_000_000 // len(ARTICLE)),
+    "nested tables": ("<table><tr><td>" * 50 + "deep" + "</table>" * 50) * 20_000,
+    "unclosed": "<b>" * 6_000_000,
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory")
+@pytest.mark.parametrize("name", GIGANTIC)
+def test_twenty_megabytes_of_html_take_no_more_memory_than_is_allowed(name: str) -> None:
+    child = [sys.executable, Path(__file__).parent / "reading_child.py"]
+    ended = subprocess.run(child, input=GIGANTIC[name], capture_output=True, text=True, check=True, timeout=200)
+    found = json.loads(ended.stdout)
+    assert found["text"]
+    assert found["warnings"]
+    assert found["bytes"] <= PAGE_MEGABYTES << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="as above")
+def test_the_reading_process_cannot_take_more_memory_than_it_is_given() -> None:
+    taking = "from sleuth.tools.pages import worker; worker._limit_memory(500); bytes(600 << 20)"
+    ended = subprocess.run([sys.executable, "-c", taking], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "MemoryError")
 
 
 async def test_pages_beyond_the_most_are_left_out_and_said() -> None:

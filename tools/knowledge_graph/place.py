@@ -20,11 +20,16 @@ async def graph_at(place: str | None, triples: SqlTriples | None = None) -> Asyn
     """
     if place is None:
         yield CollectionGraph(triples) if triples and await triples.any() else None
-    elif place.lower().startswith(("http://", "https://")):
+    elif is_url(place):
         async with ServedGraph.open(place) as graph:
             yield graph
     else:
         yield await LocalGraph.read(_file(place))
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is a server, rather than a file."""
+    return place.lower().startswith(("http://", "https://"))
 
 
 def _file(place: str) -> Path:
