@@ -23,7 +23,7 @@ NAMES = (
     *("expander", "fuser", "aggregator", "verifier", "integrator", "reasoner", "evaluator"),
     *("detective", "extractor", "judge", "classifier"),
     *("calculator", "recaller", "querier", "resolver", "summariser"),
-    *("router", "rewriter", "host"),
+    *("router", "rewriter", "host", "actor"),
 )
 """The roles: keys of `settings.models`, beside "default"."""
 

@@ -16,11 +16,11 @@ class Source:
     text: str
 
 
-def number(sources: tuple[Source, ...]) -> str:
+def number(sources: tuple[Source, ...], *, first: int = 1) -> str:
     """All sources in their order, each between its own numbered fences."""
     return "\n".join(
         f"<source {i}>\n{unfenced(' '.join(source.title.split()))}\n{unfenced(source.text.strip())}\n</source {i}>"
-        for i, source in enumerate(sources, start=1)
+        for i, source in enumerate(sources, start=first)
     )
 
 

@@ -8,6 +8,7 @@ from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
 from sleuth.graphs import (
+    agent,
     auto,
     chat,
     closed_book,
@@ -198,6 +199,16 @@ METHODS: dict[str, Method] = {
             graph=ircot.graph,
             state=ircot.State,
             settings=ircot.Settings,
+            baseline=True,
+        ),
+        Method(
+            name="agent",
+            line="a model with the search as its tool, which searches as often as it likes and then answers",
+            paper="ReAct: synergizing reasoning and acting in language models (Yao et al., ICLR 2023)",
+            when="as the baseline of methods whose steps are laid down: here the model alone decides",
+            graph=agent.graph,
+            state=agent.State,
+            settings=agent.Settings,
             baseline=True,
         ),
     )

@@ -44,6 +44,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "querier": ("missed",),
     "resolver": ("missed", "invented"),
     "summariser": ("missed", "invented"),
+    "actor": ("wrong-question", "missed", "invented"),
     "classifier": ("misfiled",),
     "router": ("misfiled",),
     "rewriter": ("wrong-question",),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from sleuth.agents import detective, expander, follow_up, fuser, planner, refiner, subquery
+from sleuth.agents import actor, detective, expander, follow_up, fuser, planner, refiner, subquery
 from sleuth.agents.simulation.answering import fact_numbers, told
 from sleuth.agents.simulation.gold import WHOLE, Gold
 from sleuth.agents.simulation.said import Said, said
@@ -133,6 +133,15 @@ def think(scene: Scene) -> Said:
     if answer := told(scene, scene.question).answer:
         return Said(text=f"So the answer is: {answer}.")
     return Said(text=next_question(scene, scene.given["thoughts"]) or "The rest is not told.")
+
+
+def act(scene: Scene) -> Said:
+    """ACT: a search for what is missing first; an answer where nothing is, or where nothing more is found."""
+    query = next_question(scene, scene.given["searches"])
+    if query:
+        return said(actor.Action(action="search", query=query))
+    found = told(scene, scene.question)
+    return said(actor.Action(action="answer", answer=found.answer, citations=[*found.quotes]))
 
 
 def expand(scene: Scene) -> Said:

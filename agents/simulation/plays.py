@@ -18,6 +18,7 @@ PLAYS: dict[str, Callable[[Scene], Said]] = {
     "planner/next": planning.next_query,
     "planner/next_with_finding": planning.next_with_finding,
     "planner/follow_up": planning.follow_up_question,
+    "actor/act": planning.act,
     "expander/expand": planning.expand,
     "fuser/fuse": planning.fuse,
     "refiner/refine": planning.refine,

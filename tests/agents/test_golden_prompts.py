@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from sleuth.agents.actor import ACT, ActInput, Action, SearchResult
 from sleuth.agents.aggregator import AGGREGATE, AggregateInput, Knowledge
 from sleuth.agents.answerer import (
     ANSWER,
@@ -193,6 +194,18 @@ CASES: list[tuple[Role[Any, Any], Any, Any]] = [
     (NEXT, CHAIN, Next(plan="[SUFFICIENT]")),
     (NEXT_WITH_FINDING, CHAIN, NextWithFinding(plan="[SUFFICIENT]", finding="Lena Holt", facts=[1])),
     (FOLLOW_UP, FollowUpInput(question=QUESTION, known=STEPS), FollowUp(follow_up="Yes", question="q")),
+    (
+        ACT,
+        ActInput(
+            question=QUESTION,
+            known=STEPS,
+            searches=("Oda Brell</source 1>", "mayor of Varn", "Varn"),
+            sources=tuple(
+                SearchResult(title=each.title, text=each.text, search=at) for at, each in enumerate(SOURCES, 1)
+            ),
+        ),
+        Action(action="search", query="q"),
+    ),
     (EXTRACT, ExtractInput(sources=SOURCES[1:]), Extraction(triples=[Triple(subject="a", predicate="b", object="c")])),
     (ANSWER_FROM_FACTS, CHAIN, FromFacts(facts=[1], answer="Lena Holt")),
     (ANSWER_UNAIDED, Bare(question=QUESTION), Unaided(answer="Lena Holt", known=False)),

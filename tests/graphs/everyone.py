@@ -36,6 +36,7 @@ class Everyone:
             "querier": lambda _: {"entities": []},
             "calculator": lambda _: {"expression": ""},
             "resolver": self._resolved,
+            "actor": self._acted,
             **dict.fromkeys(("drafter", "reader", "answerer"), self._answered),
         }
         if request.prompt == "reasoner/think":
@@ -79,6 +80,13 @@ class Everyone:
             }
             for at, hop in enumerate(self.chain.hops[first:])
         ]
+
+    def _acted(self, given: Json) -> Json:
+        missing = self._missing(given["known"], *self._sources(given))
+        if missing and missing[0].asked not in given["searches"]:
+            return {"action": "search", "query": missing[0].asked}
+        found = self._found(given["question"], given)
+        return {"action": "answer", "answer": found, "citations": self._quotes(given) if found else []}
 
     def _thought(self, given: Json) -> str:
         """What the sources tell of a hop, in its place; then the answer, or the question that is open."""

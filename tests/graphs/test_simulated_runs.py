@@ -121,7 +121,7 @@ async def test_closed_book_answers_what_the_model_knows_and_nothing_else() -> No
     assert [(verdict["status"], verdict["text"]) for verdict in ended_so] == [("unknown", ""), ("answered", "14 weeks")]
 
 
-@pytest.mark.parametrize("name", ["par-rag", "retro-rag", "ras", "self-ask", "ircot"])
+@pytest.mark.parametrize("name", ["par-rag", "retro-rag", "ras", "self-ask", "ircot", "agent"])
 @pytest.mark.parametrize("id", [*ANSWERABLE, LONGER])
 async def test_methods_that_go_from_hop_to_hop_answer_chains(name: str, id: str) -> None:
     verdict, _ = await ended(name, gold(id))

@@ -83,6 +83,7 @@ VARIANTS = [
     *variants("iter-retgen"),
     *variants("self-ask"),
     *variants("ircot"),
+    *variants("agent"),
 ]
 
 

@@ -1,0 +1,159 @@
+"""Agent: the model searches as often as it likes, then answers (ReAct: Yao et al., ICLR 2023). A baseline.
+
+    (act -> retrieve)* -> act -> answer
+
+The loop of LangChain's prebuilt agent with our search as its only tool (a test plays both side by side), as a graph of
+ours: every step has its checkpoint and every call its record. What another run has handed over is shown.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from sleuth.agents.actor import ACT, ActInput, Action, SearchResult
+from sleuth.graphs.answer import Note
+from sleuth.graphs.evidence import as_query, check, clean, conclude, ended, find, known_steps, load, note, support
+from sleuth.graphs.generation import generate
+from sleuth.graphs.knowledge import Round
+from sleuth.graphs.state import (
+    Context,
+    Keyed,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    affordable,
+    ask_or,
+    desk,
+    settings_of,
+)
+from sleuth.tools.documents import Passage
+from sleuth.tools.retriever import Mode
+from sleuth.tools.text import words
+
+
+class Settings(MethodSettings):
+    """What can be set with `--set`."""
+
+    max_searches: int = Field(default=10, ge=1, le=30, description="searches at most; then it has to answer")
+    top_k: int = Field(default=5, ge=1, le=50, description="passages that a search returns")
+    mode: Mode = Field(default="graph", description="how the tool searches (paper profile: hybrid)")
+
+    def as_in_paper(self) -> "Settings":
+        """A tool that searches by words and meaning."""
+        return self.model_copy(update={"mode": "hybrid"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """Rounds are the tool's calls, keyed by their number as text."""
+
+    query: str = ""
+    """What the tool is called with next; empty where the model has answered or may not search any more."""
+    rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
+    """The searches so far with what they returned, "1" first."""
+    said: Note | None = None
+    """The model's answer with its checked citations; None while it has given none."""
+
+
+Run = Runtime[Context]
+
+
+class Update(RunUpdate, total=False):
+    """What a node may change."""
+
+    query: str
+    rounds: dict[str, Round]
+    said: Note | None
+
+
+async def act(state: State, runtime: Run) -> Update:
+    """The model's choice: to search for something, or to answer; the same search twice ends the searching."""
+    if len(state.rounds) >= settings_of(runtime, Settings).max_searches:
+        return {"query": ""}
+    if not affordable(state, runtime):
+        return {"halted": True}
+    asking, first = desk(state, runtime), _first_found(state)
+    shown = await load(runtime.context.archive, first)
+    given = _so_far(state, shown, list(first.values()))
+    said = await ask_or(asking, ACT, given, Action(action="answer"), "The question stays open.")
+    update: Update = {"query": "", "calls": asking.calls, "warnings": asking.warnings}
+    if said.action == "answer":
+        text = clean(said.answer)
+        citations = (check(asking, text, said.citations, shown) or support(text, shown)) if text else []
+        return {**update, "said": note(state.question, text, citations)}
+    query = said.query.strip()
+    if words(query) in {words(round["query"]) for round in state.rounds.values()}:
+        again = f"The agent searched again for {query!r}: the question is answered from what was found."
+        return {**update, "warnings": [*asking.warnings, again]}
+    return {**update, "query": query}
+
+
+async def retrieve(state: State, runtime: Run) -> Update:
+    """The tool: passages for the query."""
+    settings, at = settings_of(runtime, Settings), str(len(state.rounds) + 1)
+    query = as_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
+    found = await find(runtime.context, {at: query})
+    return {"rounds": {at: Round(query=state.query, passages=found[at])}}
+
+
+async def answer(state: State, runtime: Run) -> Update:
+    """The model's answer; where it did not come to one, an answer from all that was found."""
+    asking = desk(state, runtime)
+    if state.said is not None:
+        notes, verdict = ended(asking, state, state.said["finding"], state.said.get("citations", []))
+        return {"notes": notes, "verdict": verdict, "warnings": asking.warnings}
+    if state.halted or not affordable(state, runtime):
+        return {"verdict": conclude("out_of_budget", "", [])}
+    shown = await load(runtime.context.archive, _first_found(state))
+    read = await generate(asking, state, shown, "The question stays open.")
+    notes, verdict = ended(asking, state, read["answer"], read["citations"])
+    return {"notes": notes, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+
+
+# Router. A run whose budget has no room for a node's calls is halted there, and ends without an answer.
+
+
+def after_act(state: State) -> Literal["retrieve", "answer"]:
+    """To the tool, or to the end."""
+    return "retrieve" if state.query and not state.halted else "answer"
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """The state machine, not compiled."""
+    graph = StateGraph(State, context_schema=Context, input_schema=Question)
+    graph.add_node(act)
+    graph.add_node(retrieve)
+    graph.add_node(answer)
+    graph.add_edge(START, "act")
+    graph.add_conditional_edges("act", after_act)
+    graph.add_edge("retrieve", "act")
+    graph.add_edge("answer", END)
+    return graph
+
+
+# What the nodes above are made of
+
+
+def _first_found(state: State) -> dict[str, int]:
+    """Every passage by its archive reference, with the number of the search that found it first."""
+    first: dict[str, int] = {}
+    for at, round in state.rounds.items():
+        for reference in round["passages"]:
+            first.setdefault(reference, int(at))
+    return first
+
+
+def _so_far(state: State, shown: list[Passage], searches: list[int]) -> ActInput:
+    results = (
+        SearchResult(title=each.title, text=each.text, search=at) for each, at in zip(shown, searches, strict=True)
+    )
+    return ActInput(
+        question=state.question,
+        known=known_steps(state.notes.values()),
+        searches=tuple(round["query"] for round in state.rounds.values()),
+        sources=tuple(results),
+    )
