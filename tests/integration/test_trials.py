@@ -10,7 +10,7 @@ from hashing_embedder import HashingEmbedder
 from recording_proxy import Proxy, proxying
 from run_child import BEFORE, Own
 from scripted_backend import Scripted
-from trials import AUTO, CRP, PAR, RAS, RETRO, UNKNOWN, Trial
+from trials import AGENT, AUTO, CALLED, CRP, IRCOT, PAR, RAS, RETRO, SENTENCES, UNKNOWN, Trial
 
 from sleuth.agents.gateway import Gateway
 from sleuth.graphs.ingest import ingest
@@ -104,3 +104,15 @@ async def test_auto_goes_on_after_a_doubt(play: Play) -> None:
     assert {call["node"].split("/")[0] for call in state["calls"].values()} == {
         *("plain-rag", "verify", "plan", "par-rag")
     }
+
+
+async def test_ircot_collects_passages_with_every_sentence(play: Play) -> None:
+    state = await play(IRCOT)
+    assert state["thoughts"] == [*SENTENCES]
+    assert len(state["evidence"]) > 4
+
+
+async def test_the_agent_calls_its_tool_and_is_told_that_it_repeats_itself(play: Play) -> None:
+    state = await play(AGENT)
+    assert [round["query"] for round in state["rounds"].values()] == [*CALLED]
+    assert any("searched again" in warning for warning in state["warnings"])

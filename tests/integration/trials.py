@@ -3,7 +3,7 @@
 CRP-RAG: samples, two of them fused, four nodes side by side of which one lacks its knowledge, two paths that contradict
 each other. RetroRAG: three rounds, an answer that states nothing, one that the second contradicts, inferences, evidence
 that leaves and inferences that leave with it. RAS: three sub-queries, passages read by an earlier run and new ones.
-auto: plain RAG, then PAR-RAG in a thread of its own.
+auto: plain RAG, then PAR-RAG in a thread of its own. IRCoT: five sentences. agent: five searches, one of them again.
 Each has a reply that must be repaired.
 """
 
@@ -201,7 +201,48 @@ AUTO = Trial(
     prompts=PAR.prompts | {"reader/read", "evaluator/support"},
 )
 
-TRIALS = {trial.method: trial for trial in (PAR, CRP, RETRO, RAS, AUTO)}
+# Baselines
+
+SENTENCES = (
+    "The Pellowrig Light was built by Edric Gannow.",
+    "Edric Gannow was born in Brindlecote.",
+    "In Brindlecote a fair is held.",
+    "The Kelp Fair is held elsewhere.",
+    "So the answer is: the fair at Brindlecote.",
+)
+
+
+def a_chain(asked: Asked) -> Any:
+    """Sentence after sentence; the reader's first answer is broken off."""
+    if asked.prompt == "reasoner/think":
+        return SENTENCES[sum(sentence in asked.text for sentence in SENTENCES)]
+    return {"reason": "", "citations": [], "answer": "the fair at Brindlecote"} if asked.repair else BROKEN
+
+
+IRCOT = Trial(method="ircot", script=a_chain, widest=1, prompts=frozenset({"reasoner/think", "reasoner/reason"}))
+
+CALLED = ("Pellowrig Light", "Edric Gannow", "fair in Brindlecote", "Kelp Fair", "Lady Morrable")
+
+
+def calls_the_tool(asked: Asked) -> Any:
+    """Five searches; the sixth would be one of them again, so the question is answered from what was found."""
+    if asked.prompt == "reasoner/reason":
+        return {"reason": "", "citations": [], "answer": "the fair at Brindlecote"}
+    done = asked.text.count("\nSearch ")
+    if done == 1 and not asked.repair:
+        return BROKEN
+    return {"action": "search", "query": CALLED[done % len(CALLED)]}
+
+
+AGENT = Trial(
+    method="agent",
+    script=calls_the_tool,
+    values={"top_k": 2},
+    widest=1,
+    prompts=frozenset({"actor/act", "reasoner/reason"}),
+)
+
+TRIALS = {trial.method: trial for trial in (PAR, CRP, RETRO, RAS, AUTO, IRCOT, AGENT)}
 
 
 # For the small real model. Left alone it plans one step for nearly every question, or looks nothing up.
