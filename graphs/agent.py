@@ -80,16 +80,15 @@ async def act(state: State, runtime: Run) -> Update:
     shown = await load(runtime.context.archive, first)
     given = _so_far(state, shown, list(first.values()))
     said = await ask_or(asking, ACT, given, Action(action="answer"), "The question stays open.")
-    update: Update = {"query": "", "calls": asking.calls, "warnings": asking.warnings}
+    update: Update = {"query": said.query.strip()}
     if said.action == "answer":
         text = clean(said.answer)
         citations = (check(asking, text, said.citations, shown) or support(text, shown)) if text else []
-        return {**update, "said": note(state.question, text, citations)}
-    query = said.query.strip()
-    if words(query) in {words(round["query"]) for round in state.rounds.values()}:
-        again = f"The agent searched again for {query!r}: the question is answered from what was found."
-        return {**update, "warnings": [*asking.warnings, again]}
-    return {**update, "query": query}
+        update = {"query": "", "said": note(state.question, text, citations)}
+    elif words(said.query) in {words(round["query"]) for round in state.rounds.values()}:
+        asking.warn(f"The agent searched again for {said.query!r}: the question is answered from what was found.")
+        update = {"query": ""}
+    return {**update, "calls": asking.calls, "warnings": asking.warnings}
 
 
 async def retrieve(state: State, runtime: Run) -> Update:

@@ -113,11 +113,10 @@ async def answer(state: State, runtime: Run) -> Update:
         return {"verdict": conclude("out_of_budget", text, [note(state.question, text, support(text, shown))])}
     asking = desk(state, runtime)
     read = await generate(asking, state, shown, "The question stays open.")
-    update: Update = {"calls": asking.calls, "warnings": asking.warnings}
     if not (read["answer"] or state.concluded):
-        return update
+        return {"calls": asking.calls, "warnings": asking.warnings}
     notes, verdict = ended(asking, state, read["answer"], read["citations"])
-    return {**update, "notes": notes, "verdict": verdict}
+    return {"notes": notes, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.

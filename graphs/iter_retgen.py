@@ -82,11 +82,10 @@ async def answer(state: State, runtime: Run) -> Update:
         return {"verdict": conclude("out_of_budget", latest["answer"] if latest else "", told)}
     asking, shown = desk(state, runtime), await load(runtime.context.archive, state.evidence)
     new = await generate(asking, state, shown, "This round has no answer.")
-    update: Update = {"attempts": {str(state.iteration): new}, "calls": asking.calls, "warnings": asking.warnings}
-    if state.iteration < settings_of(runtime, Settings).iterations and (state.iteration or not new["answer"]):
-        return update
-    notes, verdict = ended(asking, state, new["answer"], new["citations"])
-    return {**update, "notes": notes, "verdict": verdict}
+    update: Update = {"attempts": {str(state.iteration): new}}
+    if state.iteration >= settings_of(runtime, Settings).iterations or (new["answer"] and not state.iteration):
+        update["notes"], update["verdict"] = ended(asking, state, new["answer"], new["citations"])
+    return {**update, "calls": asking.calls, "warnings": asking.warnings}
 
 
 # Routers

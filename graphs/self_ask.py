@@ -90,14 +90,13 @@ async def plan(state: State, runtime: Run) -> Update:
     asking = desk(state, runtime)
     given = FollowUpInput(question=state.question, known=known_steps(state.notes.values()))
     said = await ask_or(asking, FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
-    update: Update = {"calls": asking.calls, "warnings": asking.warnings}
+    update: Update = {"follow_up": said.question.strip()}
     if said.follow_up == "No":
-        return {**update, "follow_up": "", "final": clean(said.answer)}
-    follow_up = said.question.strip()
-    if words(follow_up) in {words(known["question"]) for known in state.notes.values()}:
-        again = f"The planner asked again {follow_up!r}: the question is answered with what was found."
-        return {**update, "follow_up": "", "warnings": [*asking.warnings, again]}
-    return {**update, "follow_up": follow_up}
+        update = {"follow_up": "", "final": clean(said.answer)}
+    elif words(said.question) in {words(known["question"]) for known in state.notes.values()}:
+        asking.warn(f"The planner asked again {said.question!r}: the question is answered with what was found.")
+        update = {"follow_up": ""}
+    return {**update, "calls": asking.calls, "warnings": asking.warnings}
 
 
 async def retrieve(state: State, runtime: Run) -> Update:

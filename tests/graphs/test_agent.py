@@ -130,6 +130,7 @@ async def test_what_was_handed_over_is_shown() -> None:
     case = acting(answer("Varn"))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert (case.nodes, case.retriever.queries) == (["act", "answer"], [])
+    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
     assert case.model.requests[0].input["known"] == ({"question": known["question"], "answer": "Varn"},)
 
 

@@ -89,6 +89,7 @@ async def test_what_was_handed_over_counts_as_asked() -> None:
     case = asking(final("Varn"))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert (case.nodes, case.retriever.queries) == (["plan", "answer"], [])
+    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
 
 
 async def test_a_reply_that_cannot_be_read_leaves_the_question_open() -> None:
