@@ -1,10 +1,10 @@
 """How a node leaves a question to another method, which answers it in a thread of its own."""
 
 from asyncio import create_task
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextvars import Context as Variables
 from contextvars import copy_context
-from typing import Any
+from typing import Any, TypeVar
 
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
@@ -13,6 +13,8 @@ from sleuth.agents.desk import CallRecord
 from sleuth.graphs.answer import Hop, Note, cost_of
 from sleuth.graphs.state import Context, HopEnd, HopInput, RunState, remaining
 from sleuth.tools.errors import RunError
+
+T = TypeVar("T")
 
 
 async def delegate(
@@ -25,10 +27,7 @@ async def delegate(
     notes: Mapping[str, Note] | None = None,
     plan: Mapping[str, Any] | None = None,
 ) -> HopEnd:
-    """A hop with what is left of the budget; what it tells is this node's to stream.
-
-    It runs apart from the context variables of the node: LangGraph would take it for a subgraph.
-    """
+    """A hop with what is left of the budget; what it tells is this node's to stream."""
     hops, config = runtime.context.hops, get_config()["configurable"]
     if hops is None:
         raise RunError(
@@ -47,8 +46,12 @@ async def delegate(
         plan=dict(plan or {}),
     )
     here = copy_context()
-    running = hops.run(hop, lambda step: here.run(runtime.stream_writer, step))
-    return await create_task(running, context=Variables())
+    return await apart(hops.run(hop, lambda step: here.run(runtime.stream_writer, step)))
+
+
+async def apart(work: Coroutine[Any, Any, T]) -> T:
+    """Does something apart from the context variables of a node, of which LangGraph would make it a subgraph."""
+    return await create_task(work, context=Variables())
 
 
 def ended(hop: Hop, end: HopEnd, notes: list[str]) -> Hop:

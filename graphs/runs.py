@@ -8,7 +8,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -20,9 +20,10 @@ from sleuth.graphs.answer import Answer, Note, Threshold, cost_of, graph_of, hop
 from sleuth.graphs.handed_in import keep_pages, load_pages, page_warnings, searched
 from sleuth.graphs.hops import NO_LIMIT, Compiled, ThreadHops, compiled, happenings
 from sleuth.graphs.registry import Method, method
-from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context
+from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context, MethodSettings
 from sleuth.graphs.store import Store
 from sleuth.graphs.threads import Origin, Thread, ThreadStatus, lease
+from sleuth.tools.archive import Archive
 from sleuth.tools.attributes import Predictor
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
@@ -64,6 +65,11 @@ class Services:
     threshold: Threshold | None = None
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
+
+    def context(self, *, archive: Archive, settings: MethodSettings, budget: Budget, **more: Any) -> Context:  # noqa: ANN401
+        """What a run needs, with these services but for those given anew."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return Context(archive=archive, settings=settings, budget=budget, **{**own, **more})
 
 
 class Runs:
@@ -179,15 +185,9 @@ class Runs:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
         pages = await load_pages(self.store.archive, thread)
-        return Context(
-            model=self.services.model,
+        return self.services.context(
             retriever=searched(thread, pages, self.services.retriever, self.services.embedder),
             pages=pages,
-            embedder=self.services.embedder,
-            triples=self.services.triples,
-            threshold=self.services.threshold,
-            graph=self.services.graph,
-            predictor=self.services.predictor,
             archive=self.store.archive,
             settings=kind.configure(thread.options["values"], thread.options["profile"]),
             budget=Budget(**thread.options["budget"]),

@@ -9,7 +9,19 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.text import Text
 
-from sleuth.studio.commands import ask, calibrate, doctor, documents, evaluate, methods, model, runs, serve, triples
+from sleuth.studio.commands import (
+    ask,
+    calibrate,
+    doctor,
+    documents,
+    evaluate,
+    mcp,
+    methods,
+    model,
+    runs,
+    serve,
+    triples,
+)
 from sleuth.studio.output import progress_console
 from sleuth.tools.errors import SleuthError, UsageError
 
@@ -31,6 +43,7 @@ app.command("eval")(evaluate.evaluate_command)
 app.command("calibrate")(calibrate.calibrate_command)
 app.add_typer(model.model_app, name="model")
 app.command()(serve.serve)
+app.command()(mcp.mcp)
 app.command()(doctor.doctor)
 
 INTERRUPTED = 130

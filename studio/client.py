@@ -3,13 +3,18 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import NAMESPACE_OID, uuid5
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 
 from sleuth.agents.model import Model
 from sleuth.graphs.answer import Answer
+from sleuth.graphs.delegation import apart
+from sleuth.graphs.hops import SaverHops
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs import Runs, Services, Step
 from sleuth.graphs.state import Budget, Context
@@ -23,6 +28,8 @@ from sleuth.tools.pages.reading import read_pages
 from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
     from sleuth.agents.gateway import Gateway
 
 DEFAULT_METHOD = "par-rag"
@@ -99,7 +106,7 @@ class Sleuth:
         pages: Sequence[Page] = (),
         with_collection: bool = False,
     ) -> Answer:
-        """Like `stream`, but only the answer."""
+        """Like `stream`, but only the answer; may be called in a node of another graph."""
         events = self.stream(
             question,
             method=method,
@@ -109,11 +116,53 @@ class Sleuth:
             pages=pages,
             with_collection=with_collection,
         )
-        return await last(events)
+        return await apart(last(events))
 
     async def resume(self, thread: str, *, budget: Budget | None = None) -> Answer:
         """Goes on with a run from its last checkpoint; the answer at once where it is finished."""
-        return await last(self.runs.run(thread, budget=budget))
+        return await apart(last(self.runs.run(thread, budget=budget)))
+
+    def tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
+        """A method as a tool of another agent; see `sleuth.studio.tool`."""
+        from sleuth.studio.tool import tool_of
+
+        return tool_of(partial(self.ask, method=method, **options), method)
+
+    async def once(self, key: str, question: str, **options: Any) -> Answer:  # noqa: ANN401 - those of ask
+        """`ask`, but at most once for a key: where it was asked before, that run goes on, or its answer is had at once.
+
+        For nodes of other graphs, which LangGraph runs again after an interruption.
+        """
+        thread = uuid5(NAMESPACE_OID, key).hex[:12]
+        if await self.runs.store.threads.exists(thread):
+            return await self.resume(thread)
+        return await self.ask(question, thread=thread, **options)
+
+    def context(
+        self,
+        name: str,
+        *,
+        values: dict[str, Any] | None = None,
+        budget: Budget | None = None,
+        saver: BaseCheckpointSaver[Any] | None = None,
+    ) -> Context:
+        """What `sleuth.graph(name)` is run with in another application.
+
+        Args:
+            name: a method, or chat.
+            values: its settings.
+            budget: what the run may spend.
+            saver: where the threads of methods run by auto and chat are kept; the application's own checkpointer.
+        """
+        assert self.runs.services
+        settings, profile = runnable(name).configure(values or {}, self.settings.profile), self.settings.profile
+        archive = self.runs.store.archive
+        context = self.runs.services.context(archive=archive, settings=settings, budget=budget or Budget())
+        return (
+            context
+            if saver is None
+            else replace(context, hops=SaverHops(saver=saver, context=context, profile=profile))
+        )
 
 
 async def last(events: AsyncGenerator[Event]) -> Answer:
@@ -171,6 +220,13 @@ async def stream(question: str, **options: Any) -> AsyncGenerator[Event]:  # noq
     async with open_sleuth() as sleuth, aclosing(sleuth.stream(question, **options)) as events:
         async for event in events:
             yield event
+
+
+def tool(method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of Sleuth.ask
+    """A method as a tool of another agent; each call opens everything anew, which `Sleuth.tool` does not."""
+    from sleuth.studio.tool import tool_of
+
+    return tool_of(partial(ask, method=method, **options), method)
 
 
 def graph(name: str) -> StateGraph[Any, Context, Any, Any]:

@@ -88,14 +88,7 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
         except ValidationError as error:
             raise UsageError(f"A setting of {self.name} cannot be used: {faults(error)}.") from None
         values = chosen.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
-        context = Context(
-            model=services.model,
-            retriever=services.retriever,
-            embedder=services.embedder,
-            triples=services.triples,
-            threshold=services.threshold,
-            graph=services.graph,
-            predictor=services.predictor,
+        context = services.context(
             archive=archive,
             settings=kind.configure(values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),

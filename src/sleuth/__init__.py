@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sleuth.graphs.registry import METHODS
     from sleuth.graphs.runs import Step
     from sleuth.graphs.state import Budget, Context
-    from sleuth.studio.client import Sleuth, ask, graph, stream
+    from sleuth.studio.client import Sleuth, ask, graph, stream, tool
     from sleuth.studio.client import open_sleuth as open
     from sleuth.tools.errors import SleuthError
     from sleuth.tools.settings import Settings
@@ -32,6 +32,7 @@ _WHERE = {
     "ask": "studio.client",
     "graph": "studio.client",
     "stream": "studio.client",
+    "tool": "studio.client",
     "open": "studio.client",
     "SleuthError": "tools.errors",
     "Settings": "tools.settings",
@@ -53,6 +54,7 @@ __all__ = [
     "graph",
     "open",
     "stream",
+    "tool",
 ]
 
 

@@ -9,11 +9,13 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from sleuth.studio.client import gateway_class
+from sleuth.studio.mcp.server import alive, mcp_app
 from sleuth.studio.serve import faults
 from sleuth.studio.serve.access import Guard, parse_keys
 from sleuth.studio.serve.bounds import Bounds
 from sleuth.studio.serve.house import House, open_house
 from sleuth.studio.serve.limits import RateLimit
+from sleuth.studio.serve.mcp import Served
 from sleuth.studio.serve.observing import Observed
 from sleuth.studio.serve.routes import about, chat, documents, page, runs
 from sleuth.studio.serve.telemetry import Telemetry
@@ -57,7 +59,8 @@ def create_app(settings: Settings, *, open_model: OpenModel | None = None, embed
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         opener = open_model or (await asyncio.to_thread(gateway_class)).open
-        async with open_house(settings, open_model=opener, telemetry=telemetry, embedder=embedder) as house:
+        opening = open_house(settings, open_model=opener, telemetry=telemetry, embedder=embedder)
+        async with opening as house, alive(mcp):
             app.state.house = house
             yield
 
@@ -79,6 +82,8 @@ def create_app(settings: Settings, *, open_model: OpenModel | None = None, embed
     faults.install(app)
     for topic in (about, chat, runs, documents, page):
         app.include_router(topic.router)
+    mcp = mcp_app(lambda owner: Served(house=house_of(app), owner=str(owner)))
+    app.router.routes.extend(mcp.routes)
     return app
 
 

@@ -1,0 +1,19 @@
+"""One question from Python: its steps as they happen, then its answer."""
+
+import asyncio
+import sys
+
+import sleuth
+
+
+async def main(question: str) -> None:
+    async for event in sleuth.stream(question, method="plain-rag"):
+        if isinstance(event, sleuth.Step):
+            print(f"{event.method}: {event.node} {event.state}", file=sys.stderr)
+        else:
+            print(event.text)
+            for citation in event.citations:
+                print(f"- {citation['title']}: {citation['quote']}")
+
+
+asyncio.run(main(sys.argv[1]))

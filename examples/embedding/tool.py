@@ -1,0 +1,37 @@
+"""A method as a tool of another agent: a model that is given tools decides when to look something up."""
+
+import asyncio
+import os
+import sys
+
+from langchain_openai import ChatOpenAI
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+
+import sleuth
+
+
+async def main(question: str) -> None:
+    async with sleuth.open() as app:
+        tools = [app.tool("par-rag", budget=sleuth.Budget(max_calls=40))]
+        url = os.environ.get("SLEUTH_MODEL_URL", "http://127.0.0.1:8000/v1")
+        model = ChatOpenAI(model=os.environ.get("AGENT_MODEL", "agent"), base_url=url, api_key="none")
+
+        async def think(state: MessagesState) -> dict:
+            return {"messages": [await model.bind_tools(tools).ainvoke(state["messages"])]}
+
+        agent = StateGraph(MessagesState)
+        agent.add_node(think)
+        agent.add_node("tools", ToolNode(tools))
+        agent.add_edge(START, "think")
+        agent.add_conditional_edges("think", tools_condition)
+        agent.add_edge("tools", "think")
+        state = await agent.compile().ainvoke({"messages": [("user", question)]})
+
+    for message in state["messages"]:
+        message.pretty_print()
+    looked_up = [message.artifact for message in state["messages"] if message.type == "tool"]
+    print("\nruns:", ", ".join(answer["thread"] for answer in looked_up if answer))
+
+
+asyncio.run(main(sys.argv[1]))

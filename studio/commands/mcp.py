@@ -1,0 +1,17 @@
+"""`sleuth mcp`."""
+
+import asyncio
+
+from sleuth.studio.mcp.backend import Local
+from sleuth.tools.settings import Settings
+
+
+def mcp() -> None:
+    """Offer ask, search, get_document and resume to a client of the Model Context Protocol, which starts this command.
+
+    It talks over standard input and output. `sleuth serve` offers the same tools over HTTP, at /mcp.
+    """
+    from sleuth.studio.mcp.server import mcp_server
+
+    backend = Local(settings=Settings())
+    asyncio.run(mcp_server(lambda _owner: backend).run_stdio_async())

@@ -1,0 +1,1 @@
+"""sleuth as tools of any client of the Model Context Protocol."""

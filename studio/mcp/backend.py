@@ -1,0 +1,75 @@
+"""What the tools work with: one owner's documents and runs."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sleuth.graphs.answer import Answer
+from sleuth.graphs.runs import Step
+from sleuth.graphs.state import Budget
+from sleuth.studio.client import open_sleuth
+from sleuth.tools.library import Library
+from sleuth.tools.locks import hold
+from sleuth.tools.settings import Settings
+
+Events = AsyncGenerator[Step | Answer]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question, and how it is to be answered."""
+
+    question: str
+    method: str
+    values: dict[str, Any]
+    budget: Budget
+
+
+class Backend(Protocol):
+    """Answers, searches and shows, for one owner."""
+
+    def library(self) -> AbstractAsyncContextManager[Library]:
+        """The owner's documents, as long as the block lasts."""
+        ...
+
+    def ask(self, asked: Asked) -> Events:
+        """A run of the owner's: its steps, then its answer; raises SleuthError."""
+        ...
+
+    def resume(self, thread: str, budget: Budget | None) -> Events:
+        """Goes on with a run of the owner's; raises SleuthError."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Local:
+    """Opens what a call needs for that call alone: in between, documents can be read in from the command line."""
+
+    settings: Settings
+
+    @asynccontextmanager
+    async def library(self) -> AsyncIterator[Library]:
+        """The documents of the settings' owner."""
+        async with hold(self.settings.home, "shared", command="sleuth mcp"), await Library.open(self.settings) as found:
+            yield found
+
+    async def ask(self, asked: Asked) -> Events:
+        """A run in the store of the settings."""
+        async with (
+            open_sleuth(self.settings, command="sleuth mcp") as sleuth,
+            aclosing(
+                sleuth.stream(asked.question, method=asked.method, values=asked.values, budget=asked.budget)
+            ) as events,
+        ):
+            async for event in events:
+                yield event
+
+    async def resume(self, thread: str, budget: Budget | None) -> Events:
+        """Goes on with a run in the store of the settings."""
+        async with (
+            open_sleuth(self.settings, command="sleuth mcp") as sleuth,
+            aclosing(sleuth.runs.run(thread, budget=budget)) as events,
+        ):
+            async for event in events:
+                yield event
