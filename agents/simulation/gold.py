@@ -8,11 +8,13 @@ from typing import Any, Final, Literal
 
 from sleuth.agents.simulation.wording import (
     REFERENCE,
+    about,
     content,
     described,
     filled,
     names,
     references,
+    related,
     says,
     units,
 )
@@ -28,7 +30,6 @@ WHOLE: Final = -1
 """The question itself, in the place of a hop's number (from 0)."""
 
 _BRACKET = re.compile(r"\s*\([^()]*\)$")
-_RELATION = re.compile(r"(.+?) >> (.+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,15 +170,14 @@ def _from_steps(steps: Sequence[Mapping[str, str]], triples: Sequence[Sequence[s
     """MuSiQue's way; its "subject >> relation" becomes a question."""
     told = {words(object): (predicate, object) for _, predicate, object in triples}
     for step in steps:
-        relation = _RELATION.fullmatch(step["question"].strip())
-        question = f"What is the {relation[2]} of {relation[1]}?" if relation else step["question"]
+        relation = related(step["question"])
         predicate = told.get(words(step["answer"]), ("", ""))[0]
         yield _Draft(
-            question=question,
+            question=about(*relation) if relation else step["question"],
             answer=step["answer"],
             passage=step["gold_id"],
-            subject=relation[1] if relation else "",
-            predicate=relation[2] if relation else predicate,
+            subject=relation[0] if relation else "",
+            predicate=relation[1] if relation else predicate,
         )
 
 
@@ -188,7 +188,7 @@ def _from_triples(triples: Sequence[Sequence[str]], passages: Passages) -> Itera
         known = objects.get(_bare(subject))
         name = f"#{known}" if known else subject
         yield _Draft(
-            question=f"What is the {relation} of {name}?",
+            question=about(name, relation),
             answer=object,
             passage=_about(subject, object, passages),
             subject=name,

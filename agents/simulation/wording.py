@@ -7,6 +7,7 @@ from sleuth.tools.text import unwrap, words
 
 REFERENCE = re.compile(r"#(\d+)")
 
+_RELATION = re.compile(r"(.+?) >> (.+)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"\b[A-Z][\w'’-]*(?:(?: (?:of|the|de|von|and|for|&)){0,2} [A-Z][\w'’-]*)*|\b\d[\d,.]*\d\b")
@@ -67,6 +68,17 @@ def references(question: str) -> list[int]:
 def filled(question: str, values: Mapping[int, str]) -> str:
     """A question with the values in the place of its references."""
     return REFERENCE.sub(lambda found: values.get(int(found.group(1)), found.group()), question)
+
+
+def related(step: str) -> tuple[str, str] | None:
+    """Subject and relation of a step as MuSiQue writes some, "subject >> relation"; None for all others."""
+    found = _RELATION.fullmatch(step.strip())
+    return (found[1], found[2]) if found else None
+
+
+def about(subject: str, relation: str) -> str:
+    """A relation as a question."""
+    return f"What is the {relation} of {subject}?"
 
 
 def described(question: str) -> str:

@@ -1,13 +1,10 @@
 """What a model is asked to see when it is sure: every step of questions whose steps are known, else the question."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from sleuth.agents.simulation.wording import about, filled, related
 from sleuth.studio.evaluation.questions import GoldQuestion
-
-_REFERENCE = re.compile(r"#(\d+)")
-_RELATION = " >> "
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +32,5 @@ def _of(question: GoldQuestion) -> list[Probe]:
 
 def _filled(question: str, answers: list[str]) -> str:
     """A step's question as a planner would put it: `#1` becomes the first answer, "X >> relation" a question."""
-    named = _REFERENCE.sub(lambda found: answers[int(found[1]) - 1] if int(found[1]) <= len(answers) else "", question)
-    subject, relation, asked = named.partition(_RELATION)
-    return f"What is the {asked} of {subject}?" if relation else named
+    relation = related(question)
+    return filled(about(*relation) if relation else question, dict(enumerate(answers, start=1)))
