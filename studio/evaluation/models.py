@@ -14,7 +14,7 @@ from sleuth.studio.client import gateway_class
 from sleuth.studio.evaluation.allowance import Allowance, Metered
 from sleuth.studio.evaluation.gold import GoldTexts
 from sleuth.studio.evaluation.harness import ServicesFor
-from sleuth.studio.evaluation.pages import PagesOf, shown
+from sleuth.studio.evaluation.pages import PagesOf, remembering, shown
 from sleuth.studio.evaluation.questions import GoldQuestion
 from sleuth.studio.services import furnished
 from sleuth.tools.library import Library
@@ -43,10 +43,10 @@ async def served(settings: Settings, library: Library, allowance: Allowance) -> 
         gateway.open(settings) as model,
         furnished(settings, library, verifier=model.name_of("verifier")) as make,
     ):
-        metered = Metered(model, allowance)
+        metered, embedder = Metered(model, allowance), remembering(library.embedder)
 
         async def services_for(_: GoldQuestion) -> Services:
-            return make(model=metered, triples=MemoryTriples())
+            return make(model=metered, triples=MemoryTriples(), embedder=embedder)
 
         names = {role: model.name_of(role) for role in ("default", *NAMES)}
         own = {role: name for role, name in names.items() if name != names["default"]}
@@ -73,9 +73,10 @@ async def simulated(
 ) -> AsyncIterator[Models]:
     """A simulated model for each run, which knows that run's question alone; all else as with a model server."""
     async with furnished(settings, library, verifier=SIMULATED) as make:
+        embedder = remembering(library.embedder)
 
         async def services_for(question: GoldQuestion) -> Services:
             simulating = SimulatedModel(await known.gold(question), simulation)
-            return make(model=Metered(simulating, allowance), triples=MemoryTriples())
+            return make(model=Metered(simulating, allowance), triples=MemoryTriples(), embedder=embedder)
 
         yield Models(judge=None, services_for=services_for, names={"default": SIMULATED})

@@ -1,15 +1,20 @@
 """Pages that come with questions, as the CRAG benchmark has them: read when their question's turn comes, and once."""
 
 import asyncio
+import threading
 from collections.abc import Iterable
+
+import numpy as np
 
 from sleuth.agents.simulation.gold import Passages
 from sleuth.studio.evaluation.questions import GoldQuestion
+from sleuth.tools.embedder import Embedder, Vectors
 from sleuth.tools.pages.page import PageText
 from sleuth.tools.pages.reading import read_pages
 
 KEPT = 32
 """Questions whose pages are kept: systems take turns question by question."""
+MAX_VECTORS = 50_000
 
 
 class PagesOf:
@@ -29,6 +34,34 @@ class PagesOf:
                 if len(self._read) > KEPT:
                     del self._read[next(iter(self._read))]
             return self._read[question.key]
+
+
+class Remembering:
+    """An embedder that embeds a passage once: all systems search the same chunks of a question's pages."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name = embedder.name
+        self._embedder = embedder
+        self._known: dict[str, Vectors] = {}
+        self._turn = threading.Lock()
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        """Unit vectors, one for each text. Blocks."""
+        with self._turn:
+            if len(self._known) > MAX_VECTORS:
+                self._known.clear()
+            if new := [text for text in dict.fromkeys(texts) if text not in self._known]:
+                self._known |= dict(zip(new, self._embedder.embed_passages(new), strict=True))
+            return np.stack([self._known[text] for text in texts])
+
+    def embed_query(self, text: str) -> Vectors:
+        """As the embedder does it. Blocks."""
+        return self._embedder.embed_query(text)
+
+
+def remembering(embedder: Embedder | None) -> Embedder | None:
+    """The same embedder, which does nothing twice; None stays None."""
+    return Remembering(embedder) if embedder else None
 
 
 def shown(pages: Iterable[PageText]) -> Passages:
