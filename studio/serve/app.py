@@ -25,22 +25,6 @@ from sleuth.tools.settings import Settings
 
 DESCRIPTION = "Multi-hop question answering over your own documents: runs that survive whatever happens, and chat."
 
-ERRORS = {
-    status: {"model": faults.Faults, "description": description}
-    for status, description in {
-        400: "The request cannot be understood; the message says what to change.",
-        401: "No key, or an unknown one.",
-        403: "Without keys only this machine is served.",
-        404: "There is no such thing, or it is another's.",
-        409: "Not while it stands as it does: it is running, or it has no answer yet.",
-        413: "The body is too large.",
-        429: "Too much at once, or the quota is used up.",
-        502: "The model server gave no usable reply.",
-        503: "The store or the model server cannot be used now.",
-        504: "The model server gave no reply in time.",
-    }.items()
-}
-
 
 def create_app(settings: Settings, *, open_model: OpenModel | None = None, embedder: Embedder | None = None) -> FastAPI:
     """The application; what it needs is opened when it starts.
@@ -69,7 +53,7 @@ def create_app(settings: Settings, *, open_model: OpenModel | None = None, embed
         description=DESCRIPTION,
         version=version("sleuth"),
         lifespan=lifespan,
-        responses=ERRORS,  # type: ignore[arg-type]  # keys may be numbers
+        responses=faults.ERRORS,
         docs_url=None,  # its page would be loaded from a CDN
         redoc_url=None,
         middleware=[

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -54,6 +55,33 @@ class Faults(BaseModel):
     """The body of every error."""
 
     error: Fault
+
+
+_DESCRIPTIONS = {
+    400: "The request cannot be understood; the message says what to change.",
+    401: "No key, or an unknown one.",
+    403: "Without keys only this machine is served.",
+    404: "There is no such thing, or it is another's.",
+    409: "Not while it stands as it does: it is running, or it has no answer yet.",
+    413: "The body is too large.",
+    429: "Too much at once, or the quota is used up.",
+    502: "The model server gave no usable reply.",
+    503: "The store or the model server cannot be used now.",
+    504: "The model server gave no reply in time.",
+}
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Faults, "description": description} for status, description in _DESCRIPTIONS.items()
+}
+
+STREAM_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": description,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Faults"}}},
+    }
+    for status, description in _DESCRIPTIONS.items()
+}
+"""Of routes that stream: FastAPI takes it that their errors are streams too."""
 
 
 def status_of(error: errors.SleuthError) -> int:

@@ -10,6 +10,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sleuth.studio.commands.documents import find_mode, hit_json
 from sleuth.studio.serve import forms
 from sleuth.studio.serve.access import Owner
+from sleuth.studio.serve.faults import STREAM_ERRORS
 from sleuth.studio.serve.house import House, TheHouse
 from sleuth.studio.serve.ingests import Ingest
 from sleuth.tools.errors import UnknownName, UsageError
@@ -116,7 +117,7 @@ async def show_ingest(ingest: Known) -> forms.IngestView:
     return forms.IngestView(**ingest.to_json())
 
 
-@router.get("/ingests/{id}/events", response_class=EventSourceResponse)
+@router.get("/ingests/{id}/events", response_class=EventSourceResponse, responses=STREAM_ERRORS)
 async def ingest_events(ingest: Known, house: TheHouse) -> AsyncIterator[ServerSentEvent]:
     """The same as it changes: each `progress` is the whole of it, the last one is `done`."""
     async for each in house.ingests.follow(ingest):

@@ -12,6 +12,7 @@ from sleuth.graphs.history import export, fork, history
 from sleuth.graphs.runs import Runs
 from sleuth.studio.serve import forms
 from sleuth.studio.serve.access import Owner
+from sleuth.studio.serve.faults import STREAM_ERRORS
 from sleuth.studio.serve.house import TheHouse
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
@@ -77,7 +78,7 @@ async def remove(thread: Known, runs: Reading, house: TheHouse) -> None:
     await house.log.remove(thread)
 
 
-@router.get("/{thread}/events", response_class=EventSourceResponse)
+@router.get("/{thread}/events", response_class=EventSourceResponse, responses=STREAM_ERRORS)
 async def events(
     thread: Known, house: TheHouse, last_event_id: Annotated[int, Header(ge=0, le=2**31 - 1)] = 0
 ) -> AsyncIterator[ServerSentEvent]:
