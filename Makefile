@@ -11,7 +11,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 	$$($(UV)/python studio/embedded/torch_index.py) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check check-page format lock bench studio page clean
+.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check check-page format lock bench studio page pictures clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -85,6 +85,9 @@ studio: setup ## Open the graphs in LangGraph Studio (a server on this machine)
 
 page: ## Build the page from studio/page/src; needs Node 20.19 or newer. The built files are kept in the repository
 	cd studio/page && npm ci --silent && npm run --silent build
+
+pictures: setup ## Take the pictures in docs/page.md again; needs Chromium
+	mkdir -p docs/pictures && SLEUTH_PICTURES=docs/pictures $(PYTEST) tests/integration/test_page.py
 
 clean: ## Remove caches and whatever tests and demo have left; .venv stays
 	rm -rf .cache .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api dist

@@ -1,7 +1,7 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
-const SERVER = "http://127.0.0.1:8080";
+const SERVER = "http://127.0.0.1:8100";
 
 export default defineConfig({
   // Relative, so that the same files work at / and at /app.

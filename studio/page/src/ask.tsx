@@ -18,7 +18,7 @@ const LIMITS = [
 /** A question, the method that is to answer it, its settings, and what it may spend. */
 export function Ask() {
   const { value: methods, problem } = useLoaded<Method[]>("methods");
-  const { value: documents } = useLoaded<DocumentRow[]>("documents");
+  const { value: documents } = useLoaded<DocumentRow[]>("documents?limit=1");
   const [question, setQuestion] = useState("");
   const [name, setName] = useState(DEFAULT);
   const [typed, setTyped] = useState<Record<string, string>>({});

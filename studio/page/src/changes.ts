@@ -30,21 +30,26 @@ export function linesOf(update: JsonObject): string[] {
 }
 
 function lines(name: string, value: Json): string[] {
-  if (!isObject(value)) return [`${name}: ${telling(value)}`];
-  if (TELLING.some((key) => textOf(value[key]))) return [`${name}: ${telling(value)}`];
+  if (!isObject(value) || words(value).length) return [`${name}: ${telling(value)}`];
   return Object.entries(value).map(([key, each]) => `${name} ${key}: ${telling(each)}`);
 }
 
 /** The words of a value that say most; a list of references says how many. */
 function telling(value: Json): string {
   if (value === null) return "taken back";
-  if (Array.isArray(value))
+  if (Array.isArray(value)) {
     return value.some((each) => isReference(textOf(each)))
       ? `${value.length} passages`
       : cut(value.map(telling).join("; "));
+  }
   if (!isObject(value)) return cut(typeof value === "string" ? value : JSON.stringify(value));
-  const told = TELLING.map((key) => textOf(value[key])).find(Boolean);
-  return cut(told ?? JSON.stringify(value));
+  const told = words(value);
+  return cut(told.length ? (told.find(Boolean) ?? "–") : JSON.stringify(value));
+}
+
+/** What stands in the fields that tell most, in their order. */
+function words(value: JsonObject): string[] {
+  return TELLING.map((key) => value[key]).filter((each) => typeof each === "string");
 }
 
 function cut(text: string): string {

@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef, type ReactNode } from "react";
+import { useId, useLayoutEffect, useRef, type ReactNode } from "react";
 
 interface Props {
   title: ReactNode;
@@ -8,11 +8,11 @@ interface Props {
   wide?: boolean;
 }
 
-/** A modal dialog: the browser keeps the focus in it and gives it back. */
+/** A modal dialog: the browser keeps the focus in it, and gives it back when it is closed while still in the page. */
 export function Dialog({ title, children, onClose, wide = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const open = dialog.current;
     open?.showModal();
     return () => {

@@ -1,4 +1,4 @@
-import { useEffect } from "react";
+import { useEffect, useState } from "react";
 import { when } from "./format";
 import { Chip, Problem } from "./parts";
 import { hrefOf } from "./route";
@@ -6,36 +6,66 @@ import type { Thread } from "./types";
 import { useLoaded } from "./use";
 
 const CHANGED = "sleuth-runs";
+const PAGE = 50;
 
 /** Tells the list that there is a run more, or that one has ended. */
 export function runsChanged(): void {
   dispatchEvent(new Event(CHANGED));
 }
 
-/** The latest runs, each run's hops below it. */
+/** The latest runs, each run's hops below it, and older ones once they are wanted. */
 export function RunList({ current }: { current: string }) {
-  const { value: threads, problem, reload } = useLoaded<Thread[]>("runs?limit=50");
+  const [version, setVersion] = useState(0);
   useEffect(() => {
-    addEventListener(CHANGED, reload);
-    return () => {
-      removeEventListener(CHANGED, reload);
+    const changed = () => {
+      setVersion((before) => before + 1);
     };
-  }, [reload]);
-  if (problem) return <Problem>{problem}</Problem>;
-  if (threads?.length === 0) return <p className="quiet">There are no runs yet.</p>;
+    addEventListener(CHANGED, changed);
+    return () => {
+      removeEventListener(CHANGED, changed);
+    };
+  }, []);
+  return <Page before="" version={version} current={current} />;
+}
+
+interface PageProps {
+  before: string;
+  version: number;
+  current: string;
+}
+
+function Page({ before, version, current }: PageProps) {
+  const query = new URLSearchParams({ limit: String(PAGE), ...(before && { before }) }).toString();
+  const { value: threads, problem } = useLoaded<Thread[]>(`runs?${query}`, version);
+  const [older, setOlder] = useState("");
+  if (!threads) return <Problem>{problem}</Problem>;
+  if (!threads.length && !before) return <p className="quiet">There are no runs yet.</p>;
+  const last = threads.length === PAGE ? threads.at(-1) : undefined;
   return (
-    <ul className="runs">
-      {inFamilies(threads ?? []).map((thread) => (
-        <li key={thread.id} className={thread.part_of ? "hop" : undefined}>
-          <a href={hrefOf("runs", thread.id)} aria-current={thread.id === current ? "page" : undefined}>
-            <span className="question">{thread.part_of ? `hop: ${thread.method}` : thread.question}</span>
-            <span className="about">
-              <Chip status={thread.status} /> {thread.method} · {when(thread.updated_at)}
-            </span>
-          </a>
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul className="runs">
+        {inFamilies(threads).map((thread) => (
+          <li key={thread.id} className={thread.part_of ? "hop" : undefined}>
+            <a href={hrefOf("runs", thread.id)} aria-current={thread.id === current ? "page" : undefined}>
+              <span className="question">{thread.part_of ? `hop: ${thread.method}` : thread.question}</span>
+              <span className="about">
+                <Chip status={thread.status} /> {thread.method} · {when(thread.updated_at)}
+              </span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      {older && <Page before={older} version={version} current={current} />}
+      {last && !older && (
+        <button
+          onClick={() => {
+            setOlder(last.updated_at);
+          }}
+        >
+          Older runs
+        </button>
+      )}
+    </>
   );
 }
 

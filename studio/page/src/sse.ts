@@ -73,11 +73,16 @@ export async function* readEvents(
   let last = after;
   while (!signal.aborted) {
     try {
+      let came = false;
       for await (const event of connection(path, last, signal)) {
+        came = true;
         last = event.id || last;
         yield event;
       }
-      if (await finished()) return;
+      if (await finished()) {
+        if (came) continue; // an end is believed when nothing comes after it: the connection may have been cut
+        return;
+      }
     } catch (error) {
       if (error instanceof ApiError && error.status !== 0 && error.status < 500) throw error;
     }

@@ -67,6 +67,10 @@ test("changes are told by their telling words, and passages by their number", ()
     halted: false,
   };
   expect(linesOf(update)).toEqual(["plan 1: Who?", "coarse 1: 2 passages"]);
+  expect(linesOf({ notes: { answer: { finding: "" } }, verdict: { text: "x" } })).toEqual([
+    "notes answer: –",
+    "verdict: x",
+  ]);
   expect(referencesIn(update)).toEqual([HASH]);
 });
 

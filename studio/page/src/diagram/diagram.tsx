@@ -41,9 +41,9 @@ type BoxNode = Node<{ shape: Shape }>;
 type LineEdge = Edge<{ points: Point[]; at: Point | null }>;
 
 export function Diagram({ label, shapes, arrows, direction = "LR" }: Props) {
-  const { nodes, edges } = useMemo(() => drawn(shapes, arrows, direction), [shapes, arrows, direction]);
+  const { nodes, edges, shape } = useMemo(() => drawn(shapes, arrows, direction), [shapes, arrows, direction]);
   return (
-    <div className="diagram" role="group" aria-label={label}>
+    <div className="diagram" style={{ aspectRatio: shape }} role="group" aria-label={label}>
       <ReactFlow
         key={shapes.map((shape) => shape.id).join()}
         nodes={nodes}
@@ -67,6 +67,9 @@ export function Diagram({ label, shapes, arrows, direction = "LR" }: Props) {
     </div>
   );
 }
+
+/** For the buttons, above and below a flat graph. */
+const ROOM = 60;
 
 function drawn(shapes: Shape[], arrows: Arrow[], direction: "LR" | "TB") {
   const placed = place(shapes, arrows, direction);
@@ -96,7 +99,7 @@ function drawn(shapes: Shape[], arrows: Arrow[], direction: "LR" | "TB") {
       },
     };
   });
-  return { nodes, edges };
+  return { nodes, edges, shape: `${placed.width} / ${placed.height + ROOM}` };
 }
 
 function handlesOf(width: number, height: number): NodeHandle[] {

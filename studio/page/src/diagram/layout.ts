@@ -20,6 +20,8 @@ export interface Point {
 }
 
 export interface Placement {
+  width: number;
+  height: number;
   nodes: Map<string, Point & { width: number; height: number }>;
   edges: Map<string, { points: Point[]; label: Point | null }>;
 }
@@ -44,7 +46,10 @@ export function place(boxes: readonly Box[], lines: readonly Line[], direction: 
     graph.setEdge(line.from, line.to, label, line.id);
   }
   layout(graph);
+  const { width = 1, height = 1 } = graph.graph() as { width?: number; height?: number };
   return {
+    width,
+    height,
     nodes: new Map(boxes.map(({ id }) => [id, corner(graph.node(id) as Sized)])),
     edges: new Map(lines.map((line) => [line.id, way(graph.edge(line.from, line.to, line.id) as Way)])),
   };

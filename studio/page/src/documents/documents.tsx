@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useState, type ReactNode } from "react";
 import { remove } from "../api";
 import { when } from "../format";
 import { Busy, Problem } from "../parts";
@@ -7,38 +7,34 @@ import { useAction, useLoaded } from "../use";
 import { DocumentDialog } from "./document-dialog";
 import { Upload } from "./upload";
 
+const PAGE = 200;
+
 /** The documents that questions are answered from: drop files in, look at them, delete them. */
 export function Documents() {
-  const { value: rows, problem, reload } = useLoaded<DocumentRow[]>("documents");
+  const [version, setVersion] = useState(0);
   const [opened, setOpened] = useState<DocumentRow | null>(null);
+  const changed = () => {
+    setVersion((before) => before + 1);
+  };
   return (
     <article className="page">
       <h1>Documents</h1>
-      <Upload onRead={reload} />
-      <Problem>{problem}</Problem>
-      {!rows && !problem && <Busy>Loading the documents</Busy>}
-      {rows?.length === 0 && <p className="quiet">There are none yet.</p>}
-      {rows && rows.length > 0 && (
-        <div className="scroll" role="region" aria-label="Documents" tabIndex={0}>
-          <table className="documents">
-            <thead>
-              <tr>
-                <th scope="col">title</th>
-                <th scope="col">passages</th>
-                <th scope="col">added</th>
-                <th scope="col">
-                  <span className="unseen">actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <Row key={row.id} row={row} onOpen={setOpened} onGone={reload} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <Upload onRead={changed} />
+      <div className="scroll" role="region" aria-label="Documents" tabIndex={0}>
+        <table className="documents">
+          <thead>
+            <tr>
+              <th scope="col">title</th>
+              <th scope="col">passages</th>
+              <th scope="col">added</th>
+              <th scope="col">
+                <span className="unseen">actions</span>
+              </th>
+            </tr>
+          </thead>
+          <Page after="" version={version} onOpen={setOpened} onGone={changed} />
+        </table>
+      </div>
       {opened && (
         <DocumentDialog
           citation={{ document: opened.id, title: opened.title, quote: "", start: 0, end: 0 }}
@@ -48,6 +44,54 @@ export function Documents() {
         />
       )}
     </article>
+  );
+}
+
+interface PageProps {
+  after: string;
+  version: number;
+  onOpen: (row: DocumentRow) => void;
+  onGone: () => void;
+}
+
+/** Some documents, and those after them once they are wanted. */
+function Page({ after, version, onOpen, onGone }: PageProps) {
+  const path = `documents?${new URLSearchParams({ limit: String(PAGE), after }).toString()}`;
+  const { value: rows, problem } = useLoaded<DocumentRow[]>(path, version);
+  const [wanted, setWanted] = useState(false);
+  const last = rows?.length === PAGE ? rows.at(-1) : undefined;
+  if (!rows) return <Told>{problem ? <Problem>{problem}</Problem> : <Busy>Loading the documents</Busy>}</Told>;
+  if (!rows.length && !after) return <Told>There are none yet.</Told>;
+  return (
+    <>
+      <tbody>
+        {rows.map((row) => (
+          <Row key={row.id} row={row} onOpen={onOpen} onGone={onGone} />
+        ))}
+      </tbody>
+      {last && wanted && <Page after={last.id} version={version} onOpen={onOpen} onGone={onGone} />}
+      {last && !wanted && (
+        <Told>
+          <button
+            onClick={() => {
+              setWanted(true);
+            }}
+          >
+            Show more
+          </button>
+        </Told>
+      )}
+    </>
+  );
+}
+
+function Told({ children }: { children: ReactNode }) {
+  return (
+    <tbody>
+      <tr>
+        <td colSpan={4}>{children}</td>
+      </tr>
+    </tbody>
   );
 }
 

@@ -20,7 +20,7 @@ interface Props {
 
 export default function Compare({ thread, over, a, b }: Props) {
   const { value: history, problem } = useLoaded<Moment[]>(`runs/${thread.id}/history`, over);
-  const { value: threads } = useLoaded<Thread[]>("runs?limit=50");
+  const { value: threads } = useLoaded<Thread[]>("runs?limit=1000");
   if (problem) return <Problem>{problem}</Problem>;
   if (!history || !threads) return <Busy>Loading the branches</Busy>;
   const options = [...branches(thread, history), ...related(thread, threads)];

@@ -22,7 +22,10 @@ export function Timeline({ history, chosen, path, onChoose }: Props) {
   const lanes = 1 + Math.max(0, ...tree.rows.map((row) => row.lane));
   const list = useRef<HTMLOListElement>(null);
   useEffect(() => {
-    list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+    const box = list.current?.closest("section");
+    const row = list.current?.querySelector<HTMLElement>("[aria-current]")?.parentElement;
+    // Only the list is scrolled, not the page.
+    if (box && row && !inside(row, box)) box.scrollTop = row.offsetTop - box.clientHeight / 2;
   }, [chosen]);
   return (
     <div className="timeline">
@@ -53,10 +56,15 @@ export function Timeline({ history, chosen, path, onChoose }: Props) {
   );
 }
 
+function inside(row: HTMLElement, box: HTMLElement): boolean {
+  const [inner, outer] = [row.getBoundingClientRect(), box.getBoundingClientRect()];
+  return inner.top >= outer.top && inner.bottom <= outer.bottom;
+}
+
 export function titleOf(moment: Moment, history: Moment[]): string {
   if (!moment.node.length) return moment.next.includes("__start__") ? "start" : "question";
   const parent = history.find((each) => each.checkpoint === moment.parent);
-  return isChange(moment, parent) ? "state changed by hand" : moment.node.join(" + ");
+  return isChange(moment, parent) ? "changed by hand" : moment.node.join(" + ");
 }
 
 function about(moment: Moment, history: Moment[], lane: number): string {
