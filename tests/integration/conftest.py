@@ -1,6 +1,6 @@
 """The real servers that integration tests share."""
 
-from page_fixture import axe, chromium, page, site, teller
+from page_fixture import axe, chromium, npm, page, site, teller
 from postgres_fixture import postgres_url
 from serve_fixture import client, oracle, serving
 from store_fixture import database_url
@@ -11,6 +11,7 @@ __all__ = [
     "chromium",
     "client",
     "database_url",
+    "npm",
     "oracle",
     "page",
     "postgres_url",

@@ -77,16 +77,18 @@ async def page(chromium: Browser) -> AsyncIterator[Page]:
 
 
 @pytest.fixture(scope="session")
-def axe() -> str:
+def axe(npm: str) -> str:
     """The script of axe-core, of the version in package-lock.json."""
     script = SOURCES / "node_modules" / "axe-core" / "axe.min.js"
     if not script.is_file():
-        install_page_tools()
+        subprocess.run([npm, "ci", "--silent"], cwd=SOURCES, check=True)
     return script.read_text(encoding="utf-8")
 
 
-def install_page_tools() -> None:
-    """`npm ci`; skips where there is no npm."""
-    if shutil.which("npm") is None:
+@pytest.fixture(scope="session")
+def npm() -> str:
+    """The program; skips where it is absent."""
+    program = shutil.which("npm")
+    if program is None:
         _missing("npm is not installed: Node 20.19 or newer has it")
-    subprocess.run(["npm", "ci", "--silent"], cwd=SOURCES, check=True, timeout=600)
+    return str(program)
