@@ -16,7 +16,7 @@ from pydantic import Field
 
 from sleuth.agents import reviewer
 from sleuth.graphs.answer import Note
-from sleuth.graphs.evidence import conclude, final_answer, find, load, sentence_with
+from sleuth.graphs.evidence import conclude, final_answer, find, load
 from sleuth.graphs.state import (
     Context,
     Keyed,
@@ -41,6 +41,7 @@ from sleuth.graphs.steps import (
     review_step,
     step_note,
     step_query,
+    told_best,
     trajectory,
     unfinished,
 )
@@ -51,8 +52,8 @@ from sleuth.tools.retriever import Mode
 class Settings(MethodSettings):
     """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
 
-    coarse_k: int = Field(default=10, ge=1, le=100, description="passages for a draft")
-    fine_k: int = Field(default=10, ge=1, le=100, description="passages for a review")
+    coarse_k: int = Field(default=5, ge=1, le=100, description="passages for a draft (paper: 10)")
+    fine_k: int = Field(default=5, ge=1, le=100, description="passages for a review (paper: 10)")
     coarse_mode: Mode = Field(default="graph", description="how coarse retrieval searches (paper: dense)")
     fine_mode: Mode = Field(default="graph", description="how fine retrieval searches (paper: hybrid)")
     fine_with_question: bool = Field(default=True, description="ours: fine retrieval with question and draft")
@@ -61,12 +62,14 @@ class Settings(MethodSettings):
     review: bool = Field(default=True, description="off: drafts are final (ablation)")
     parallel: bool = Field(default=True, description="ours: steps that do not need each other run side by side")
     max_returns: int = Field(default=1, ge=0, le=10, description="ours: times a review may reopen an earlier step")
-    skip_supported: bool = Field(default=False, description="ours: no review of a draft quoted word for word")
+    skip_supported: bool = Field(default=False, description="ours: no review where the sentence cited fits best")
 
     def as_in_paper(self) -> "Settings":
-        """Drafts from vector search, reviews from hybrid; one step after the other, no going back, all reviewed."""
+        """Drafts from vector search, reviews from hybrid, ten passages each; in order, no going back, all reviewed."""
         ours = {"parallel": False, "max_returns": 0, "skip_supported": False, "fine_with_question": False}
-        return self.model_copy(update={"coarse_mode": "dense", "fine_mode": "hybrid", **ours})
+        return self.model_copy(
+            update={"coarse_mode": "dense", "fine_mode": "hybrid", "coarse_k": 10, "fine_k": 10, **ours}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +140,7 @@ async def draft(state: State, runtime: Run) -> Update:
     asks = (draft_step(state.plan, state.notes, key, shown.get(key, []), asking) for key in state.wave)
     written = await asyncio.gather(*asks)
     drafts = dict(zip(state.wave, written, strict=True))
-    final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], settings)]
+    final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], shown.get(key, []), settings)]
     notes: dict[str, Note | None] = {key: step_note(state.plan[key], drafts[key]) for key in final}
     return {"drafts": drafts, "notes": notes, "calls": asking.calls, "warnings": asking.warnings}
 
@@ -267,9 +270,9 @@ async def _shown(shown: dict[str, list[str]], keys: list[str], runtime: Run) -> 
     return {key: await load(runtime.context.archive, shown[key]) for key in keys if key in shown}
 
 
-def _to_review(step: Step, draft: Draft, settings: Settings) -> bool:
-    quoted = any(sentence_with(draft["answer"], citation["quote"]) for citation in draft["citations"])
-    return settings.review and step["action"] == "Retrieve" and not (settings.skip_supported and quoted)
+def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Settings) -> bool:
+    stands = settings.skip_supported and told_best(step["question"], draft, shown)
+    return settings.review and step["action"] == "Retrieve" and not stands
 
 
 def _blamed(state: State, said: reviewer.StepReview, settings: Settings) -> str | None:

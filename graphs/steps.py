@@ -14,9 +14,11 @@ from sleuth.agents.desk import Desk
 from sleuth.agents.planner import OrderedStep, PlanStep
 from sleuth.agents.trajectory import Step as PastStep
 from sleuth.graphs.answer import Citation, Note
-from sleuth.graphs.evidence import check, clean, known_steps, names_in, note, sources, support
+from sleuth.graphs.evidence import check, clean, known_steps, names_in, note, sentence_with, sources, support
 from sleuth.graphs.state import ask_or
 from sleuth.tools.documents import Passage
+from sleuth.tools.mention_graph import spans
+from sleuth.tools.mention_graph.function_words import FUNCTION_WORDS
 from sleuth.tools.retriever import Query
 from sleuth.tools.text import words
 
@@ -142,6 +144,27 @@ async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage
     given = drafter.DraftInput(question=question, sources=sources(shown))
     said = await ask_or(asking, drafter.DRAFT, given, drafter.Draft(answer=""), loss)
     return Draft(answer=clean(said.answer), citations=check(asking, said.answer, said.citations, shown))
+
+
+def told_best(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
+    """Whether a cited sentence has the draft's answer, and no sentence shown has more words of the question.
+
+    A passage's title says whom all its sentences are about: its words count for each of them.
+    """
+    asked, starts = _content(question), {citation["passage"]: citation["start"] for citation in draft["citations"]}
+    told, best = 0, 1
+    for passage in shown:
+        for start, end in spans.sentences(passage.text):
+            fit = len(asked & _content(f"{passage.title} {passage.text[start:end]}"))
+            best = max(best, fit)
+            cited = start <= starts.get(passage.id, -1) - passage.start < end
+            if cited and sentence_with(draft["answer"], passage.text[start:end]):
+                told = max(told, fit)
+    return told >= best
+
+
+def _content(text: str) -> set[str]:
+    return {word.form for word in spans.words(text)} - FUNCTION_WORDS
 
 
 async def review_step(

@@ -57,8 +57,8 @@ async def test_every_hop_is_planned_searched_drafted_reviewed_and_answered(chain
         *["refiner/refine", *asks] * (len(chain.hops) - 1),
         "answerer/answer",
     ]
-    for_draft = [(hop.asked, "graph", 10) for hop in chain.hops]
-    for_review = [(f"{hop.asked} {hop.answer}".strip(), "graph", 10) for hop in chain.hops]
+    for_draft = [(hop.asked, "graph", 5) for hop in chain.hops]
+    for_review = [(f"{hop.asked} {hop.answer}".strip(), "graph", 5) for hop in chain.hops]
     assert case.retriever.asked() == [query for pair in zip(for_draft, for_review, strict=True) for query in pair]
     check_outcome(chain, case.state, verdict)
 
@@ -111,7 +111,7 @@ async def test_without_plan_the_question_is_the_only_step() -> None:
     await case.run(chain.question)
     assert case.nodes == [*FIRST, "answer"]
     assert case.prompts() == ["drafter/draft", "reviewer/review", "answerer/answer"]
-    assert case.retriever.asked()[0] == (chain.question, "graph", 10)
+    assert case.retriever.asked()[0] == (chain.question, "graph", 5)
 
 
 async def test_without_review_drafts_are_final() -> None:
@@ -352,10 +352,19 @@ async def test_an_answer_step_follows_from_the_trajectory_without_search_or_revi
 
 @pytest.mark.parametrize(
     ("quote", "answer", "reviewed"),
-    [("stands in Varn", "Varn", False), ("The tower stands", "Varn", True), ("stands in Varn", "Ostel", True)],
+    [
+        ((1, "stands in Varn"), "Varn", False),
+        ((1, "The tower stands"), "Varn", False),
+        ((1, "stands in Varn"), "Ostel", True),
+        ((2, "The bridge is in Ostel"), "Ostel", True),
+    ],
+    ids=["best fit", "another part of it", "not the answer", "another sentence fits better"],
 )
-async def test_a_draft_quoted_word_for_word_can_skip_its_review(quote: str, answer: str, reviewed: bool) -> None:
-    replies = [ONE, draft(answer, (1, quote)), *([PASS] if reviewed else []), {"known": False}]
+async def test_a_draft_that_cites_what_fits_best_can_skip_its_review(
+    quote: tuple[int, str], answer: str, reviewed: bool
+) -> None:
+    asked = [{"question": "Where is the tower that stands on the hill?"}]
+    replies = [asked, draft(answer, quote), *([PASS] if reviewed else []), {"known": False}]
     case = par(replies, BOTH, Settings(skip_supported=True))
     await case.run("?")
     assert ("review" in case.nodes) is reviewed
