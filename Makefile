@@ -75,6 +75,9 @@ lock: ## Resolve requirements.in and server.in again; ARGS=--upgrade takes the n
 
 bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall, and ingest with and without kills
 	$(BIN)/python benchmarks/checkpoint_bytes.py
+	@# Ratios, and a failure where one is missed, on a machine that does nothing else: docs/performance.md.
+	-SLEUTH_EMBEDDER=none $(BIN)/python benchmarks/overhead.py --json .cache/bench/overhead.json
+	-SLEUTH_EMBEDDER=none $(BIN)/python benchmarks/throughput.py --rates 16 --json .cache/bench/throughput.json
 	@test -z "$(CORPUS)" || for each in ingest_rate ingest_kill; do $(BIN)/python benchmarks/$$each.py $(CORPUS) || exit; done
 	@test -z "$(QUESTIONS)" || { rm -rf .cache/bench/recall && export SLEUTH_HOME=.cache/bench && \
 		$(BIN)/sleuth ingest $(CORPUS) && \
