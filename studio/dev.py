@@ -14,6 +14,7 @@ from typing import Any
 from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph_sdk import get_client
 from pydantic import Field, ValidationError, create_model
@@ -93,10 +94,12 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
             settings=kind.configure(values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
         )
-        if not isinstance(self.checkpointer, BaseCheckpointSaver):
-            return context
-        hops = SaverHops(saver=self.checkpointer, context=context, profile=sleuth.settings.profile, announce=_announce)
-        return replace(context, hops=hops)
+        if isinstance(self.checkpointer, BaseCheckpointSaver):
+            kept, announce = self.checkpointer, _announce
+        else:  # a run without a thread: its hops have none either
+            kept, announce = InMemorySaver(), None
+        profile = sleuth.settings.profile
+        return replace(context, hops=SaverHops(saver=kept, context=context, profile=profile, announce=announce))
 
 
 @asynccontextmanager
@@ -135,6 +138,11 @@ class ServedChat(Served):
             messages = convert_to_messages(input.get("messages") or [])
             check_question(messages[-1].text if messages else "")
         return input
+
+    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive) -> Context:
+        """Without a thread nobody can be waited for."""
+        waits = {} if self.checkpointer else {"ask_back": False, "approve_plan": False}
+        return super()._context({**given, **waits}, sleuth, archive)
 
 
 def _served(name: str, served: type[Served] = Served) -> Served:

@@ -19,8 +19,10 @@ CONFIG = Path(__file__).parents[2] / "studio" / "langgraph.json"
 class Server:
     """A running `langgraph dev`."""
 
-    def __init__(self, url: str, log: Path) -> None:
+    def __init__(self, url: str, log: Path, process: subprocess.Popen[bytes]) -> None:
+        self.url = url
         self.log = log
+        self.process = process
         self._http = httpx.Client(base_url=url, timeout=300, trust_env=False)
 
     def ready(self) -> bool:
@@ -42,6 +44,11 @@ class Server:
         found: list[dict[str, Any]] = self.get(f"{thread}/history?limit=200")
         return found
 
+    def kill(self) -> None:
+        """Ends it at once, as `kill -9` does."""
+        self.process.kill()
+        self.process.wait()
+
     def close(self) -> None:
         self._http.close()
 
@@ -53,7 +60,7 @@ def langgraph_dev(folder: Path, **environment: str) -> Iterator[Server]:
     quiet = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANG", "SLEUTH_"))}
     command = [Path(sys.executable).parent / "langgraph", "dev", "--config", CONFIG, "--no-browser", "--no-reload"]
-    with log.open("w") as output:
+    with log.open("a") as output:
         process = subprocess.Popen(
             [*command, "--port", str(port)],
             cwd=folder,
@@ -62,7 +69,7 @@ def langgraph_dev(folder: Path, **environment: str) -> Iterator[Server]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    server = Server(f"http://127.0.0.1:{port}", log)
+    server = Server(f"http://127.0.0.1:{port}", log, process)
     try:
         deadline = time.monotonic() + 120
         while not server.ready():

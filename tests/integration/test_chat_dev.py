@@ -1,0 +1,167 @@
+"""The chat in LangGraph's development server, through its SDK: turns, interrupts, forks, and a kill in between."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_scene import BACK, archive, knowing
+from dev_server import Server, langgraph_dev
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from serve_scene import QUESTION
+
+pytestmark = pytest.mark.integration
+
+PLAIN = {"method": "plain-rag"}
+THREADS = Path(".langgraph_api") / ".langgraph_ops.pckl"
+"""Where the server writes down every ten seconds which threads there are."""
+
+
+@pytest.fixture
+async def environment(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
+    async with knowing() as proxy:
+        yield {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+def texts(state: dict[str, Any]) -> list[str]:
+    return [message["content"].split(" [1]")[0] for message in state["messages"]]
+
+
+async def converse(client: LangGraphClient) -> None:
+    """A conversation with the SDK, as an application has it."""
+    thread = (await client.threads.create())["thread_id"]
+
+    async def turn(text: str | None = None, **more: Any) -> Any:
+        given = {"input": said(text)} if text else {}
+        return await client.runs.wait(thread, "chat", **given, context=PLAIN, **more)
+
+    assert texts(await turn("Hello!")) == ["Hello!", "Hello to you."]
+    answered = await turn(QUESTION)
+    last = answered["messages"][-1]
+    assert last["type"] == "ai"
+    assert last["content"].startswith("Edric Gannow [1]\n\n[1] The Pellowrig Light: “")
+    about = last["additional_kwargs"]
+    assert (about["status"], about["method"], len(about["citations"])) == ("answered", "plain-rag", 1)
+    hop = await client.threads.get(about["thread"])
+    assert hop["metadata"]["part_of"] == thread
+    assert (await client.threads.get_state(about["thread"]))["values"]["verdict"]["text"] == "Edric Gannow"
+
+    asked_back = await turn("Who built it?")
+    assert [each["value"] for each in asked_back["__interrupt__"]] == [BACK]
+    assert (await client.threads.get(thread))["status"] == "interrupted"
+    replied = await turn(command={"resume": "the light"})
+    assert texts(replied)[-3:] == ["Built what?", "the light", "Edric Gannow"]
+
+    history = await client.threads.get_history(thread, limit=100)
+    before = next(state for state in history if state["next"] == ["classify"])
+    place = before["checkpoint"]["checkpoint_id"]
+    changed = {"question": QUESTION, "kind": "question"}
+    fork = await client.threads.update_state(thread, changed, as_node="classify", checkpoint_id=place)
+    assert (await client.threads.get_state(thread))["next"] == ["plan"]
+    forked = await turn(checkpoint=fork["checkpoint"])
+    assert texts(forked)[-2:] == ["Who built it?", "Edric Gannow"], "not asked back this time"
+    assert (await client.threads.get_history(thread, limit=100))[-len(history) :] == history
+    failed = await client.runs.wait(thread, "chat", input=said(" "), context=PLAIN, raise_error=False)
+    assert failed["__error__"]["message"] == "The question is empty."
+
+
+async def approve(client: LangGraphClient) -> None:
+    """A plan is shown, edited and carried out."""
+    thread, settings = (await client.threads.create())["thread_id"], {"method": "par-rag", "approve_plan": True}
+    shown = await client.runs.wait(thread, "chat", input=said(QUESTION), context=settings)
+    (action,) = shown["__interrupt__"][0]["value"]["action_requests"]
+    assert [step["question"] for step in action["args"]["steps"]] == [QUESTION]
+    edited = {"name": action["name"], "args": {"steps": [{"question": "Who is the builder of the Pellowrig Light?"}]}}
+    decision = {"decisions": [{"type": "edit", "edited_action": edited}]}
+    done = await client.runs.wait(thread, "chat", command={"resume": decision}, context=settings)
+    hop = done["messages"][-1]["additional_kwargs"]["thread"]
+    steps = (await client.threads.get_state(hop))["values"]["plan"]
+    assert [step["question"] for step in steps.values()] == ["Who is the builder of the Pellowrig Light?"]
+    assert texts(done)[-1] == "Edric Gannow"
+
+
+async def stream(client: LangGraphClient) -> None:
+    """Messages come as whole messages of ours: what the roles say to each other is none of them."""
+    told: dict[str, str] = {}
+    steps: list[str] = []
+    modes = ["messages-tuple", "custom"]
+    async for event in client.runs.stream(None, "chat", input=said(QUESTION), context=PLAIN, stream_mode=modes):
+        if event.event == "messages":
+            message, _ = event.data
+            told[message["type"]] = message["content"].split(" [1]")[0]
+        if event.event == "custom" and event.data["state"] == "started":
+            steps.append(event.data["node"])
+    assert told.pop("human", QUESTION) == QUESTION
+    assert list(told.values()) == ["Edric Gannow"]
+    assert steps == ["retrieve", "answer"]
+    without_thread = await client.runs.wait(None, "chat", input=said("Who built it?"), context=PLAIN)
+    assert texts(without_thread) == ["Who built it?", "Edric Gannow"], "nobody can be asked back"
+
+
+async def test_the_sdk_has_a_conversation(environment: dict[str, str], tmp_path: Path) -> None:
+    def run() -> None:
+        with langgraph_dev(tmp_path, **environment) as server:
+            asyncio.run(tour(server))
+            log = server.log.read_text()
+            assert "BlockingError" not in log
+            assert "Blocking call" not in log
+
+    await asyncio.to_thread(run)
+
+
+async def tour(server: Server) -> None:
+    client = get_client(url=server.url)
+    (assistant,) = await client.assistants.search(graph_id="chat")
+    shown = (await client.assistants.get_schemas(assistant["assistant_id"]))["context_schema"]["properties"]
+    assert shown["method"]["enum"][0] == "auto"
+    assert all(field["description"] for field in shown.values())
+    await converse(client)
+    await approve(client)
+    await stream(client)
+
+
+async def test_a_kill_loses_neither_old_threads_nor_young_checkpoints(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    await asyncio.to_thread(kill_and_look, tmp_path, environment)
+
+
+def wait_for_flush(folder: Path) -> None:
+    """Until the server has written its threads down once more."""
+
+    def written() -> int:
+        return (folder / THREADS).stat().st_mtime_ns if (folder / THREADS).exists() else 0
+
+    before, deadline = written(), time.monotonic() + 120
+    while written() == before:
+        assert time.monotonic() < deadline, "the server writes nothing down"
+        time.sleep(0.2)
+
+
+def kill_and_look(folder: Path, environment: dict[str, str]) -> None:
+    with langgraph_dev(folder, **environment) as server:
+        old = server.thread()
+        server.post(f"{old}/runs/wait", assistant_id="chat", input=said("Hello!"), context=PLAIN)
+        for _ in range(2):  # the first may have begun before
+            wait_for_flush(folder)
+        young = server.thread()
+        server.post(f"{young}/runs/wait", assistant_id="chat", input=said("Who built it?"), context=PLAIN)
+        before = {thread: server.history(thread) for thread in (old, young)}
+        server.kill()
+    with langgraph_dev(folder, **environment) as server:
+        assert server.history(old) == before[old]
+        known = {"thread_id": young.rsplit("/", 1)[-1], "metadata": {"graph_id": "chat"}}
+        server.post("/threads", **known, if_exists="do_nothing")
+        found = server.history(young)
+        assert [state["checkpoint"] for state in found] == [state["checkpoint"] for state in before[young]]
+        assert [state["values"] for state in found] == [state["values"] for state in before[young]]
+        resumed = server.post(f"{young}/runs/wait", assistant_id="chat", command={"resume": "the light"}, context=PLAIN)
+        assert texts(resumed)[-1] == "Edric Gannow"
+        assert texts(server.get(f"{old}/state")["values"]) == ["Hello!", "Hello to you."]
