@@ -29,7 +29,7 @@ from sleuth.studio.client import gateway_class
 from sleuth.studio.evaluation.metrics import answer_scores
 from sleuth.studio.evaluation.questions import GoldQuestion, read_questions
 from sleuth.tools.attributes.svm import fitting
-from sleuth.tools.embedder import LocalEmbedder
+from sleuth.tools.embedder import make_embedder
 from sleuth.tools.pages.chunks import chunk
 from sleuth.tools.pages.page import PageText
 from sleuth.tools.pages.reading import read_pages
@@ -129,7 +129,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         settings = Settings(home=Path(home))
         async with opened(settings, real=args.model) as model, open_store(settings) as store:
-            embedder = LocalEmbedder("all-MiniLM-L6-v2")
+            embedder = make_embedder(Settings())
             predictor = await asyncio.to_thread(fitting, Path(home), embedder)
             services = Services(model=model, retriever=PageRetriever([], None), embedder=embedder, predictor=predictor)
             runs = Runs(store, services)

@@ -1,10 +1,11 @@
 """What is read out of the CRAG benchmark's pages, and how much of the gold answers stands in the ten best chunks.
 
-    python benchmarks/page_extraction.py CRAG_FILE [--embedder NAME] [--limit N]
+    python benchmarks/page_extraction.py CRAG_FILE [--limit N]
 
-CRAG_FILE is JSON Lines as the benchmark has it, plain or packed. Ways to cut a question's pages are compared: all
-visible text in windows of 600 characters, trafilatura's text in such windows, and the paper's chunker, once as in the
-paper (what is beyond 600 characters of a sentence is dropped) and once with that kept. Prints a table and JSON.
+CRAG_FILE is JSON Lines as the benchmark has it, plain or packed; SLEUTH_EMBEDDER may name another embedder. Ways to cut
+a question's pages are compared: all visible text in windows of 600 characters, trafilatura's text in such windows, and
+the paper's chunker, once as in the paper (what is beyond 600 characters of a sentence is dropped) and once with that
+kept. Prints a table and JSON.
 """
 
 import argparse
@@ -20,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from sleuth.studio.evaluation.questions import GoldQuestion, read_questions
-from sleuth.tools.embedder import LocalEmbedder, Vectors
+from sleuth.tools.embedder import Embedder, Vectors, make_embedder
 from sleuth.tools.pages.chunks import CHUNK_CHARS, chunk
 from sleuth.tools.pages.page import Page, PageText, distinct
 from sleuth.tools.pages.reading import read_pages
 from sleuth.tools.pages.tables import table_reference
+from sleuth.tools.settings import Settings
 from sleuth.tools.text import normalise
 from sleuth.tools.text_formats import parse_html
 
@@ -70,7 +72,7 @@ def share(gold: set[str], kept: list[str]) -> float:
     return len(gold & words(" ".join(kept))) / len(gold)
 
 
-def ranked(question: Vectors, chunks: list[str], embedder: LocalEmbedder) -> list[str]:
+def ranked(question: Vectors, chunks: list[str], embedder: Embedder) -> list[str]:
     if not chunks:
         return []
     scores = embedder.embed_passages(chunks) @ question
@@ -83,7 +85,7 @@ def as_long_as(length: int, chunks: list[str]) -> list[str]:
     return [piece for piece, end in zip(chunks, lengths, strict=True) if end <= length]
 
 
-def measure(asked: GoldQuestion, pages: list[Page], read: list[PageText], embedder: LocalEmbedder) -> dict[str, Any]:
+def measure(asked: GoldQuestion, pages: list[Page], read: list[PageText], embedder: Embedder) -> dict[str, Any]:
     gold, question = words(asked.answers[0]), embedder.embed_query(asked.question)
     tables, _ = table_reference(read)
     result: dict[str, Any] = {"question": asked.question, "answer": asked.answers[0]}
@@ -122,10 +124,9 @@ def mean(results: list[dict[str, Any]], way: str, field: str) -> float:
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("crag", type=Path)
-    parser.add_argument("--embedder", default="all-MiniLM-L6-v2")
     parser.add_argument("--limit", type=int, help="only the first questions")
     args = parser.parse_args()
-    embedder = LocalEmbedder(args.embedder)
+    embedder = make_embedder(Settings())
     [file] = read_questions([args.crag])
     results, pages, given = [], [], 0
     for asked in file.questions[: args.limit]:
