@@ -109,11 +109,11 @@ def described(
     }
 
 
-def table(results: list[dict[str, Any]]) -> str:
-    head = ("pages", "characters", "tables", "chunks", "references", "shown", "calls", "crag")
-    lines = ["".join(f"{name:>11}" for name in head) + "  status"]
-    lines += ["".join(f"{found[name]:>11,}" for name in head) + f"  {found['status']}" for found in results]
-    return "\n".join(lines)
+HEAD = ("pages", "characters", "tables", "chunks", "references", "shown", "calls", "crag")
+
+
+def line(found: dict[str, Any]) -> str:
+    return "".join(f"{found[name]:>11,}" for name in HEAD) + f"  {found['status']}"
 
 
 async def main() -> None:
@@ -126,6 +126,7 @@ async def main() -> None:
     [file] = read_questions([args.crag])
     values = dict(pair.split("=", 1) for pair in args.set)
     results = []
+    print("".join(f"{name:>11}" for name in HEAD) + "  status")
     with tempfile.TemporaryDirectory() as home:
         settings = Settings(home=Path(home))
         async with opened(settings, real=args.model) as model, open_store(settings) as store:
@@ -138,6 +139,7 @@ async def main() -> None:
                 read = await read_pages(asked.pages)
                 answer, references = await ask(runs, asked, read, values)
                 results.append(described(asked, read, answer, references, monotonic() - begun))
+                print(line(results[-1]), flush=True)
     most = Switches.model_validate(values).max_characters
     scores = [found["crag"] for found in results]
     summary = {
@@ -149,7 +151,6 @@ async def main() -> None:
         "wrong": scores.count(-1.0),
         "crag": sum(scores) / len(scores),
     }
-    print(table(results))
     print(json.dumps({"questions": results, "summary": summary}))
 
 
