@@ -15,7 +15,7 @@ from pydantic import Field
 
 from sleuth.agents.actor import ACT, ActInput, Action, SearchResult
 from sleuth.graphs.answer import Note
-from sleuth.graphs.evidence import as_query, check, clean, conclude, ended, find, known_steps, load, note, support
+from sleuth.graphs.evidence import as_query, cited, clean, conclude, ended, find, known_steps, load, note
 from sleuth.graphs.generation import generate
 from sleuth.graphs.knowledge import Round
 from sleuth.graphs.state import (
@@ -83,8 +83,7 @@ async def act(state: State, runtime: Run) -> Update:
     update: Update = {"query": said.query.strip()}
     if said.action == "answer":
         text = clean(said.answer)
-        citations = (check(asking, text, said.citations, shown) or support(text, shown)) if text else []
-        update = {"query": "", "said": note(state.question, text, citations)}
+        update = {"query": "", "said": note(state.question, text, cited(asking, text, said.citations, shown))}
     elif words(said.query) in {words(round["query"]) for round in state.rounds.values()}:
         asking.warn(f"The agent searched again for {said.query!r}: the question is answered from what was found.")
         update = {"query": ""}

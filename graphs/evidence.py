@@ -99,6 +99,11 @@ def support(answer: str, shown: Sequence[Passage], *, beside: str = "") -> list[
     return [quote_at(passage, span) for passage, span in (both or spans)[:1]]
 
 
+def cited(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
+    """The citations of an answer that hold, else the first sentence that contains it; none where there is no answer."""
+    return (check(desk, answer, quotes, shown) or support(answer, shown)) if answer else []
+
+
 def _why(passage: Passage | None) -> str:
     return f"neither its quote nor the answer stands in {passage.id}" if passage else "no such source was shown"
 

@@ -8,7 +8,7 @@ from sleuth.agents.desk import Desk
 from sleuth.agents.reasoner import REASON, Reasoned, ReasonInput
 from sleuth.graphs.answer import Citation
 from sleuth.graphs.casebook import declarative
-from sleuth.graphs.evidence import check, clean, known_steps, sources, support
+from sleuth.graphs.evidence import cited, clean, known_steps, sources
 from sleuth.graphs.state import Question, ask_or
 from sleuth.tools.documents import Passage
 
@@ -26,5 +26,4 @@ async def generate(asking: Desk, state: Question, shown: Sequence[Passage], loss
     given = ReasonInput(question=state.question, sources=sources(shown), known=known_steps(state.notes.values()))
     said = await ask_or(asking, REASON, given, Reasoned(answer=""), loss)
     text = clean(said.answer) if declarative(clean(said.answer)) else ""
-    citations = (check(asking, text, said.citations, shown) or support(text, shown)) if text else []
-    return Generation(answer=text, reason=said.reason, citations=citations)
+    return Generation(answer=text, reason=said.reason, citations=cited(asking, text, said.citations, shown))

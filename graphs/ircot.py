@@ -17,8 +17,9 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents.thinker import THINK, ThinkInput
+from sleuth.graphs.casebook import declarative
 from sleuth.graphs.evidence import as_query, clean, conclude, ended, find, known_steps, load, note, sources, support
-from sleuth.graphs.generation import generate
+from sleuth.graphs.generation import Generation, generate
 from sleuth.graphs.state import (
     Context,
     Lines,
@@ -34,7 +35,7 @@ from sleuth.graphs.state import (
 from sleuth.tools.pages.sentences import sentences
 from sleuth.tools.retriever import Mode
 
-_CONCLUSION = re.compile(r"\banswer is:?\s+(.+?)\.?$", re.IGNORECASE)
+_CONCLUSION = re.compile(r"\banswer is:?\s+(.+)", re.IGNORECASE)
 
 
 class Settings(MethodSettings):
@@ -44,6 +45,7 @@ class Settings(MethodSettings):
     top_k: int = Field(default=4, ge=1, le=50, description="passages found with a sentence")
     max_passages: int = Field(default=15, ge=1, le=100, description="passages collected at most")
     mode: Mode = Field(default="graph", description="how to search (paper: keyword)")
+    reader: bool = Field(default=True, description="off: the answer in the last sentence stands (ablation)")
 
     def as_in_paper(self) -> "Settings":
         """Search by words."""
@@ -107,12 +109,13 @@ async def reason(state: State, runtime: Run) -> Update:
 
 async def answer(state: State, runtime: Run) -> Update:
     """A reader's answer with its own reasons, from all the passages (section 3, the question answering reader)."""
-    shown = await load(runtime.context.archive, state.evidence)
-    if state.halted or not affordable(state, runtime):
-        text = _concluded(state)
-        return {"verdict": conclude("out_of_budget", text, [note(state.question, text, support(text, shown))])}
-    asking = desk(state, runtime)
-    read = await generate(asking, state, shown, "The question stays open.")
+    shown, said = await load(runtime.context.archive, state.evidence), _conclusion(state)
+    read = Generation(answer=said, reason="", citations=support(said, shown))
+    asking, settings = desk(state, runtime), settings_of(runtime, Settings)
+    if state.halted or (settings.reader and not affordable(state, runtime)):
+        return {"verdict": conclude("out_of_budget", said, [note(state.question, said, read["citations"])])}
+    if settings.reader:
+        read = await generate(asking, state, shown, "The question stays open.")
     if not (read["answer"] or state.concluded):
         return {"calls": asking.calls, "warnings": asking.warnings}
     notes, verdict = ended(asking, state, read["answer"], read["citations"])
@@ -158,7 +161,8 @@ def _first_sentence(said: str) -> str:
     return next((text[start:end] for start, end in sentences(text)), "")
 
 
-def _concluded(state: State) -> str:
-    """The answer of the chain itself, where it has come to one."""
+def _conclusion(state: State) -> str:
+    """The answer of the chain itself, where it has come to one that states something."""
     found = _CONCLUSION.search(state.thoughts[-1]) if state.thoughts else None
-    return found[1] if found else ""
+    text = found[1].strip(" .") if found else ""
+    return text if declarative(text) else ""

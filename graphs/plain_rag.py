@@ -14,7 +14,7 @@ from pydantic import Field
 
 from sleuth.agents.reader import READ, Reading, ReadInput
 from sleuth.graphs.evidence import (
-    check,
+    cited,
     clean,
     conclude,
     ended,
@@ -23,7 +23,6 @@ from sleuth.graphs.evidence import (
     load,
     names_in,
     sources,
-    support,
 )
 from sleuth.graphs.state import (
     Context,
@@ -85,8 +84,7 @@ async def answer(state: State, runtime: Runtime[Context]) -> Update:
     text = clean(read.answer) if read.answerable else ""
     if not (text or state.searched):
         return {"calls": asking.calls, "warnings": asking.warnings}
-    citations = (check(asking, text, read.citations, shown) or support(text, shown)) if text else []
-    notes, verdict = ended(asking, state, text, citations)
+    notes, verdict = ended(asking, state, text, cited(asking, text, read.citations, shown))
     return {"notes": notes, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
 
 

@@ -17,7 +17,7 @@ from sleuth.agents.follow_up import FOLLOW_UP, FollowUp, FollowUpInput
 from sleuth.agents.reader import READ, Reading, ReadInput
 from sleuth.graphs.evidence import (
     as_query,
-    check,
+    cited,
     clean,
     conclude,
     ended,
@@ -27,7 +27,6 @@ from sleuth.graphs.evidence import (
     load,
     note,
     sources,
-    support,
 )
 from sleuth.graphs.knowledge import Round
 from sleuth.graphs.state import (
@@ -116,8 +115,7 @@ async def read(state: State, runtime: Run) -> Update:
     given = ReadInput(question=state.follow_up, sources=sources(shown))
     said = await ask_or(asking, READ, given, Reading(answerable=False), "This follow-up question has no answer.")
     text = clean(said.answer) if said.answerable else ""
-    citations = (check(asking, text, said.citations, shown) or support(text, shown)) if text else []
-    found = note(state.follow_up, text, citations)
+    found = note(state.follow_up, text, cited(asking, text, said.citations, shown))
     return {"notes": {f"follow-up {at}": found}, "calls": asking.calls, "warnings": asking.warnings}
 
 

@@ -4,12 +4,14 @@ import json
 from itertools import cycle
 from typing import Any
 
+import pytest
 from hashing_embedder import HashingEmbedder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes import Case, Replying, Shelf, passage, resolves
 
-from sleuth.graphs import crp_rag, par_rag, plain_rag
+from sleuth.graphs import crp_rag, par_rag
+from sleuth.graphs.registry import METHODS, Method
 from sleuth.graphs.state import Budget
 
 SHELF = [
@@ -62,11 +64,28 @@ replies = st.one_of(
     ),
     st.text(max_size=30),
 )
+follow_ups = st.fixed_dictionaries(
+    {"follow_up": st.sampled_from(["Yes", "No", "Perhaps"]), "question": words, "answer": words}
+)
 by_role = st.fixed_dictionaries(
     {
-        "planner": st.lists(steps | replies, min_size=1, max_size=2),
+        "planner": st.lists(steps | replies | follow_ups, min_size=1, max_size=4),
         "refiner": st.lists(replies | st.fixed_dictionaries({"question": words}), min_size=1, max_size=2),
         **{name: st.lists(replies, min_size=1, max_size=4) for name in ("drafter", "reviewer", "answerer", "reader")},
+        "reasoner": st.lists(replies | words, min_size=1, max_size=4),
+        "actor": st.lists(
+            replies
+            | st.fixed_dictionaries(
+                {
+                    "action": st.sampled_from(["search", "answer", "wait"]),
+                    "query": words,
+                    "answer": words,
+                    "citations": citations,
+                }
+            ),
+            min_size=1,
+            max_size=4,
+        ),
         "expander": st.lists(replies | st.fixed_dictionaries({"step": words}), min_size=1, max_size=4),
         "fuser": st.lists(replies | st.fixed_dictionaries({"step": words}), min_size=1, max_size=2),
         "aggregator": st.lists(
@@ -124,7 +143,12 @@ async def test_crp_rag(said: dict[str, list[Any]], chosen: crp_rag.Settings, mos
     await check_run(case, "Is it high?")
 
 
+BASELINES = [method for method in METHODS.values() if method.baseline]
+
+
+@pytest.mark.parametrize("method", BASELINES, ids=lambda method: method.name)
 @settings(max_examples=10, deadline=None)
-@given(by_role)
-async def test_plain_rag(said: dict[str, list[Any]]) -> None:
-    await check_run(Case(plain_rag.graph, model(said), Shelf(SHELF), plain_rag.Settings()), "Is it high?")
+@given(by_role, most_calls)
+async def test_baselines(method: Method, said: dict[str, list[Any]], most: int | None) -> None:
+    case = Case(method.graph, model(said), Shelf(SHELF), method.settings(), budget=Budget(max_calls=most))
+    await check_run(case, "Is it high?")

@@ -104,5 +104,15 @@ async def test_a_collection_without_passages_ends_too() -> None:
     assert (await case.run(QUESTION))["status"] == "unknown"
 
 
+async def test_without_a_reader_the_answer_in_the_last_sentence_stands() -> None:
+    case = thinking(FIRST, SECOND, LAST, settings=Settings(reader=False))
+    verdict = await case.run(QUESTION)
+    assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
+    assert [citation["passage"] for citation in verdict["citations"]] == ["brell"]
+    for said in (FIRST, "So the answer is: unknown."):
+        unsure = thinking(FIRST, said, settings=Settings(reader=False))
+        assert (await unsure.run(QUESTION))["status"] == "unknown"
+
+
 def test_as_in_the_paper_it_searches_by_words() -> None:
     assert Settings().as_in_paper().mode == "keyword"

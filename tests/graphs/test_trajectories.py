@@ -82,7 +82,7 @@ VARIANTS = [
     *variants("closed-book"),
     *variants("iter-retgen"),
     *variants("self-ask"),
-    *variants("ircot"),
+    *variants("ircot", without_reader=({"reader": False}, ["reasoner/reason"])),
     *variants("agent"),
 ]
 
