@@ -1,8 +1,9 @@
 """Looking back at runs and branching from them: history, fork, export."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 from langgraph.graph import START
 from langgraph.types import StateSnapshot
@@ -14,6 +15,8 @@ from sleuth.graphs.runs import Runs, Step, check_version, checkpoint_id, now, un
 from sleuth.graphs.state import Budget, Question
 from sleuth.graphs.threads import Origin, Thread
 from sleuth.tools.errors import RunError, UnknownName, UsageError
+
+_KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,10 +135,15 @@ async def fork(
 
 
 def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
-    fields = list(method(thread.method).state.__dataclass_fields__)
-    for name in changes:
-        if name not in fields:
-            raise UnknownName(f"state field of {thread.method}", name, fields)
+    kinds = get_type_hints(method(thread.method).state)
+    for name, value in changes.items():
+        if name not in kinds:
+            raise UnknownName(f"state field of {thread.method}", name, list(kinds))
+        kind = get_origin(kinds[name]) or kinds[name]
+        if kind in _KINDS and not isinstance(value, kind):
+            raise UsageError(
+                f"The state field {name} of {thread.method} is {_KINDS[kind]}, not {json.dumps(value)[:80]}."
+            )
 
 
 async def _branch(

@@ -1,18 +1,16 @@
 """What runs tell while they go on, kept beside their checkpoints: whoever comes back gets what was missed, once.
 
 Every event of a run has a number. It is committed before it is handed on, many at a time; a run does not wait for it.
-What passes by (token deltas) has no number and is not kept.
 """
 
 import asyncio
-import json
 import logging
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from pydantic_core import to_json
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, insert, select
 from sqlalchemy.engine import Engine
 
@@ -33,27 +31,16 @@ events = Table(
     Column("data", Text, nullable=False),
 )
 
-PASSING = 1000
-"""Token deltas that a slow reader may have waiting; the oldest go."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One event of a thread; `data` is JSON. `id` is 0 where it is not kept, `key` tells equal ones."""
+    """One event of a thread; `data` is JSON, and no two have the same `key`."""
 
     thread: str
     id: int
     name: str
     key: str
     data: str
-
-
-@dataclass(eq=False)
-class _Watcher:
-    """Somebody who follows a run: woken when there is something new."""
-
-    bell: asyncio.Event = field(default_factory=asyncio.Event)
-    passing: deque[Event] = field(default_factory=lambda: deque(maxlen=PASSING))
 
 
 class EventLog:
@@ -63,7 +50,7 @@ class EventLog:
         """Blocks while it makes its table."""
         self._engine = engine
         self._queue: asyncio.Queue[Event] = asyncio.Queue()
-        self._watchers: dict[str, set[_Watcher]] = {}
+        self._bells: dict[str, set[asyncio.Event]] = {}
         metadata.create_all(engine)
 
     async def run(self) -> None:
@@ -97,18 +84,16 @@ class EventLog:
 
     async def follow(self, thread: str, after: int, *, active: Callable[[], bool]) -> AsyncGenerator[Event]:
         """Events after a number as they come; ends when all were given and the run is not active any more."""
-        with self._watching(thread) as watcher:
+        with self._listening(thread) as bell:
             while True:
-                watcher.bell.clear()
+                bell.clear()
                 going_on = active()  # before reading: what is told later rings the bell
-                while watcher.passing:
-                    yield watcher.passing.popleft()
                 for event in await self.after(thread, after):
                     after = event.id
                     yield event
                 if not going_on:
                     return
-                await watcher.bell.wait()
+                await bell.wait()
 
     async def remove(self, thread: str) -> None:
         """Forgets a thread."""
@@ -122,28 +107,21 @@ class EventLog:
         """Takes an event to be kept."""
         self._queue.put_nowait(event)
 
-    def pass_on(self, thread: str, name: str, data: dict[str, Any]) -> None:
-        """Hands an event to those who follow the thread now, without keeping it."""
-        event = Event(thread=thread, id=0, name=name, key="", data=json.dumps(data))
-        for watcher in self._watchers.get(thread, ()):
-            watcher.passing.append(event)
-        self.ring(thread)
-
     def ring(self, thread: str) -> None:
         """Wakes those who follow a thread."""
-        for watcher in self._watchers.get(thread, ()):
-            watcher.bell.set()
+        for bell in self._bells.get(thread, ()):
+            bell.set()
 
     @contextmanager
-    def _watching(self, thread: str) -> Iterator[_Watcher]:
-        watcher = _Watcher()
-        self._watchers.setdefault(thread, set()).add(watcher)
+    def _listening(self, thread: str) -> Iterator[asyncio.Event]:
+        bell = asyncio.Event()
+        self._bells.setdefault(thread, set()).add(bell)
         try:
-            yield watcher
+            yield bell
         finally:
-            self._watchers[thread].discard(watcher)
-            if not self._watchers[thread]:
-                del self._watchers[thread]
+            self._bells[thread].discard(bell)
+            if not self._bells[thread]:
+                del self._bells[thread]
 
     def _insert(self, batch: Sequence[Event]) -> None:
         with transaction(self._engine, write=True) as connection:
@@ -182,5 +160,5 @@ class Trail:
             return False
         self._keys.add(key)
         self._last += 1
-        self._log.put(Event(thread=self._thread, id=self._last, name=name, key=key, data=json.dumps(data)))
+        self._log.put(Event(thread=self._thread, id=self._last, name=name, key=key, data=to_json(data).decode()))
         return True

@@ -1,8 +1,9 @@
 """The shapes of requests and replies, as the OpenAPI schema shows them."""
 
-from typing import Any, Literal
+import json
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sleuth.graphs.answer import Cost
 from sleuth.graphs.runs import MAX_QUESTION
@@ -11,6 +12,12 @@ from sleuth.graphs.threads import ThreadStatus
 from sleuth.studio.client import DEFAULT_METHOD
 
 NAME = r"^[\w.@-]{1,100}$"
+
+
+def _unicode(value: dict[str, Any]) -> dict[str, Any]:
+    """Refuses texts that are no Unicode, which cannot be kept: the error is a ValueError."""
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 class Form(BaseModel):
@@ -51,7 +58,9 @@ class ForkForm(Form):
     """A branch of a run."""
 
     at: str = Field(min_length=1, max_length=100, description="the checkpoint to branch from")
-    state: dict[str, Any] = Field(default_factory=dict, description="changed state fields; keyed fields are merged")
+    state: Annotated[dict[str, Any], AfterValidator(_unicode)] = Field(
+        default_factory=dict, description="changed state fields; keyed fields are merged"
+    )
     method: str | None = Field(default=None, description="go on with another method and what is known so far")
 
 

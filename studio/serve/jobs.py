@@ -41,7 +41,7 @@ jobs = Table(
 
 @dataclass(eq=False, kw_only=True)
 class _Job:
-    """A run under way; `stopped` once somebody has asked for its end."""
+    """A run under way; `stopped` once somebody has asked for its end, `ending` when all that is left is to say so."""
 
     owner: str
     thread: str
@@ -49,6 +49,7 @@ class _Job:
     patience: float
     trail: Trail
     stopped: bool = False
+    ending: bool = False
     task: asyncio.Task[None] = field(init=False)
 
 
@@ -79,9 +80,12 @@ class Jobs:
         """Whether a thread is being run here, and may tell something more."""
         return thread in self._jobs
 
-    def require_idle(self, thread: str) -> None:
-        """Raises ThreadBusy while the thread is being run."""
-        if thread in self._jobs:
+    async def require_idle(self, thread: str) -> None:
+        """Raises ThreadBusy while the thread is being run; waits for a run that is just ending."""
+        while job := self._jobs.get(thread):
+            if job.stopped or job.ending:
+                await asyncio.wait([job.task])
+                continue
             raise ThreadBusy(f"Thread {thread} is running: wait until it ends, or stop it first.")
 
     async def begin(self, owner: str, thread: str, *, budget: Budget | None = None, patience: float = PATIENCE) -> None:
@@ -91,10 +95,10 @@ class Jobs:
             ThreadBusy: it is running already.
             RunError: the server is shutting down.
         """
-        self.require_idle(thread)
+        await self.require_idle(thread)
         await asyncio.to_thread(self._write_down, owner, thread)
         trail = await self._log.trail(thread)
-        self.require_idle(thread)
+        await self.require_idle(thread)
         if self._closing:
             raise RunError("The server is shutting down; the run goes on when it is back.")
         job = _Job(owner=owner, thread=thread, budget=budget, patience=patience, trail=trail)
@@ -175,6 +179,7 @@ class Jobs:
             async with aclosing(runs.run(job.thread, budget=job.budget)) as happenings:
                 async for each in happenings:
                     if isinstance(each, Answer):
+                        job.ending = True
                         job.trail.tell("answer", each.to_json(), key=f"answer {each.checkpoint}")
                     else:
                         self._tell_step(each, job, record)
@@ -191,6 +196,7 @@ class Jobs:
             self._telemetry.step(step, record)
 
     async def _fail(self, job: _Job, error: BaseException) -> None:
+        job.ending = True
         if isinstance(error, SleuthError):
             told, kind = str(error), kind_of(error)
         else:

@@ -1,26 +1,29 @@
 """The shapes of OpenAI's chat API, as far as they are used here; what else a client sends is passed over."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from sleuth.agents.conversation import Turn
 from sleuth.studio.serve.forms import BudgetForm, Form
 from sleuth.tools.errors import UsageError
+
+Words = Annotated[str, StringConstraints(max_length=200_000)]
+"""What is said; bounded, so that it is checked: a text that is no Unicode can be neither kept nor asked."""
 
 
 class Part(BaseModel):
     """A part of a message; only texts are read."""
 
     type: str
-    text: str = ""
+    text: Words = ""
 
 
 class ChatMessage(BaseModel):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
+    content: Words | list[Part] | None = None
 
     def text(self) -> str:
         """What it says."""

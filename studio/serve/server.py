@@ -15,6 +15,10 @@ GRACE = 10
 """Seconds that open connections have to end."""
 
 
+IDLE = 75
+"""Seconds that a connection may wait for its next request: longer than clients keep theirs, who then hang up first."""
+
+
 class Server(uvicorn.Server):
     """Interrupts runs and ends their streams before it waits for connections: they would not end by themselves."""
 
@@ -39,13 +43,19 @@ def serve(settings: Settings, *, host: str, port: int) -> None:
     trace_if_asked()
     app = create_app(settings)
     log_as_json()
+    server_of(app, host=host, port=port).run()
+
+
+def server_of(app: FastAPI, *, host: str, port: int) -> Server:
+    """An application as it is served."""
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
         timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=IDLE,
         log_config=None,
         access_log=False,
         lifespan="on",
     )
-    Server(config).run()
+    return Server(config)

@@ -99,6 +99,9 @@ async def test_a_run_is_looked_at_forked_and_removed(client: httpx.AsyncClient) 
     before = (await client.get(f"/v1/runs/{thread}/checkpoints/{history[1]['checkpoint']}")).json()
     assert before["calls"] == []
     assert len(before["values"]["evidence"]) == 2
+    for odd in ({"evidence": 7}, {"notes": "x"}, {"question": ["q"]}, {"nothing": 1}):
+        refused = await client.post(f"/v1/runs/{thread}/fork", json={"at": history[1]["checkpoint"], "state": odd})
+        assert refused.status_code == 400, odd
     changed = {"at": history[1]["checkpoint"], "state": {"evidence": before["values"]["evidence"][:1]}}
     forked = await client.post(f"/v1/runs/{thread}/fork", json=changed)
     assert (forked.status_code, forked.json()["thread"]) == (201, thread)
@@ -130,6 +133,12 @@ async def test_what_cannot_be_is_said_in_openai_s_form(client: httpx.AsyncClient
         reply = await client.post("/v1/runs", json=body)
         assert reply.status_code == 400, what
         assert set(reply.json()["error"]) == {"message", "type", "code", "param"}, what
+    odd = [
+        ("/v1/runs", b'{"question": "\\ud800"}'),
+        ("/v1/chat/completions", b'{"model": "plain-rag", "messages": [{"role": "user", "content": "\\ud800"}]}'),
+    ]
+    for path, body in odd:
+        assert (await client.post(path, content=body, headers={"Content-Type": "application/json"})).status_code == 400
     assert (await client.get("/v1/runs/none")).json()["error"]["code"] == "unknown_name"
     assert (await client.get("/v1/nothing")).json()["error"]["type"] == "not_found_error"
     assert (await client.put("/v1/runs")).status_code == 405

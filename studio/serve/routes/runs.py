@@ -73,7 +73,7 @@ async def show(thread: str, runs: Reading) -> forms.RunView:
 @router.delete("/{thread}", status_code=204)
 async def remove(thread: Known, runs: Reading, house: TheHouse) -> None:
     """Removes a run with its checkpoints and hops."""
-    house.jobs.require_idle(thread)
+    await house.jobs.require_idle(thread)
     await prune.remove(runs, thread)
     await house.log.remove(thread)
 
@@ -84,11 +84,11 @@ async def events(
 ) -> AsyncIterator[ServerSentEvent]:
     """A run's events from the one after `Last-Event-ID` on, to its end: `answer`, `error` or `stopped`.
 
-    A `step` is told once, also where the server was killed and started again. Token deltas have no id and pass by. A
-    run that goes on after its end tells more: the stream ends with the last end.
+    A `step` is told once, also where the server was killed and started again. A run that goes on after its end tells
+    more: the stream ends with the last end.
     """
     async for event in house.log.follow(thread, last_event_id, active=lambda: house.jobs.is_active(thread)):
-        yield ServerSentEvent(event=event.name, id=str(event.id) if event.id else None, raw_data=event.data)
+        yield ServerSentEvent(event=event.name, id=str(event.id), raw_data=event.data)
 
 
 @router.post("/{thread}/stop", status_code=202)
@@ -124,7 +124,7 @@ async def show_checkpoint(thread: str, checkpoint: str, runs: Reading) -> forms.
 @router.post("/{thread}/fork", status_code=201)
 async def make_fork(thread: Known, asked: forms.ForkForm, runs: Reading, house: TheHouse) -> forms.Forked:
     """Branches a run from a checkpoint without running the branch: `resume` does."""
-    house.jobs.require_idle(thread)
+    await house.jobs.require_idle(thread)
     made = await fork(runs, thread, at=asked.at, changes=asked.state, into=asked.method)
     return forms.Forked(**made)
 
