@@ -1,0 +1,62 @@
+// A conversation through @langchain/react's useStream, as a page has it: node use_stream.mjs URL ASSISTANT, turns on stdin.
+// Every line of input is {"submit": TEXT} or {"respond": VALUE}, and how many "messages" there are after it and whether the
+// chat then "waits" for a reply. What the hook holds by then is printed, a line each.
+import { createInterface } from "node:readline";
+import { JSDOM } from "jsdom";
+
+const page = new JSDOM("<!doctype html><div id='root'></div>", { url: process.argv[2] });
+globalThis.window = page.window;
+globalThis.document = page.window.document;
+globalThis.navigator ??= page.window.navigator;
+
+const { createElement, useEffect } = await import("react");
+const { createRoot } = await import("react-dom/client");
+const { useStream } = await import("@langchain/react");
+
+let stream;
+const waiting = new Set();
+
+function Chat() {
+  stream = useStream({ apiUrl: process.argv[2], assistantId: process.argv[3] });
+  useEffect(() => waiting.forEach((check) => check()));
+  return createElement("p", null, stream.messages.map((message) => message.text).join("\n"));
+}
+
+const until = (condition) =>
+  new Promise((resolve) => {
+    const check = () => {
+      if (!condition()) return;
+      waiting.delete(check);
+      resolve();
+    };
+    waiting.add(check);
+    check();
+  });
+
+const settled = (turn) =>
+  stream.error ||
+  (!stream.isLoading &&
+    stream.messages.length === turn.messages &&
+    stream.values.messages?.length === turn.messages &&
+    Boolean(stream.interrupt) === turn.waits);
+
+const shown = () => ({
+  thread: stream.threadId,
+  messages: stream.messages.map((message) => [message.getType(), message.text]),
+  // The protocol leaves out what a message carries beside its text: citations are in the state.
+  citations: stream.values.verdict?.citations.map((citation) => citation.quote) ?? null,
+  interrupt: stream.interrupt?.value ?? null,
+  error: stream.error ? String(stream.error) : null,
+  page: document.querySelector("p").textContent,
+});
+
+createRoot(document.getElementById("root")).render(createElement(Chat));
+await until(() => stream);
+for await (const line of createInterface({ input: process.stdin })) {
+  const turn = JSON.parse(line);
+  if (turn.submit) await stream.submit({ messages: [{ type: "human", content: turn.submit }] });
+  else await stream.respond(turn.respond);
+  await until(() => settled(turn));
+  console.log(JSON.stringify(shown()));
+}
+process.exit(0);
