@@ -77,7 +77,7 @@ async def ask(
     assert isinstance(answer, Answer)
     found = await runs.store.threads.get(thread)
     state = await runs.graph(found).aget_state(runs.config(found))
-    return answer, state.values["references"]
+    return answer, state.values.get("references", [])  # a dynamic question ends without any
 
 
 def counted(pages: list[PageText]) -> dict[str, int]:

@@ -67,12 +67,13 @@ class Still:
 
 
 async def ask(settings: Settings, model: Model, *pages: str) -> tuple[Answer, dict[str, Any]]:
-    read = await read_pages([Page(html=html, url=f"https://a.example/{at}") for at, html in enumerate(pages)])
+    given = [Page(html=html, url=f"https://a.example/{at}") for at, html in enumerate(pages)]
+    read = await read_pages(given, seconds=300)
     async with open_store(settings) as store:
         retriever = PageRetriever([], None)
         services = Services(model=model, retriever=retriever, embedder=HashingEmbedder(), predictor=Still())
         runs = Runs(store, services)
-        thread = await runs.start(QUESTION, "hybrid-rag", pages=read)
+        thread = await runs.start(QUESTION, "hybrid-rag", values={"source_seconds": 600}, pages=read)
         answer = [event async for event in runs.run(thread)][-1]
         found = await runs.store.threads.get(thread)
         assert isinstance(answer, Answer)

@@ -10,7 +10,7 @@ import pytest
 
 from sleuth.tools.pages.extract import MAX_TEXT
 from sleuth.tools.pages.page import Page, PageText
-from sleuth.tools.pages.reading import MAX_PAGES, PAGE_MEGABYTES, read_pages
+from sleuth.tools.pages.reading import MAX_PAGES, PAGE_MEGABYTES, PAGE_SECONDS, read_pages
 
 pytestmark = pytest.mark.integration
 
@@ -21,8 +21,8 @@ PAGE = f"""<!DOCTYPE html><html><head><title>The weir house | Gazette</title><sc
 </p></main><footer>Cookies.</footer></body></html>"""
 
 
-async def read(html: str, **known: str) -> PageText:
-    return (await read_pages([Page(html=html, **known)]))[0]  # type: ignore[arg-type]
+async def read(html: str, *, seconds: float = 300, **known: str) -> PageText:
+    return (await read_pages([Page(html=html, **known)], seconds=seconds))[0]  # type: ignore[arg-type]
 
 
 async def test_a_page_becomes_text_sentences_and_tables() -> None:
@@ -69,7 +69,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_page_stays_within_the_limits(name: str) -> None:
     began = time.monotonic()
-    page = await read(HOSTILE[name] + PAGE, snippet="Two ran.")
+    page = await read(HOSTILE[name] + PAGE, seconds=PAGE_SECONDS, snippet="Two ran.")
     assert time.monotonic() - began < 60
     assert page.text
     assert len(page.text) <= MAX_TEXT
