@@ -11,6 +11,7 @@ from sleuth.agents.scripted import reply
 from sleuth.agents.simulation.gold import Gold, gold_of
 from sleuth.agents.simulation.model import SimulatedModel
 from sleuth.agents.simulation.parameters import Simulation
+from sleuth.tools.errors import SleuthError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DOCUMENTS = [EXAMPLES / "corpus" / f"{name}.md" for name in ("pellowrig-light", "bastian-oake", "sennick-harbour")]
@@ -34,12 +35,13 @@ def _gold() -> Gold:
 
 
 class Teller:
-    """Answers from the gold. Calls with a prompt whose gate is shut wait; a `mistaken` planner plans amiss."""
+    """Answers from the gold. Calls with a prompt whose gate is shut wait. It may be `mistaken` in its plan, or have a `fault`."""
 
     context_window = 8192
 
     def __init__(self) -> None:
         self.mistaken = False
+        self.fault: SleuthError | None = None
         self.gates: defaultdict[str, asyncio.Event] = defaultdict(_opened)
         self._model = SimulatedModel(_gold(), Simulation(rates={}))
 
@@ -48,6 +50,8 @@ class Teller:
 
     async def call(self, request: Request) -> Reply:
         await self.gates[request.prompt].wait()
+        if self.fault:
+            raise self.fault
         if self.mistaken and request.prompt == "planner/plan":
             return reply(json.dumps(MISTAKEN), prompt_tokens=100)
         return await self._model.call(request)

@@ -15,6 +15,8 @@ from page_fixture import Site
 from page_scene import DOCUMENTS, QUESTION, QUOTE, Teller
 from playwright.async_api import Page, Route, expect
 
+from sleuth.tools.errors import ModelUnavailable
+
 pytestmark = pytest.mark.integration
 
 DROP = """([names, texts]) => {
@@ -64,6 +66,8 @@ async def expect_status(page: Page, status: str) -> None:
 
 async def test_documents_are_dropped_in_looked_at_and_deleted(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
+    await page.reload()
+    await expect(page.get_by_text("3 files read in.")).to_be_visible()
     await page.get_by_role("button", name="Bastian Oake", exact=True).click()
     await expect(page.get_by_role("dialog")).to_contain_text("could not remember learning to swim")
     await page.keyboard.press("Escape")
@@ -122,6 +126,18 @@ async def test_a_run_is_stopped_resumed_and_watched_across_a_reload(page: Page, 
     visited = await steps.locator("li strong").all_inner_texts()
     assert visited[: len(before)] == before == ["plan", "retrieve_coarse", "draft", "retrieve_fine", "review"]
     assert visited[-1] == "answer"
+
+
+async def test_what_made_a_run_fail_is_told_and_the_run_resumed(page: Page, site: Site, teller: Teller) -> None:
+    await drop_documents(page, await site())
+    teller.fault = ModelUnavailable("No model server answers: start one.")
+    await ask(page)
+    await expect_status(page, "failed")
+    await expect(page.get_by_role("alert")).to_have_text("No model server answers: start one.")
+    teller.fault = None
+    await page.get_by_role("button", name="Resume").click()
+    await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
+    await expect(page.get_by_role("alert")).to_have_count(0)
 
 
 async def test_a_stream_that_breaks_is_taken_up_where_it_was(page: Page, site: Site) -> None:

@@ -1,6 +1,6 @@
 /** The frame: navigation, the latest runs, and the view that the address names. */
 
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { onUnauthorized } from "./api";
 import { Ask } from "./ask";
 import { Documents } from "./documents/documents";
@@ -24,6 +24,7 @@ export function App() {
       setLocked(true);
     });
   }, []);
+  useArrival(`${place.view}/${place.id}`);
   const unlock = () => {
     setLocked(false);
     setSession((before) => before + 1);
@@ -56,6 +57,15 @@ export function App() {
   );
 }
 
+/** Another view is where reading goes on: the focus moves to it, as it would on another page. */
+function useArrival(view: string) {
+  const last = useRef(view);
+  useEffect(() => {
+    if (last.current !== view) document.getElementById("main")?.focus();
+    last.current = view;
+  }, [view]);
+}
+
 function isAt(place: Place, view: string): boolean {
   return place.view === view && !place.id;
 }
@@ -67,7 +77,7 @@ function skip(event: React.MouseEvent) {
 }
 
 function View({ place }: { place: Place }) {
-  if (place.view === "documents") return <Documents />;
+  if (place.view === "documents") return <Documents ingest={place.query.get("ingest") ?? ""} />;
   if (place.view !== "runs") return <Ask />;
   if (place.id) return <RunPage key={place.id} id={place.id} query={place.query} />;
   return (

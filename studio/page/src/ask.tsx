@@ -54,7 +54,7 @@ export function Ask() {
               setQuestion(event.target.value);
             }}
             onKeyDown={(event) => {
-              if (event.key === "Enter" && !event.shiftKey) submit(event);
+              if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) submit(event);
             }}
           />
         </label>

@@ -10,7 +10,7 @@ import { Upload } from "./upload";
 const PAGE = 200;
 
 /** The documents that questions are answered from: drop files in, look at them, delete them. */
-export function Documents() {
+export function Documents({ ingest }: { ingest: string }) {
   const [version, setVersion] = useState(0);
   const [opened, setOpened] = useState<DocumentRow | null>(null);
   const changed = () => {
@@ -19,7 +19,7 @@ export function Documents() {
   return (
     <article className="page">
       <h1>Documents</h1>
-      <Upload onRead={changed} />
+      <Upload ingest={ingest} onRead={changed} />
       <div className="scroll" role="region" aria-label="Documents" tabIndex={0}>
         <table className="documents">
           <thead>

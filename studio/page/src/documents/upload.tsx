@@ -1,33 +1,31 @@
-import { useRef, useState } from "react";
-import { get, request } from "../api";
+import { useEffect, useRef, useState } from "react";
+import { get, request, said } from "../api";
 import { count } from "../format";
 import { Problem } from "../parts";
+import { go, hrefOf } from "../route";
 import { pause } from "../sse";
 import type { Ingest } from "../types";
 import { useAction } from "../use";
 
-const NEVER = new AbortController().signal;
+interface Props {
+  /** An upload that was begun; the address holds it, so that its progress is there after a reload. */
+  ingest: string;
+  onRead: () => void;
+}
 
 /** Takes files, dropped or chosen, and shows how far they have been read. */
-export function Upload({ onRead }: { onRead: () => void }) {
+export function Upload({ ingest, onRead }: Props) {
   const [over, setOver] = useState(false);
-  const [state, setState] = useState<Ingest | null>(null);
   const chosen = useRef<File[]>([]);
   const chooser = useRef<HTMLInputElement>(null);
-  const reading = useAction(async () => {
-    setState(null);
-    const path = `ingests/${await send(chosen.current)}`;
-    for (;;) {
-      const now = await get<Ingest>(path);
-      setState(now);
-      onRead();
-      if (now.done) return;
-      await pause(NEVER);
-    }
+  const sending = useAction(async () => {
+    go(hrefOf("documents", "", { ingest: await send(chosen.current) }));
   });
+  const { state, problem } = useIngest(ingest, onRead);
+  const busy = sending.busy || (ingest !== "" && !state?.done && !problem);
   const take = (files: FileList | null) => {
     chosen.current = [...(files ?? [])];
-    if (chosen.current.length && !reading.busy) void reading.run();
+    if (chosen.current.length && !busy) void sending.run();
   };
   const drop = (event: React.DragEvent) => {
     event.preventDefault();
@@ -51,7 +49,7 @@ export function Upload({ onRead }: { onRead: () => void }) {
     >
       <p>
         Drop files here, or{" "}
-        <button className="link" disabled={reading.busy} onClick={() => chooser.current?.click()}>
+        <button className="link" disabled={busy} onClick={() => chooser.current?.click()}>
           choose files
         </button>
       </p>
@@ -65,14 +63,43 @@ export function Upload({ onRead }: { onRead: () => void }) {
           event.target.value = "";
         }}
       />
-      {reading.busy && <Progress state={state} />}
-      {state?.done && <p role="status">{`${count(state.read, "file")} read in.`}</p>}
+      {busy && <Progress state={sending.busy ? null : state} />}
+      {state?.done && !busy && <p role="status">{`${count(state.read, "file")} read in.`}</p>}
       {state?.failed.map(({ source, problem }) => (
         <Problem key={source}>{`${source}: ${problem}`}</Problem>
       ))}
-      <Problem>{reading.problem}</Problem>
+      <Problem>{sending.problem || problem}</Problem>
     </section>
   );
+}
+
+/** How far an upload has been read, asked every second until it is done. */
+function useIngest(id: string, onRead: () => void) {
+  const [known, setKnown] = useState<{ id: string; state: Ingest | null; problem: string } | null>(null);
+  const read = useRef(onRead);
+  useEffect(() => {
+    read.current = onRead;
+  });
+  useEffect(() => {
+    if (!id) return;
+    const leaving = new AbortController();
+    const follow = async () => {
+      for (let done = false; !done && !leaving.signal.aborted;) {
+        const state = await get<Ingest>(`ingests/${id}`, leaving.signal);
+        setKnown({ id, state, problem: "" });
+        read.current();
+        done = state.done;
+        if (!done) await pause(leaving.signal);
+      }
+    };
+    follow().catch((error: unknown) => {
+      if (!leaving.signal.aborted) setKnown({ id, state: null, problem: said(error) });
+    });
+    return () => {
+      leaving.abort();
+    };
+  }, [id]);
+  return known?.id === id ? known : { state: null, problem: "" };
 }
 
 function Progress({ state }: { state: Ingest | null }) {

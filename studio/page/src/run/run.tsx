@@ -27,6 +27,13 @@ export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
   const { live, problem: broken, over, listen, resumed } = useLive(id);
   const { value: run, problem } = useLoaded<Run>(`runs/${id}`, over);
   useEffect(runsChanged, [run?.thread.status]);
+  const question = run?.thread.question ?? "";
+  useEffect(() => {
+    document.title = question ? `${question} – sleuth` : "sleuth";
+    return () => {
+      document.title = "sleuth";
+    };
+  }, [question]);
   if (problem) return <Problem>{problem}</Problem>;
   if (!run) return <Busy>Loading the run</Busy>;
   const status = statusOf(run, live, over);
@@ -36,7 +43,7 @@ export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
       <header className="run-head">
         <Head run={run} live={live} status={status} />
         <Actions id={id} running={status === "running"} done={status === "done"} onResumed={resumed} />
-        <Problem>{broken || (status === "failed" && run.thread.problem)}</Problem>
+        <Problem>{broken || problemOf(run, live, status)}</Problem>
       </header>
       <nav className="tabs" aria-label="This run">
         {TABS.map(({ tab: name, label }) => (
@@ -94,10 +101,15 @@ function Told({ run, live, status }: { run: Run; live: Live; status: string }) {
   );
 }
 
-/** An end that was heard may be that of an earlier turn: the run may have been resumed since. */
+/** What made a run fail; it can be resumed. */
+function problemOf(run: Run, live: Live, status: string): string {
+  if (status !== "failed") return "";
+  return live.end?.kind === "error" ? live.end.message : run.thread.problem;
+}
+
+/** While its stream is open a run goes on: an end that was heard may be that of a turn before it was resumed. */
 function statusOf(run: Run, live: Live, over: boolean): string {
-  if (!over && !live.end) return "running";
-  if (!over && run.thread.status === "running") return "running";
+  if (!over) return run.thread.status === "done" ? "done" : "running";
   return live.end ? ENDS[live.end.kind] : run.thread.status;
 }
 

@@ -30,7 +30,6 @@ export function Steps({ live, running, id }: Props) {
       ))}
       {running && <Busy>{working.length ? `Working: ${working.join(", ")}` : "Waiting for the next step"}</Busy>}
       {live.end?.kind === "stopped" && <p className="hint">Stopped. It can be resumed; nothing is asked twice.</p>}
-      {live.end?.kind === "error" && <p className="problem">{live.end.message}</p>}
     </section>
   );
 }
