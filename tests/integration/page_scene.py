@@ -35,7 +35,7 @@ def _gold() -> Gold:
 
 
 class Teller:
-    """Answers from the gold. Calls with a prompt whose gate is shut wait. It may be `mistaken` in its plan, or have a `fault`."""
+    """Answers from the gold, unless it is `mistaken` or has a `fault`; calls with a prompt whose gate is shut wait."""
 
     context_window = 8192
 
