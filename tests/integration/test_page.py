@@ -85,6 +85,16 @@ async def test_a_file_that_cannot_be_read_is_named(page: Page, site: Site) -> No
     await expect(page.get_by_role("alert")).to_contain_text("broken.pdf")
 
 
+async def test_an_upload_can_be_cancelled_while_it_is_sent(page: Page, site: Site) -> None:
+    await page.goto(f"{await site()}/#/documents")
+    await page.route("**/v1/documents", lambda _held: None)
+    await page.locator("input[type=file]").set_input_files(DOCUMENTS)
+    await expect(page.get_by_text("Sending the files")).to_be_visible()
+    await page.get_by_role("button", name="Cancel").click()
+    await expect(page.get_by_role("alert")).to_have_text("The upload was cancelled.")
+    await expect(page.get_by_text("There are none yet.")).to_be_visible()
+
+
 async def test_an_answer_has_footnotes_that_open_the_quoted_place(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.gates["reviewer/review"].clear()

@@ -13,9 +13,10 @@ import {
   type Node,
   type NodeHandle,
   type NodeProps,
+  type ReactFlowInstance,
 } from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
-import { useMemo } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { curve, place, type Box, type Line, type Point } from "./layout";
 
 export interface Shape extends Box {
@@ -42,8 +43,18 @@ type LineEdge = Edge<{ points: Point[]; at: Point | null }>;
 
 export function Diagram({ label, shapes, arrows, direction = "LR" }: Props) {
   const { nodes, edges, shape } = useMemo(() => drawn(shapes, arrows, direction), [shapes, arrows, direction]);
+  const frame = useRef<HTMLDivElement>(null);
+  const [flow, setFlow] = useState<ReactFlowInstance<BoxNode, LineEdge> | null>(null);
+  useEffect(() => {
+    if (!frame.current || !flow) return;
+    const resized = new ResizeObserver(() => void flow.fitView(FIT));
+    resized.observe(frame.current);
+    return () => {
+      resized.disconnect();
+    };
+  }, [flow]);
   return (
-    <div className="diagram" style={{ aspectRatio: shape }} role="group" aria-label={label}>
+    <div ref={frame} className="diagram" style={{ aspectRatio: shape }} role="group" aria-label={label}>
       <ReactFlow
         key={shapes.map((shape) => shape.id).join()}
         nodes={nodes}
@@ -51,7 +62,8 @@ export function Diagram({ label, shapes, arrows, direction = "LR" }: Props) {
         nodeTypes={NODES}
         edgeTypes={EDGES}
         fitView
-        fitViewOptions={{ padding: 0.08, maxZoom: 1.15 }}
+        fitViewOptions={FIT}
+        onInit={setFlow}
         minZoom={0.15}
         colorMode="system"
         nodesDraggable={false}
@@ -62,11 +74,13 @@ export function Diagram({ label, shapes, arrows, direction = "LR" }: Props) {
         zoomOnScroll={false}
         preventScrolling={false}
       >
-        <Controls showInteractive={false} />
+        <Controls orientation="horizontal" showInteractive={false} />
       </ReactFlow>
     </div>
   );
 }
+
+const FIT = { padding: 0.08, maxZoom: 1.15 };
 
 /** For the buttons, above and below a flat graph. */
 const ROOM = 60;

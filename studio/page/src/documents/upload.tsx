@@ -18,8 +18,10 @@ export function Upload({ ingest, onRead }: Props) {
   const [over, setOver] = useState(false);
   const chosen = useRef<File[]>([]);
   const chooser = useRef<HTMLInputElement>(null);
+  const sent = useRef(new AbortController());
   const sending = useAction(async () => {
-    go(hrefOf("documents", "", { ingest: await send(chosen.current) }));
+    sent.current = new AbortController();
+    go(hrefOf("documents", "", { ingest: await send(chosen.current, sent.current.signal) }));
   });
   const { state, problem } = useIngest(ingest, onRead);
   const busy = sending.busy || (ingest !== "" && !state?.done && !problem);
@@ -64,6 +66,15 @@ export function Upload({ ingest, onRead }: Props) {
         }}
       />
       {busy && <Progress state={sending.busy ? null : state} />}
+      {sending.busy && (
+        <button
+          onClick={() => {
+            sent.current.abort("The upload was cancelled.");
+          }}
+        >
+          Cancel
+        </button>
+      )}
       {state?.done && !busy && <p role="status">{`${count(state.read, "file")} read in.`}</p>}
       {state?.failed.map(({ source, problem }) => (
         <Problem key={source}>{`${source}: ${problem}`}</Problem>
@@ -113,9 +124,9 @@ function Progress({ state }: { state: Ingest | null }) {
   );
 }
 
-async function send(files: File[]): Promise<string> {
+async function send(files: File[], signal: AbortSignal): Promise<string> {
   const form = new FormData();
   for (const file of files) form.append("files", file);
-  const response = await request("documents", { method: "POST", body: form });
+  const response = await request("documents", { method: "POST", body: form, signal });
   return ((await response.json()) as { ingest: string }).ingest;
 }
