@@ -17,7 +17,7 @@ from sleuth.studio.serve.faults import respond
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
-OPEN = re.compile(r"/|/assets/.*|/favicon\.\w+|/healthz")
+OPEN = re.compile(r"(/app)?(/|/assets/.*|/favicon\.\w+)|/app|/healthz")
 """Paths that need no key: the page itself, which then asks for one, and whether the server is up."""
 
 HINT = "SLEUTH_API_KEYS takes name:secret pairs with commas between them, such as anna:S3cret,ben:0ther."

@@ -114,10 +114,8 @@ def respond(
 
 def install(app: FastAPI) -> None:
     """Has the application answer in this form whatever goes wrong."""
-    app.add_exception_handler(errors.SleuthError, _sleuth)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(Exception, _ours)
+    for kind, handler in HANDLERS.items():
+        app.add_exception_handler(kind, handler)
 
 
 async def _sleuth(_request: Request, error: Exception) -> JSONResponse:
@@ -143,3 +141,7 @@ async def _http(_request: Request, error: Exception) -> JSONResponse:
 async def _ours(_request: Request, error: Exception) -> JSONResponse:
     _log.error("a request failed by a fault of ours", exc_info=error)
     return respond(500, "The server failed; its log says why.", kind="internal_error")
+
+
+HANDLERS = {errors.SleuthError: _sleuth, RequestValidationError: _invalid, HTTPException: _http, Exception: _ours}
+"""What answers for each kind of error."""
