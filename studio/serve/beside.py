@@ -1,12 +1,14 @@
 """The same routes inside `langgraph dev` (`http.app` in studio/langgraph.json), where the server has routes of its own.
 
-Whatever goes around our routes goes around ours alone: who may use LangGraph's, and what its errors look like, stays its
-own affair. The page is at /app; what would meet a route of LangGraph's is left out.
+Whatever goes around our routes goes around ours alone: who may use LangGraph's, and what its errors look like, stays
+its own affair. The page is at /app; what would meet a route of LangGraph's is left out.
 """
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -24,12 +26,18 @@ def beside_langgraph(settings: Settings) -> FastAPI:
     whole = create_app(settings)
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=whole.router.lifespan_context)
     app.include_router(page.router, prefix="/app")
+    app.add_route("/app", _to_the_page)
     ours = [route for route in whole.routes if isinstance(route, Route) and route.path not in TAKEN]
     app.router.routes.extend(ours)
     for route in app.router.routes:
         assert isinstance(route, Route | APIRoute)
         route.app = _guarded(route.app, whole, settings)
     return app
+
+
+def _to_the_page(_request: Request) -> RedirectResponse:
+    """With a slash: the page names its files from there."""
+    return RedirectResponse("/app/")
 
 
 def _guarded(app: ASGIApp, whole: FastAPI, settings: Settings) -> ASGIApp:
