@@ -66,7 +66,7 @@ async def begin(client: httpx.AsyncClient) -> Reader:
 
 async def reach(readers: list[Reader], number: int) -> None:
     """Waits until every run has told so much."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(300):
         while any(len(reader.events) < number for reader in readers):  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.02)
 
@@ -112,4 +112,4 @@ async def end(served: Served, *, politely: bool) -> None:
         served.kill()
         return
     served.process.terminate()
-    await asyncio.to_thread(served.process.wait, 60)
+    await asyncio.to_thread(served.process.wait, 300)
