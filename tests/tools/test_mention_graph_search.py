@@ -1,10 +1,12 @@
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from sleuth.tools.documents import Passage
 from sleuth.tools.keywords import KeywordIndex
+from sleuth.tools.mention_graph.asked import Asked
 from sleuth.tools.mention_graph.base import Meaning
 from sleuth.tools.mention_graph.index import GraphIndex
 from sleuth.tools.mention_graph.search import Candidate, MentionGraph
@@ -154,3 +156,14 @@ def test_which_of_some_passages_mention_names(tmp_path: Path) -> None:
     among = index.mentioning_among(["oda brask", "marrabeck", "kestrow"], ["film", "actor", "elsewhere"])
     assert among == {"oda brask": ["film"], "marrabeck": ["actor"]}
     assert index.mentioning_among([], ["film"]) == {}
+
+
+def test_a_share_of_the_question_does_not_depend_on_the_order_of_its_words(tmp_path: Path) -> None:
+    words = "pike lake hill lark mill"
+    texts = [" ".join(words.split()[: number % 5 + 1]) for number in range(12)]
+    keywords = KeywordIndex(tmp_path)
+    keywords.apply(upsert=[passage(f"p{at}", "", text) for at, text in enumerate(texts)], delete=[])
+    asked = Asked(words, keywords)
+    orders = permutations([*asked.weights][:4])
+    assert len({asked.share(order) for order in orders}) == 1
+    keywords.close()

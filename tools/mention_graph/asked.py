@@ -28,7 +28,8 @@ class Asked:
 
     def share(self, stems: Collection[str]) -> float:
         """How much of the question some of its stems are, from 0 to 1."""
-        return sum(self._weights[stem] for stem in stems) / self._total if self._total else 0.0
+        # A set comes in another order in each process: a plain sum would differ in its last digit, and ties break so.
+        return math.fsum(self._weights[stem] for stem in stems) / self._total if self._total else 0.0
 
     def has_all_of(self, name: str) -> bool:
         """Whether the question says this whole name."""
