@@ -71,14 +71,15 @@ class PageRank:
         facts = self._linked(asked, dict.fromkeys([*order[:READ], *stating]))
         front = list(dict.fromkeys([*order[:FRONT], *sorted(query.seen)[:SEEDS]]))
         wanted = {*names, *(name for fact in facts for name in (fact.subject, fact.object))}
-        network = around(
-            self._index, self._triples, front=front, pool=[*order, *stating], asked=wanted, weights=self._weights
-        )
+        network = self._around(front, [*order, *stating], wanted)
         there = {*network.passages, *(node for edge in network.edges for node in edge)}
         start = {node: weight for node, weight in self._start(strength, names, facts).items() if node in there}
         shares = walk(network.edges, start)
         ranked = sorted(((id_, shares.get(id_, 0.0)) for id_ in network.passages), key=lambda each: (-each[1], each[0]))
         return Walked(asked=asked, ranked=ranked, base=base, network=network, start=start, shares=shares)
+
+    def _around(self, front: Sequence[str], pool: Sequence[str], asked: Iterable[int]) -> Network:
+        return around(self._index, self._triples, front=front, pool=pool, asked=asked, weights=self._weights)
 
     def _names(self, texts: Iterable[str]) -> dict[int, float]:
         """The names in the query that somebody goes by, or that are in triples."""
