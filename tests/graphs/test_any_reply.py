@@ -146,6 +146,7 @@ async def test_crp_rag(said: dict[str, list[Any]], chosen: crp_rag.Settings, mos
 BASELINES = [method for method in METHODS.values() if method.baseline]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("method", BASELINES, ids=lambda method: method.name)
 @settings(max_examples=10, deadline=None)
 @given(by_role, most_calls)
