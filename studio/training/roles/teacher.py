@@ -6,7 +6,7 @@ right for what was shown (the idea of DAgger: Ross, Gordon and Bagnell, 2011).
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
@@ -30,38 +30,38 @@ class Example:
     reply: str
 
 
-@dataclass(frozen=True)
 class Teacher:
     """The model of one question's run; `student` are the errors with which the run goes on."""
 
-    gold: Gold
-    student: Simulation
-    examples: list[Example] = field(default_factory=list)
+    def __init__(self, gold: Gold, student: Simulation) -> None:
+        self.examples: list[Example] = []
+        self._faultless = SimulatedModel(gold, FAULTLESS)
+        self._student = SimulatedModel(gold, student)
 
     @property
     def context_window(self) -> int:
-        """That of the embedded model."""
-        return 8192
+        """The student's."""
+        return self._student.context_window
 
     async def call(self, request: Request) -> Reply:
         """The student's reply; the right one becomes an example, unless nobody can tell which it is."""
-        right = await SimulatedModel(self.gold, FAULTLESS).call(request)
+        right = await self._faultless.call(request)
         first = right["logprobs"][0]["top"] if right["logprobs"] else {}
         if "Yes" not in first or not _UNDECIDED[0] < math.exp(first["Yes"]) < _UNDECIDED[1]:
             self.examples.append(
                 Example(
-                    question=self.gold.id,
+                    question=self._student.gold.id,
                     role=request.role,
                     prompt=request.prompt,
                     messages=request.messages,
                     reply=right["text"],
                 )
             )
-        return await SimulatedModel(self.gold, self.student).call(request)
+        return await self._student.call(request)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """As the simulation counts them."""
-        return await SimulatedModel(self.gold, self.student).count_tokens(messages, role=role)
+        return await self._student.count_tokens(messages, role=role)
 
 
 @dataclass(frozen=True)
