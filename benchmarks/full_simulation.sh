@@ -12,6 +12,7 @@ set -euo pipefail
 data=$(realpath "$1") out=$(realpath -m "$2")
 shift 2
 simulation=$(realpath "$(dirname "$0")/simulation.toml")
+at_once=$(nproc) # asked before OMP_NUM_THREADS is set, which it heeds
 export SLEUTH_EMBEDDER=${SLEUTH_EMBEDDER:-none} OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 evaluate() {
@@ -29,5 +30,5 @@ export -f evaluate
 export data out simulation
 
 began=$SECONDS
-printf '%s\n' hotpot musique 2wiki | xargs -P "$(nproc)" -I{} bash -c 'evaluate "$@"' evaluate {} "$@"
+printf '%s\n' hotpot musique 2wiki | xargs -P "$at_once" -I{} bash -c 'evaluate "$@"' evaluate {} "$@"
 echo "$((SECONDS - began)) seconds"
