@@ -13,7 +13,7 @@ from typing import Any
 import run_child
 from recording_proxy import Proxy
 from run_child import Job
-from sqlalchemy import text
+from sqlalchemy import bindparam, text
 
 from sleuth.graphs.prune import WRITES
 from sleuth.graphs.store import runs_url
@@ -93,14 +93,13 @@ async def run(job: Job, *, kill_after: float | None = None) -> Ended:
     return await asyncio.to_thread(_run, job, kill_after)
 
 
-def committed(settings: Settings, thread: str) -> set[str]:
-    """The tasks of a run and its hops whose results are in the store: those of calls have the call's id."""
+def committed(settings: Settings, calls: set[str]) -> set[str]:
+    """Those of the calls whose results are in the store, in whatever thread: a call's task has its id."""
     engine = open_engine(runs_url(settings))
-    rows = text(
-        f"SELECT DISTINCT task_id FROM {WRITES[engine.dialect.name]} WHERE thread_id = :thread OR thread_id LIKE :hops"
-    )
+    rows = text(f"SELECT DISTINCT task_id FROM {WRITES[engine.dialect.name]} WHERE task_id IN :calls")
     with engine.connect() as connection:
-        found = {str(id) for (id,) in connection.execute(rows, {"thread": thread, "hops": f"{thread}.%"})}
+        given = rows.bindparams(bindparam("calls", expanding=True))
+        found = {str(id) for (id,) in connection.execute(given, {"calls": sorted(calls)})}
     engine.dispose()
     return found
 
@@ -129,7 +128,7 @@ async def kill_and_resume(
         assert essence(killed.answer) == expected
         return killed
     before = set(proxy.ids(start))
-    done = committed(job.settings, job.thread) & before
+    done = committed(job.settings, before)
     middle = len(proxy.calls)
     resumed = await run(replace(job, die_after=None))
     found = essence(resumed.answer)

@@ -13,16 +13,24 @@ from hashing_embedder import HashingEmbedder
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Command
 
+import sleuth
 from sleuth.agents.gateway import Gateway
+from sleuth.graphs.checkpoints import SqliteCheckpoints
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import Store, open_store
-from sleuth.studio.client import last
+from sleuth.studio.client import Sleuth, last
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
 from sleuth.tools.triples import Triple, TripleStore
+
+TALKED = (("user", "Tell me about lights."), ("assistant", "Which of them?"))
+"""What was said before a chat's question."""
+
+APPROVED = {"decisions": [{"type": "approve"}]}
+"""What is said to a plan."""
 
 BEFORE = "before"
 """The thread of a run whose triples all runs have."""
@@ -86,7 +94,7 @@ class _Counting:
         self.committed()
 
 
-class CountingSqlite(_Counting, AsyncSqliteSaver): ...
+class CountingSqlite(_Counting, SqliteCheckpoints): ...
 
 
 class CountingPostgres(_Counting, AsyncPostgresSaver): ...
@@ -94,8 +102,11 @@ class CountingPostgres(_Counting, AsyncPostgresSaver): ...
 
 def _counting(store: Store, die_after: int | None) -> CountingSqlite | CountingPostgres:
     saver: Any = store.saver
-    kind = CountingSqlite if isinstance(saver, AsyncSqliteSaver) else CountingPostgres
-    counting = kind(saver.conn, serde=saver.serde)
+    counting: CountingSqlite | CountingPostgres
+    if isinstance(saver, SqliteCheckpoints):
+        counting = CountingSqlite(saver.conn, saver._writing, saver._thread, saver.serde)
+    else:
+        counting = CountingPostgres(saver.conn, serde=saver.serde)
     counting.die_after = die_after
     return counting
 
@@ -115,8 +126,29 @@ async def _run(job: Job, pipe: Connection) -> None:
         triples = Own(library.triples(model=model.name_of("extractor")), job.thread)
         services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
         runs = Runs(replace(store, saver=saver), services)
-        if not await store.threads.exists(job.thread):
-            await runs.start(job.question, job.method, values=job.values, thread=job.thread)
-        pipe.send("running")
-        answer = await last(runs.run(job.thread))
-        pipe.send({"answer": answer.to_json(), "commits": saver.commits, "checkpoints": saver.checkpoints})
+        ask = _converse if job.method == "chat" else _ask
+        answer = await ask(job, Sleuth(runs=runs, library=library, settings=job.settings), pipe)
+        pipe.send({"answer": answer, "commits": saver.commits, "checkpoints": saver.checkpoints})
+
+
+async def _ask(job: Job, app: Sleuth, pipe: Connection) -> dict[str, Any]:
+    if not await app.runs.store.threads.exists(job.thread):
+        await app.runs.start(job.question, job.method, values=job.values, thread=job.thread)
+    pipe.send("running")
+    return (await last(app.runs.run(job.thread))).to_json()
+
+
+async def _converse(job: Job, app: Sleuth, pipe: Connection) -> dict[str, Any]:
+    """A turn of the chat in an application with this checkpointer; a plan that is shown is approved."""
+    saver = app.runs.store.saver
+    chat = sleuth.graph("chat").compile(checkpointer=saver)
+    context = app.context("chat", values=job.values, saver=saver)
+    config: RunnableConfig = {"configurable": {"thread_id": job.thread}}
+    state = await chat.aget_state(config)
+    given: Any = None if state.values or state.tasks else {"messages": [*TALKED, ("user", job.question)]}
+    pipe.send("running")
+    while given or state.tasks:
+        await chat.ainvoke(Command(resume=APPROVED) if state.interrupts else given, config, context=context)
+        given, state = None, await chat.aget_state(config)
+    message = state.values["messages"][-1]
+    return {**message.additional_kwargs, "text": message.text, "notes": state.values["notes"]}

@@ -3,8 +3,8 @@
 CRP-RAG: samples, two of them fused, four nodes side by side of which one lacks its knowledge, two paths that contradict
 each other. RetroRAG: three rounds, an answer that states nothing, one that the second contradicts, inferences, evidence
 that leaves and inferences that leave with it. RAS: three sub-queries, passages read by an earlier run and new ones.
-auto: plain RAG, then PAR-RAG in a thread of its own. IRCoT: five sentences. agent: five searches, one of them again.
-Each has a reply that must be repaired.
+auto: plain RAG, then PAR-RAG in a thread of its own. chat: a follow-up whose plan is approved, then PAR-RAG likewise.
+IRCoT: five sentences. agent: five searches, one of them again. Each has a reply that must be repaired.
 """
 
 from dataclasses import dataclass, field, replace
@@ -201,6 +201,28 @@ AUTO = Trial(
     prompts=PAR.prompts | {"reader/read", "evaluator/support"},
 )
 
+# The chat
+
+
+def talked(asked: Asked) -> Any:
+    """A follow-up, which becomes the question; the plan is shown before it is carried out."""
+    match asked.prompt:
+        case "router/route":
+            return "follow-up"
+        case "rewriter/rewrite":
+            return {"question": QUESTION}
+    return four_hops.four_hops(asked)
+
+
+CHAT = Trial(
+    method="chat",
+    question="And the fair of its builder?",
+    script=talked,
+    values={"method": "par-rag", "approve_plan": True},
+    widest=2,
+    prompts=PAR.prompts | {"router/route", "rewriter/rewrite"},
+)
+
 # Baselines
 
 SENTENCES = (
@@ -242,7 +264,7 @@ AGENT = Trial(
     prompts=frozenset({"actor/act", "reasoner/reason"}),
 )
 
-TRIALS = {trial.method: trial for trial in (PAR, CRP, RETRO, RAS, AUTO, IRCOT, AGENT)}
+TRIALS = {trial.method: trial for trial in (PAR, CRP, RETRO, RAS, AUTO, CHAT, IRCOT, AGENT)}
 
 
 # For the small real model. Left alone it plans one step for nearly every question, or looks nothing up.
