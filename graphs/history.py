@@ -7,6 +7,7 @@ from typing import Any, get_origin, get_type_hints
 
 from langgraph.graph import START
 from langgraph.types import StateSnapshot
+from pydantic import TypeAdapter, ValidationError
 
 from sleuth.graphs.answer import Note
 from sleuth.graphs.handed_in import beside_collection, load_pages
@@ -16,12 +17,14 @@ from sleuth.graphs.state import Budget, Question
 from sleuth.graphs.threads import Origin, Thread
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
-_KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """One checkpoint: the nodes that led to it, those that come next, and the fields that changed."""
+    """One checkpoint: the nodes that led to it, those that come next, and the fields that changed.
+
+    `source` is how it came about, in LangGraph's words: by the `input`, by nodes (`loop`), by a changed state
+    (`update`), or as a copy to go on from once more (`fork`).
+    """
 
     checkpoint: str
     parent: str
@@ -30,6 +33,7 @@ class Moment:
     next: list[str]
     at: str
     changed: dict[str, Any]
+    source: str = "loop"
 
     def to_json(self) -> dict[str, Any]:
         """The JSON form that `runs history` prints."""
@@ -95,6 +99,7 @@ def _moment(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> Moment
         next=list(state.next),
         at=str(state.created_at or ""),
         changed={name: value for name, value in state.values.items() if before.get(name) != value},
+        source=str(metadata.get("source", "loop")),
     )
 
 
@@ -122,13 +127,15 @@ async def fork(
         into: another method.
 
     Raises:
-        UnknownName: no such thread, checkpoint, field or method.
+        UnknownName: no such thread, checkpoint, field, method or archived text.
+        UsageError: a field has another type.
     """
     thread = await runs.store.threads.get(id)
     states = {checkpoint_id(state): state for state in await _states(runs, thread)}
     if at not in states:
         raise unknown_checkpoint(at, list(states))
     _check_fields(thread, changes or {})
+    await runs.store.archive.load(hashes_in(changes or {}))  # says which of them is not kept
     if into and into != thread.method:
         return await _hand_over(runs, thread, states[at], changes or {}, into)
     return await _branch(runs, thread, states[at], _wrote(states[at], states), changes or {})
@@ -139,11 +146,17 @@ def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
     for name, value in changes.items():
         if name not in kinds:
             raise UnknownName(f"state field of {thread.method}", name, list(kinds))
-        kind = get_origin(kinds[name]) or kinds[name]
-        if kind in _KINDS and not isinstance(value, kind):
-            raise UsageError(
-                f"The state field {name} of {thread.method} is {_KINDS[kind]}, not {json.dumps(value)[:80]}."
-            )
+        if get_origin(kinds[name]) is dict and isinstance(value, dict):
+            kept = {key: entry for key, entry in value.items() if entry is not None}  # null removes a key
+        else:
+            kept = value
+        try:
+            TypeAdapter(kinds[name]).validate_python(kept, strict=True)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            place = ".".join([name, *map(str, wrong["loc"])])
+            shown = f"{wrong['msg'].lower()}, not {json.dumps(wrong['input'], default=str)[:80]}"
+            raise UsageError(f"A state of {thread.method} cannot have that: {place}: {shown}.") from None
 
 
 async def _branch(

@@ -7,7 +7,7 @@ found unchanged, and the indexes follow the catalogue's journal.
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -27,7 +27,7 @@ from typing_extensions import TypedDict
 from sleuth.graphs.ingest_progress import Board, IngestProgress, IngestReport, OnProgress, tell
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import StoreError
-from sleuth.tools.intake import Place
+from sleuth.tools.intake import Place, never
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
@@ -78,7 +78,7 @@ class IngestState(IngestInput):
     line: int = 0
     """Lines read of the corpus that stands there."""
     all_read: bool = False
-    """Whether the list is at its end."""
+    """Whether the list is at its end, or the rest of it is not wanted any more."""
     files: Annotated[int, add] = 0
     """Files read to their end, failed ones included."""
     added: Annotated[int, add] = 0
@@ -113,9 +113,10 @@ class IngestUpdate(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestContext:
-    """What a run needs and its state cannot hold."""
+    """What a run needs and its state cannot hold; once `stopped` says so, nothing more is read."""
 
     library: Library
+    stopped: Callable[[], bool] = never
 
 
 async def discover(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
@@ -129,8 +130,11 @@ async def discover(state: IngestState, runtime: Runtime[IngestContext]) -> Inges
 
 async def read(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
     """Reads a batch of documents into the catalogue."""
+    stopped = runtime.context.stopped
+    if stopped():
+        return {"all_read": True}
     place = Place(offset=state.offset, line=state.line)
-    batch, stored = await runtime.context.library.take_in(Path(state.worklist), place)
+    batch, stored = await runtime.context.library.take_in(Path(state.worklist), place, stopped=stopped)
     for failure in batch.failures:
         runtime.stream_writer({"failure": failure})
     update = IngestUpdate(
@@ -143,7 +147,7 @@ async def read(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpd
         warnings=batch.failures,
     )
     runtime.stream_writer({"files": state.files + batch.files, "total": state.total, "stored": stored.passages})
-    if batch.next_place is None:
+    if batch.next_place is None or stopped():
         return {**update, "all_read": True}
     return {**update, "offset": batch.next_place.offset, "line": batch.next_place.line}
 
@@ -211,19 +215,29 @@ async def ingest(
     ):
         if rebuild:
             await library.rebuild(on_indexed=tell(board.show, library.slowest))
-        done = await _run(paths, settings, library, board) if paths else IngestReport(warnings=library.notes)
+        context = IngestContext(library=library)
+        done = await _run(paths, settings, context, board) if paths else IngestReport(warnings=library.notes)
     return replace(done, seconds=time.monotonic() - began)
 
 
 async def read_in(
-    paths: Sequence[Path], *, settings: Settings, library: Library, on_progress: OnProgress | None = None
+    paths: Sequence[Path],
+    *,
+    settings: Settings,
+    library: Library,
+    on_progress: OnProgress | None = None,
+    stopped: Callable[[], bool] = never,
 ) -> IngestReport:
-    """Like `ingest`, with a library that is open; the caller holds the exclusive lock on SLEUTH_HOME."""
+    """Like `ingest`, with a library that is open; the caller holds the exclusive lock on SLEUTH_HOME.
+
+    Once `stopped` says so it ends with the documents that were read: they are whole, and in every index.
+    """
     began = time.monotonic()
-    return replace(await _run(paths, settings, library, Board(on_progress)), seconds=time.monotonic() - began)
+    context = IngestContext(library=library, stopped=stopped)
+    return replace(await _run(paths, settings, context, Board(on_progress)), seconds=time.monotonic() - began)
 
 
-async def _run(paths: Sequence[Path], settings: Settings, library: Library, board: Board) -> IngestReport:
+async def _run(paths: Sequence[Path], settings: Settings, context: IngestContext, board: Board) -> IngestReport:
     roots = [str(await asyncio.to_thread(path.absolute)) for path in paths]
     # The version: what another release left half-way is read anew, and costs little, since what is stored is skipped.
     key = [str(SCHEMA_VERSION), settings.owner, settings.collection, *sorted(roots)]
@@ -240,7 +254,7 @@ async def _run(paths: Sequence[Path], settings: Settings, library: Library, boar
         async for told in compiled.astream(
             None if resumed else IngestInput(roots=roots, worklist=str(worklist)),
             config,
-            context=IngestContext(library=library),
+            context=context,
             stream_mode="custom",
             durability="sync",
         ):

@@ -5,7 +5,7 @@ A run's state names them by hash; its history stays readable after the documents
 
 import asyncio
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from sqlalchemy import Column, LargeBinary, MetaData, String, Table, delete, select
@@ -13,6 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.documents import content_hash
+from sleuth.tools.errors import UnknownName
 
 BATCH = 500
 
@@ -33,8 +34,17 @@ class Archive(Protocol):
         ...
 
     async def load(self, hashes: Iterable[str]) -> list[str]:
-        """The texts of these hashes in order; raises KeyError for one that was never kept."""
+        """The texts of these hashes in order; raises UnknownName for one that was never kept."""
         ...
+
+
+def _texts(hashes: Iterable[str], kept: Mapping[str, str]) -> list[str]:
+    """Raises UnknownName: a fork has put into the state what is none of its texts."""
+    wanted = list(hashes)
+    if missing := next((name for name in wanted if name not in kept), None):
+        hint = "A state names its passages and prompts as its run found them: take references from its checkpoints."
+        raise UnknownName("archived text", missing, [], hint)
+    return [kept[name] for name in wanted]
 
 
 class MemoryArchive:
@@ -50,8 +60,8 @@ class MemoryArchive:
         return [name for name, _ in named]
 
     async def load(self, hashes: Iterable[str]) -> list[str]:
-        """The texts of these hashes in order; raises KeyError for one that was never kept."""
-        return [self.texts[name] for name in hashes]
+        """The texts of these hashes in order; raises UnknownName for one that was never kept."""
+        return _texts(hashes, self.texts)
 
 
 class SqlArchive:
@@ -69,10 +79,9 @@ class SqlArchive:
         return [name for name, _ in named]
 
     async def load(self, hashes: Iterable[str]) -> list[str]:
-        """The texts of these hashes in order; raises KeyError for one that was never kept."""
+        """The texts of these hashes in order; raises UnknownName for one that was never kept."""
         wanted = list(hashes)
-        found = await asyncio.to_thread(self._select, sorted(set(wanted)))
-        return [found[name] for name in wanted]
+        return _texts(wanted, await asyncio.to_thread(self._select, sorted(set(wanted))))
 
     async def drop_all_but(self, kept: set[str]) -> int:
         """Removes every text whose hash is not in `kept`; returns how many went."""

@@ -3,7 +3,7 @@
 All methods block: call them in a thread.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +31,11 @@ class Place:
     line: int = 0
 
 
+def never() -> bool:
+    """A reading that nobody ends before its time."""
+    return False
+
+
 @dataclass(kw_only=True, slots=True)
 class Batch:
     """What was read at one go; `next_place` is None when there is nothing more."""
@@ -41,10 +46,12 @@ class Batch:
     passages: int = 0
     characters: int = 0
     next_place: Place | None = None
+    stopped: Callable[[], bool] = never
 
     def full(self) -> bool:
         """Whether it is time to store it."""
-        return self.passages >= _BATCH_PASSAGES or self.files >= _BATCH_FILES or self.characters >= _BATCH_CHARACTERS
+        large = self.passages >= _BATCH_PASSAGES or self.characters >= _BATCH_CHARACTERS
+        return large or self.files >= _BATCH_FILES or self.stopped()
 
     def add(self, entry: Entry) -> None:
         """Takes one more document in."""
@@ -62,9 +69,12 @@ class Intake:
         self._corpus: Iterator[CorpusLine | DocumentError] | None = None
         self._at: Place | None = None
 
-    def read(self, worklist: Path, place: Place) -> Batch:
-        """The next batch; a file that cannot be read is a failure in it, and the others go on."""
-        batch = Batch()
+    def read(self, worklist: Path, place: Place, stopped: Callable[[], bool] = never) -> Batch:
+        """The next batch; a file that cannot be read is a failure in it, and the others go on.
+
+        It ends after the document at which `stopped` says so.
+        """
+        batch = Batch(stopped=stopped)
         taken: dict[str, str] = {}
         while (item := read_item(worklist, place.offset)) is not None:
             place = self._read_item(batch, item, place, taken)

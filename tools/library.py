@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ from sleuth.tools.embedder import NONE, Embedder, EmbedderRecord, NoEmbedder, ma
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.following import Index
 from sleuth.tools.indexes import Indexes, IndexName, OnIndexed
-from sleuth.tools.intake import Batch, Intake, Place
+from sleuth.tools.intake import Batch, Intake, Place, never
 from sleuth.tools.keywords import KeywordIndex
 from sleuth.tools.mention_graph.hits import search_graph
 from sleuth.tools.pagerank.cache import TripleCache
@@ -114,9 +114,14 @@ class Library:
         """Writes down which files `take_in` will read; raises UsageError for a root that is not there."""
         return await asyncio.to_thread(write_worklist, worklist, roots, loaders=self._settings.loaders)
 
-    async def take_in(self, worklist: Path, place: Place) -> tuple[Batch, Stored]:
-        """Reads the next batch of a work-list and stores it; unchanged documents are left alone."""
-        batch = await asyncio.to_thread(self._intake.read, worklist, place)
+    async def take_in(
+        self, worklist: Path, place: Place, *, stopped: Callable[[], bool] = never
+    ) -> tuple[Batch, Stored]:
+        """Reads the next batch of a work-list and stores it; unchanged documents are left alone.
+
+        Where `stopped` says so the batch ends with the document that is being read.
+        """
+        batch = await asyncio.to_thread(self._intake.read, worklist, place, stopped)
         return batch, await self.put(batch.entries)
 
     def triples(self, *, model: str) -> SqlTriples:

@@ -121,6 +121,7 @@ class MomentRow(BaseModel):
     next: list[str]
     at: str
     changed: dict[str, Any]
+    source: str = Field(description="input; loop: nodes ran; update: a changed state; fork: gone on from once more")
 
 
 class CallView(BaseModel):
@@ -219,7 +220,7 @@ class IngestView(BaseModel):
     """How far an upload has been read."""
 
     id: str
-    status: Literal["waiting", "reading", "done", "failed"]
+    status: Literal["waiting", "reading", "stopping", "stopped", "done", "failed"]
     files: list[str]
     read: int
     total: int

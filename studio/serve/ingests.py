@@ -28,7 +28,8 @@ from sleuth.tools.errors import SleuthError, UnknownName
 
 _log = logging.getLogger(__name__)
 
-Status = Literal["waiting", "reading", "done", "failed"]
+Status = Literal["waiting", "reading", "stopping", "stopped", "done", "failed"]
+ENDS: tuple[Status, ...] = ("stopped", "done", "failed")
 
 metadata = MetaData()
 ingests = Table(
@@ -69,7 +70,7 @@ class Ingest:
     @property
     def done(self) -> bool:
         """Whether nothing more will happen."""
-        return self.status in ("done", "failed")
+        return self.status in ENDS
 
     def to_json(self) -> dict[str, Any]:
         """As its owner sees it."""
@@ -78,10 +79,14 @@ class Ingest:
 
 @dataclass(kw_only=True)
 class _Waiting:
-    """An ingest that is not done, and those who follow it."""
+    """An ingest that is not done, and those who follow it; `begun` once something of it may have been read."""
 
     ingest: Ingest
+    begun: bool
     bells: set[asyncio.Event] = field(default_factory=set)
+
+    def stopping(self) -> bool:
+        return self.ingest.status == "stopping"
 
     def tell(self, ingest: Ingest) -> None:
         self.ingest = ingest
@@ -107,7 +112,7 @@ class Ingests:
         ingest = Ingest(id=uuid4().hex[:12], owner=owner, files=tuple(files), total=len(files), at=now())
         await asyncio.to_thread(_save, self._folder / ingest.id, files)
         await asyncio.to_thread(self._insert, ingest)
-        self._enter(ingest)
+        self._enter(ingest, begun=False)
         return ingest
 
     async def get(self, owner: str, id: str) -> Ingest:
@@ -117,6 +122,18 @@ class Ingests:
         if found is None or found.owner != owner:
             raise UnknownName("ingest", id, [])
         return found
+
+    async def stop(self, owner: str, id: str) -> Ingest:
+        """Reads no further document of an ingest, whatever happens from here on; one that has ended is let be."""
+        ingest, waiting = await self.get(owner, id), self._waiting.get(id)
+        if waiting is None or ingest.done:
+            return ingest
+        if waiting.begun:
+            waiting.tell(replace(waiting.ingest, status="stopping"))
+            await asyncio.to_thread(self._mark_stopping, id)
+        else:
+            await self._end(waiting, "stopped")
+        return waiting.ingest
 
     async def follow(self, ingest: Ingest) -> AsyncIterator[Ingest]:
         """How an ingest stands, now and after each change, to its end."""
@@ -139,16 +156,20 @@ class Ingests:
     async def run(self) -> None:
         """Reads in what waits, first of all what the last server left, until it is cancelled."""
         for ingest in await asyncio.to_thread(self._left):
-            self._enter(ingest)
+            self._enter(ingest, begun=True)
         while True:
-            waiting = self._waiting[await self._queue.get()]
+            waiting = self._waiting.get(await self._queue.get())
+            if waiting is None:  # stopped before its turn
+                continue
             (ended,) = await asyncio.gather(self._read(waiting), return_exceptions=True)
+            if waiting.ingest.done:
+                continue
             if isinstance(ended, BaseException):
-                waiting.tell(_failed(waiting.ingest, ended))
+                waiting.ingest = _failed(waiting.ingest, ended)
+                await self._end(waiting, "failed")
             else:
-                waiting.tell(replace(waiting.ingest, status="done"))
-            await asyncio.to_thread(self._finish, waiting.ingest)
-            self._waiting.pop(waiting.ingest.id, None)
+                cut = waiting.stopping() and waiting.ingest.read < waiting.ingest.total
+                await self._end(waiting, "stopped" if cut else "done")
 
     def close(self) -> None:
         """Lets go of those who follow."""
@@ -156,20 +177,29 @@ class Ingests:
         for waiting in left.values():
             waiting.tell(waiting.ingest)
 
-    def _enter(self, ingest: Ingest) -> None:
-        self._waiting[ingest.id] = _Waiting(ingest=ingest)
+    async def _end(self, waiting: _Waiting, status: Status) -> None:
+        """Nothing more will happen to an ingest: its files go, and those who follow it are told."""
+        waiting.tell(replace(waiting.ingest, status=status))
+        await asyncio.to_thread(self._finish, waiting.ingest, placed=waiting.begun)
+        self._waiting.pop(waiting.ingest.id, None)
+
+    def _enter(self, ingest: Ingest, *, begun: bool) -> None:
+        self._waiting[ingest.id] = _Waiting(ingest=ingest, begun=begun)
         self._queue.put_nowait(ingest.id)
 
     async def _read(self, waiting: _Waiting) -> None:
         ingest, settings = waiting.ingest, self._tenants.settings_of(waiting.ingest.owner)
         library = await self._tenants.library(ingest.owner)
         async with self._door.open("exclusive", patience=math.inf):
+            if waiting.ingest.done:  # it was stopped meanwhile
+                return
+            waiting.begun = True
             paths = await asyncio.to_thread(self._place, ingest)
 
             def show(progress: IngestProgress) -> None:
                 waiting.tell(_after(waiting.ingest, progress, paths))
 
-            await read_in(paths, settings=settings, library=library, on_progress=show)
+            await read_in(paths, settings=settings, library=library, on_progress=show, stopped=waiting.stopping)
             await library.catch_up()
 
     def folder_of(self, owner: str) -> Path:
@@ -189,11 +219,17 @@ class Ingests:
         with transaction(self._engine, write=True) as connection:
             connection.execute(insert(ingests).values(_row(ingest)))
 
-    def _finish(self, ingest: Ingest) -> None:
+    def _mark_stopping(self, id: str) -> None:
+        """Writes down that the next start must not read on; an end that was written meanwhile stays."""
+        going_on = (ingests.c.id == id) & ingests.c.status.not_in(ENDS)
+        with transaction(self._engine, write=True) as connection:
+            connection.execute(update(ingests).where(going_on).values(status="stopping"))
+
+    def _finish(self, ingest: Ingest, *, placed: bool) -> None:
         with transaction(self._engine, write=True) as connection:
             connection.execute(update(ingests).where(ingests.c.id == ingest.id).values(_row(ingest)))
         shutil.rmtree(self._folder / ingest.id, ignore_errors=True)
-        for name in ingest.files:
+        for name in ingest.files if placed else ():  # until then a file of that name there is another ingest's
             (self.folder_of(ingest.owner) / name).unlink(missing_ok=True)
 
     def _find(self, id: str) -> Ingest | None:
@@ -201,8 +237,8 @@ class Ingests:
         return found[0] if found else None
 
     def _left(self) -> list[Ingest]:
-        unfinished = ingests.c.status.not_in(["done", "failed"])
-        return self._select(select(ingests).where(unfinished).order_by(ingests.c.at))
+        wanted = select(ingests).where(ingests.c.status.not_in(ENDS)).order_by(ingests.c.at)
+        return self._select(wanted)
 
     def _select(self, query: Any) -> list[Ingest]:  # noqa: ANN401 - a select
         with transaction(self._engine) as connection:
@@ -231,7 +267,8 @@ def _after(ingest: Ingest, progress: IngestProgress, paths: Sequence[Path]) -> I
         problem = progress.failure.replace(f"{paths[0].parent}/", "")
         source = next((path.name for path in paths if path.name in problem), "")
         failed = (*failed, Failure(source=source, problem=problem))
-    return replace(ingest, status="reading", read=progress.files, failed=failed)
+    status: Status = "stopping" if ingest.status == "stopping" else "reading"
+    return replace(ingest, status=status, read=progress.files, failed=failed)
 
 
 def _failed(ingest: Ingest, error: BaseException) -> Ingest:
@@ -240,4 +277,4 @@ def _failed(ingest: Ingest, error: BaseException) -> Ingest:
     else:
         _log.error("ingest %s ended by a fault of ours", ingest.id, exc_info=error)
         problem = "The server failed; its log says why."
-    return replace(ingest, status="failed", failed=(*ingest.failed, Failure(source="", problem=problem)))
+    return replace(ingest, failed=(*ingest.failed, Failure(source="", problem=problem)))

@@ -57,6 +57,16 @@ def table(store: Store) -> Table:
     return Table(store, example("q08"))
 
 
+@pytest.mark.parametrize("method", PLAYED)
+@pytest.mark.sweep
+async def test_every_state_that_a_run_has_been_in_can_be_given_to_a_fork(table: Table, method: str) -> None:
+    id, runs = await table.play(method), table.runs(method)
+    thread = await runs.store.threads.get(id)
+    for moment in (await history(runs, id))[:-2]:  # before the first node a fork takes the question and notes alone
+        values = (await runs.graph(thread).aget_state(runs.config(thread, moment.checkpoint))).values
+        await fork(runs, id, at=moment.checkpoint, changes=values)
+
+
 @pytest.mark.parametrize(("method", "into"), permutations(PLAYED, 2))
 @pytest.mark.sweep
 async def test_a_fork_of_any_checkpoint_into_any_other_method_goes_on_from_what_is_known(

@@ -45,7 +45,7 @@ async def test_history_tells_what_led_where_and_what_it_changed(runs: Runs, done
     assert [moment.parent for moment in moments[:-1]] == [moment.checkpoint for moment in moments[1:]]
     assert moments[-1].parent == ""
     assert [moment.step for moment in moments] == list(range(11, -2, -1))
-    assert list(moments[0].to_json()) == ["checkpoint", "parent", "step", "node", "next", "at", "changed"]
+    assert list(moments[0].to_json()) == ["checkpoint", "parent", "step", "node", "next", "at", "changed", "source"]
     json.dumps([moment.to_json() for moment in moments])
 
 
@@ -103,6 +103,23 @@ async def test_another_question_can_be_asked_from_the_beginning(runs: Runs, done
     assert (await finish(runs, done)).question == "Which shipyard?"
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"notes": {"1": {**NOTE, "finding": 7}}}, r"notes\.1\.finding: input should be a valid string, not 7"),
+        ({"plan": {"1": {"question": "Which?"}}}, r"plan\.1\.thought: field required"),
+        ({"wave": "1"}, r"wave: input should be a valid list, not \"1\""),
+        ({"coarse": {"1": ["0" * 64]}}, "no archived text '0000"),
+    ],
+)
+async def test_a_fork_to_a_state_that_no_run_could_have_is_refused(
+    runs: Runs, done: str, changes: dict[str, Any], told: str
+) -> None:
+    at = (await history(runs, done))[0].checkpoint
+    with pytest.raises(UsageError, match=told):
+        await fork(runs, done, at=at, changes=changes)
+
+
 @pytest.mark.parametrize("changes", [None, CHANGED])
 async def test_there_is_nothing_to_fork_before_the_question_was_taken_in(runs: Runs, done: str, changes: Any) -> None:
     first = (await history(runs, done))[-1]
@@ -117,6 +134,7 @@ async def test_a_branch_grows_from_the_checkpoint_it_was_forked_at(runs: Runs, d
     newest, *rest = await history(runs, done)
     assert rest == before
     assert (newest.checkpoint, newest.parent) == (forked["checkpoint"], planned.checkpoint)
+    assert (newest.source, {moment.source for moment in rest}) == ("update", {"loop", "input"})
     assert (newest.next, newest.changed) == (planned.next, CHANGED)
 
 

@@ -69,7 +69,7 @@ async def test_an_answer_its_history_and_a_fork(env: dict[str, str]) -> None:
     assert {"first": "done"}.items() <= {run["id"]: run["status"] for run in listed.json()}.items()
     assert shown.json() == answer
     moments = history.json()
-    assert moments[0].keys() == {"checkpoint", "parent", "step", "node", "next", "at", "changed"}
+    assert moments[0].keys() == {"checkpoint", "parent", "step", "node", "next", "at", "changed", "source"}
     assert exported.json()["thread"]["id"] == "first"
     forked = (await sleuth("runs", "fork", "first", "--at", moments[5]["checkpoint"], "--json", **env)).json()
     assert forked.keys() == {"thread", "checkpoint"}

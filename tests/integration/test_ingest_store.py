@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hashing_embedder import HashingEmbedder
+from held import held
 
 from sleuth.graphs.ingest import IngestProgress, IngestReport, ingest
 from sleuth.tools.catalogue import Catalogue
@@ -45,20 +46,6 @@ def line(n: int, word: str = "text") -> str:
 def corpus(path: Path, lines: int, *, word: str = "text") -> Path:
     rows = ({"id": f"p{n}", "title": f"Title {n}", "text": line(n, word)} for n in range(lines))
     return write(path, "\n".join(json.dumps(row) for row in rows))
-
-
-def held(settings: Settings) -> list[tuple[int, set[str]]]:
-    """What catalogue, keyword index and vectors hold on the disk, without any mending."""
-    catalogue = Catalogue(catalogue_url(settings.home, None), owner=settings.owner, collection=settings.collection)
-    indexes = Indexes(settings, catalogue, HashingEmbedder())
-    stores = [(catalogue.count_passages(), catalogue.passage_ids())]
-    for name in ALL:
-        index = indexes.ready(name, lambda _name, _passages: None)
-        stores.append((index.count(), index.ids()))
-    assert indexes.notes == []
-    indexes.close()
-    catalogue.close()
-    return stores
 
 
 async def run(settings: Settings, *paths: Path, embedder: Embedder | None = None) -> IngestReport:

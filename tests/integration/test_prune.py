@@ -158,7 +158,7 @@ async def test_old_runs_go_with_their_texts_and_others_stay(runs: Runs) -> None:
     young, answer = await finished(runs)
     lonely = await runs.store.archive.keep(["nobody names this"])
     assert await prune(runs, older_than=3600, keep_last=None) == Pruned(threads=1, checkpoints=0, texts=1)
-    with pytest.raises(KeyError):
+    with pytest.raises(UnknownName):
         await runs.store.archive.load(lonely)
     with pytest.raises(UnknownName):
         await runs.answer(old)

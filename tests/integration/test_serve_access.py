@@ -38,6 +38,7 @@ async def test_one_key_cannot_see_another_s(serving: Serve) -> None:
             ("GET", f"/v1/passages/{passage.replace('#', '%23')}", None),
             ("GET", f"/v1/ingests/{ingest}", None),
             ("GET", f"/v1/ingests/{ingest}/events", None),
+            ("POST", f"/v1/ingests/{ingest}/stop", None),
         ]
         for verb, path, body in tried:
             reply = await client.request(verb, path, json=body, headers=BEN)

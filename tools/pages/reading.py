@@ -29,7 +29,7 @@ async def read_pages(
         megabytes: the memory that reading may take (on Linux).
     """
     wanted = distinct(pages)
-    reader = _Reader(seconds=seconds, megabytes=megabytes)
+    reader = Reader(seconds=seconds, megabytes=megabytes)
     try:
         read = [await reader.read(page) for page in wanted[:MAX_PAGES]]
     finally:
@@ -42,8 +42,8 @@ async def read_pages(
 
 
 @dataclass
-class _Reader:
-    """One process at a time; a new one after it has ended or was ended."""
+class Reader:
+    """One process at a time; a new one after it has ended or was ended. `seconds` are what the next page may take."""
 
     seconds: float
     megabytes: int

@@ -117,6 +117,12 @@ async def show_ingest(ingest: Known) -> forms.IngestView:
     return forms.IngestView(**ingest.to_json())
 
 
+@router.post("/ingests/{id}/stop", status_code=202)
+async def stop_ingest(ingest: Known, house: TheHouse, owner: Owner) -> forms.IngestView:
+    """Reads no further file of an upload; what was read stays. Until the file in hand is done it is `stopping`."""
+    return forms.IngestView(**(await house.ingests.stop(owner, ingest.id)).to_json())
+
+
 @router.get("/ingests/{id}/events", response_class=EventSourceResponse, responses=STREAM_ERRORS)
 async def ingest_events(ingest: Known, house: TheHouse) -> AsyncIterator[ServerSentEvent]:
     """The same as it changes: each `progress` is the whole of it, the last one is `done`."""
