@@ -2,19 +2,19 @@
 
     python benchmarks/same_report.py FOLDER FOLDER
 
-For an evaluation that was killed and resumed, beside one that was not. Prints what differs; exits with 1 where something does.
+For an evaluation that was killed and resumed, beside one that was not. Prints what differs, and exits with 1 if
+anything does.
 """
 
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 ELSEWHERE = ("home", "command", "path")
 
 
-def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
+def differences(one: object, other: object, place: str = "") -> Iterator[str]:
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted((one.keys() | other.keys()) - set(ELSEWHERE)):
             yield from differences(one.get(key), other.get(key), f"{place}/{key}")

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 _SIZE = (8.0, 4.5)
 _FEWEST_HOPS_GROUPS = 2
+_COLOURS = 10
+_MARKERS, _LINES, _HATCHES = "os^", ("-", "--", ":"), ("", "//", "..")
+"""What tells the second and third ten from the first, whose colours they share."""
 
 
 def pictures(result: MethodsResult, *, label: str) -> list[Picture]:
@@ -40,8 +43,9 @@ def _pareto(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
         x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
         spread = [[x - (tokens["low"] or 0)], [(tokens["high"] or 0) - x]]
         height = [[y - 100 * (f1["low"] or 0)], [100 * (f1["high"] or 0) - y]]
-        axes.errorbar(x, y, xerr=spread, yerr=height, fmt="o", capsize=2, color=f"C{at % 10}")
-        axes.annotate(name, (x, y), textcoords="offset points", xytext=(6, 5), fontsize=8)
+        axes.errorbar(x, y, xerr=spread, yerr=height, fmt=_MARKERS[_ten(at)], capsize=2, color=_colour(at))
+        place = (6, -11 if at % 2 else 5)
+        axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
     best = front([(tokens["mean"] or 0, 100 * (f1["mean"] or 0)) for _, tokens, f1 in points])
     axes.plot([x for x, _ in best], [y for _, y in best], "--", color="grey", linewidth=1)
     axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
@@ -59,9 +63,9 @@ def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 def _by_hops(axes: "Axes", groups: Mapping[str, Group]) -> None:
     systems = next(iter(groups.values()))["systems"]
-    for name in systems:
+    for at, name in enumerate(systems):
         means = [100 * (group["systems"][name]["f1"]["mean"] or 0) for group in groups.values()]
-        axes.plot(list(groups), means, marker="o", label=name)
+        axes.plot(list(groups), means, _MARKERS[_ten(at)] + _LINES[_ten(at)], color=_colour(at), label=name)
     axes.set(xlabel="hops", ylabel="F1 in percent")
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
@@ -75,11 +79,21 @@ def _nodes(axes: "Axes", nodes: Mapping[str, Mapping[str, NodeMeans]]) -> None:
             name: own[node]["prompt_tokens"] + own[node]["completion_tokens"] if node in own else 0.0
             for name, own in nodes.items()
         }
-        axes.barh(list(nodes), list(costs.values()), left=list(left.values()), label=node, color=f"C{at % 10}")
+        bars = axes.barh(list(nodes), list(costs.values()), left=list(left.values()), label=node, color=_colour(at))
+        for bar in bars:
+            bar.set(hatch=_HATCHES[_ten(at)], edgecolor="white", linewidth=0)
         left = {name: left[name] + cost for name, cost in costs.items()}
     axes.invert_yaxis()
     axes.set_xlabel("tokens per question")
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _colour(at: int) -> str:
+    return f"C{at % _COLOURS}"
+
+
+def _ten(at: int) -> int:
+    return at // _COLOURS % len(_MARKERS)
 
 
 def svg(draw: "Callable[[Axes], None]", label: str) -> str:
