@@ -152,12 +152,17 @@ def graph_of(state: dict[str, Any]) -> Graph | None:
 
 def hops_of(state: dict[str, Any]) -> list[Hop] | None:
     """The turns that methods have had at a question, in order; None where one method answers by itself."""
+    if hop := state.get("hop"):  # a chat's
+        return [hop]
     return list(state["hops"].values()) if "hops" in state else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The end of a run, or of a piece of it."""
+    """The end of a run, or of a piece of it.
+
+    `asks` is there where a chat waits for a reply: a question with options to choose from, or a plan to approve.
+    """
 
     thread: str
     checkpoint: str
@@ -172,8 +177,9 @@ class Answer:
     graph: Graph | None = None
     threshold: Threshold | None = None
     hops: list[Hop] | None = None
+    asks: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form that the command line and the HTTP interface print; the last three only where there are any."""
-        absent = [name for name in ("graph", "threshold", "hops") if getattr(self, name) is None]
+        """The JSON form that the command line and the HTTP interface print; the last four only where there are any."""
+        absent = [name for name in ("graph", "threshold", "hops", "asks") if getattr(self, name) is None]
         return {name: value for name, value in asdict(self).items() if name not in absent}

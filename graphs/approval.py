@@ -4,6 +4,7 @@ Request and reply have the shape of LangChain's human-in-the-loop middleware, wh
 and fill in: https://docs.langchain.com/oss/python/langchain/human-in-the-loop.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -55,6 +56,21 @@ def decided(reply: Any, plan: Mapping[str, Step]) -> Decided:  # noqa: ANN401 - 
         why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
         return Decided(decision="", remark=f"The last reply could not be used ({why}).")
     return Decided(decision="", remark="The last reply could not be used: it must approve, edit or reject the plan.")
+
+
+def decision_in(text: str) -> dict[str, Any]:
+    """A reply as somebody types it: approve, reject, or other steps, as `decided` reads them."""
+    word = text.strip().casefold()
+    if word in ("approve", "reject"):
+        return {"decisions": [{"type": word}]}
+    return {"decisions": [{"type": "edit", "edited_action": {"name": ACTION, "args": {"steps": text}}}]}
+
+
+def in_words(asked: Mapping[str, Any]) -> str:
+    """What the person is shown, as a text."""
+    (shown,) = asked["action_requests"]
+    steps = json.dumps(shown["args"]["steps"], ensure_ascii=False, indent=1)
+    return f"{shown['description']}\n\n{steps}\n\nReply approve, reject, or with other steps as such a list."
 
 
 def _edited(steps: Any) -> dict[str, Step]:  # noqa: ANN401 - as above

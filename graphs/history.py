@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from sleuth.graphs.answer import Note
 from sleuth.graphs.handed_in import beside_collection, load_pages
-from sleuth.graphs.registry import method
+from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs import Runs, Step, check_version, checkpoint_id, now, unknown_checkpoint
 from sleuth.graphs.state import Budget, Question
 from sleuth.graphs.threads import Origin, Thread
@@ -142,7 +142,7 @@ async def fork(
 
 
 def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
-    kinds = get_type_hints(method(thread.method).state)
+    kinds = get_type_hints(runnable(thread.method).state)
     for name, value in changes.items():
         if name not in kinds:
             raise UnknownName(f"state field of {thread.method}", name, list(kinds))

@@ -16,11 +16,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
 
 from sleuth.graphs import par_rag
 from sleuth.graphs.answer import Answer
 from sleuth.graphs.handed_in import beside_collection, load_pages
-from sleuth.graphs.registry import method
+from sleuth.graphs.registry import method, runnable
 from sleuth.graphs.state import Context, HopEnd, HopInput, MethodSettings, Tell
 from sleuth.graphs.threads import Origin, Thread
 from sleuth.tools.settings import Profile
@@ -36,8 +37,8 @@ Compiled = CompiledStateGraph[Any, Context, Any, Any]
 
 @cache
 def _without_checkpoints(name: str) -> Compiled:
-    """A method compiled once: that takes longer than many a run of it."""
-    return method(name).graph().compile(name=name)
+    """A method, or the chat, compiled once: that takes longer than many a run of it."""
+    return runnable(name).graph().compile(name=name)
 
 
 def compiled(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
@@ -46,7 +47,7 @@ def compiled(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
 
 
 async def happenings(
-    graph: Compiled, given: dict[str, Any] | None, config: RunnableConfig, context: Context
+    graph: Compiled, given: dict[str, Any] | Command[Any] | None, config: RunnableConfig, context: Context
 ) -> AsyncGenerator[dict[str, Any]]:
     """Runs a graph and tells its steps: `node`, `state`, `update` and `task`; those of hops say whose."""
     run: Any = graph.astream(given, config, context=context, stream_mode=["tasks", "custom"], durability="sync")

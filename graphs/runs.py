@@ -13,13 +13,14 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import StateSnapshot
+from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.model import Model
+from sleuth.graphs import talk
 from sleuth.graphs.answer import Answer, Note, Threshold, cost_of, graph_of, hops_of
 from sleuth.graphs.handed_in import keep_pages, load_pages, page_warnings, searched
 from sleuth.graphs.hops import NO_LIMIT, Compiled, ThreadHops, compiled, happenings
-from sleuth.graphs.registry import Method, method
+from sleuth.graphs.registry import CHAT, Method, runnable
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context, MethodSettings
 from sleuth.graphs.store import Store
 from sleuth.graphs.threads import Origin, Thread, ThreadStatus, lease
@@ -92,25 +93,26 @@ class Runs:
         beside: bool = False,
         origin: Origin | None = None,
     ) -> str:
-        """Writes down a new run without running it; returns its thread.
+        """Writes down a new run, or the next message of a chat, without running it; returns its thread.
 
         Args:
-            pages: are kept with the run and searched instead of the collection, or `beside` it.
+            pages: are kept with the run and searched instead of the collection, or `beside` it; a chat keeps those
+                of its first message.
 
         Raises:
             UsageError: an empty or gigantic question, an unknown method or setting, pages without any text, or a
-                thread that was used before.
+                thread that was used before, unless it is a chat and goes on as one.
+            RunError: the last turn of the chat has not ended.
         """
         checked = check_question(question)
-        method(method_name).configure(values or {}, profile)
-        id = thread or uuid.uuid4().hex[:12]
+        kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
         if await self.store.threads.exists(id):
-            raise UsageError(
-                f"Thread {id} was used already: `sleuth resume {id}` goes on with it, `runs fork` branches."
-            )
+            return await self._say(id, checked, method_name, values or {}, budget or Budget())
+        kind.configure(values or {}, profile)
         hop = {"hop": origin.hop} if origin and origin.hop else {}
         options = {"values": values or {}, "profile": profile, "budget": asdict(budget or Budget()), **hop}
         options["pages"] = await keep_pages(self.store.archive, pages, beside=beside)
+        options |= talk.turn(checked) if method_name == CHAT.name else {}
         created = now()
         await self.store.threads.add(
             Thread(
@@ -125,6 +127,16 @@ class Runs:
                 updated_at=created,
             )
         )
+        return id
+
+    async def _say(self, id: str, message: str, name: str, values: dict[str, Any], budget: Budget) -> str:
+        thread = await self.store.threads.find(id)
+        if name != CHAT.name or thread is None or thread.method != CHAT.name:
+            raise UsageError(
+                f"Thread {id} was used already: `sleuth resume {id}` goes on with it, `runs fork` branches."
+            )
+        await talk.say(self, thread, message, values=values, budget=budget)
+        await self.store.threads.mark(id, "interrupted", at=now())
         return id
 
     async def run(self, id: str, *, budget: Budget | None = None) -> AsyncGenerator[Step | Answer]:
@@ -162,11 +174,10 @@ class Runs:
         graph, config = self.graph(thread), self.config(thread)
         before = await graph.aget_state(config)
         check_version(before)
+        given = _to_give(thread, before)
         # Not `next`: it leaves out a node whose result is committed while the checkpoint after it is not.
-        fresh = not before.values and not before.tasks
-        if before.tasks or fresh:
-            context = await self._context(thread, method(thread.method))
-            given = {"question": thread.question} if fresh else None
+        if given is not None or (before.tasks and not before.interrupts):
+            context = await self._context(thread, runnable(thread.method))
             async with aclosing(happenings(graph, given, config, context)) as events:
                 async for event in events:
                     yield Step(**{"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event})
@@ -174,7 +185,7 @@ class Runs:
 
     def graph(self, thread: Thread) -> Compiled:
         """The compiled graph of a thread's method over this store."""
-        return compiled(method(thread.method).name, self.store.saver)
+        return compiled(runnable(thread.method).name, self.store.saver)
 
     def config(self, thread: Thread, checkpoint: str | None = None) -> RunnableConfig:
         """LangGraph's address of a thread, or of one of its checkpoints."""
@@ -195,12 +206,13 @@ class Runs:
         )
 
     async def answer(self, id: str) -> Answer:
-        """The answer of a finished thread; raises RunError while it has none."""
+        """The answer of a finished thread, or of a chat's latest turn; raises RunError while it has none."""
         thread = await self.store.threads.get(id)
         state = await self.graph(thread).aget_state(self.config(thread))
         check_version(state)
-        verdict = state.values.get("verdict")
-        if not verdict:
+        asks = talk.waits_for(state)
+        verdict = talk.asked_back(asks) if asks else state.values.get("verdict")
+        if not verdict or (thread.method == CHAT.name and talk.unfinished(thread, state)):
             raise RunError(f"Thread {id} has no answer yet: `sleuth resume {id}` goes on with it.")
         return Answer(
             thread=id,
@@ -216,7 +228,15 @@ class Runs:
             graph=graph_of(state.values),
             threshold=state.values.get("threshold"),
             hops=hops_of(state.values),
+            asks=asks,
         )
+
+
+def _to_give(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
+    """What a thread's graph begins with; None where it has that already."""
+    if thread.method == CHAT.name:
+        return talk.to_send(thread, state)
+    return None if state.values or state.tasks else {"question": thread.question}
 
 
 def check_question(question: str) -> str:

@@ -108,11 +108,16 @@ class Threads:
 
     async def get(self, id: str) -> Thread:
         """One thread; raises UnknownName with the nearest id."""
-        rows = await asyncio.to_thread(self._read, select(threads).where(threads.c.id == id, self._mine()))
-        if not rows:
+        found = await self.find(id)
+        if found is None:
             known = [thread.id for thread in await self.newest()]
             raise UnknownName("thread", id, known, "`sleuth runs list` shows them.")
-        return rows[0]
+        return found
+
+    async def find(self, id: str) -> Thread | None:
+        """The same, or None."""
+        rows = await asyncio.to_thread(self._read, select(threads).where(threads.c.id == id, self._mine()))
+        return rows[0] if rows else None
 
     async def exists(self, id: str) -> bool:
         """Whether the id is taken, by whomever."""

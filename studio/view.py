@@ -50,9 +50,9 @@ def show_step(step: Step, console: Console) -> None:
 
 
 def _summary(update: dict[str, Any]) -> str:
-    calls = update.get("calls") or {}
-    tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls.values())
-    seconds = sum(call["seconds"] for call in calls.values())
+    calls = [call for call in (update.get("calls") or {}).values() if call]  # None: forgotten, as a chat's turn begins
+    tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
+    seconds = sum(call["seconds"] for call in calls)
     return f"{_calls(len(calls))}, {tokens:,} tokens, {seconds:.1f} s" if calls else ""
 
 
@@ -68,15 +68,18 @@ def details(update: dict[str, Any]) -> list[str]:
     found = [f"passages for step {key}: {len(refs)}" for key, refs in (update.get("coarse") or {}).items()]
     fine = [f"passages for the review of step {key}: {len(refs)}" for key, refs in (update.get("fine") or {}).items()]
     drafts = [f"draft of step {key}: {draft['answer'] or '–'}" for key, draft in (update.get("drafts") or {}).items()]
-    notes = [_noted(key, note) for key, note in (update.get("notes") or {}).items()]
+    turn = "kind" in update  # of a chat, which begins with nothing found
+    notes = [] if turn else [_noted(key, note) for key, note in (update.get("notes") or {}).items()]
     evidence = [f"passages: {len(update['evidence'])}"] if "evidence" in update else []
     thoughts = [f"thought: {thought}" for thought in update.get("thoughts") or ()]
     tried = [f"answer tried: {attempt['answer'] or '–'}" for attempt in (update.get("attempts") or {}).values()]
     parts = [f"part {key}: {part['question']}" for key, part in (update.get("parts") or {}).items()]
     hops = [_turn(hop) for hop in (update.get("hops") or {}).values()]
+    understood = [f"understood as: {update['question']}"] if "question" in update and not turn else []
     halted = ["the budget is spent"] if update.get("halted") else []
     return [
         *_gathered(update),
+        *understood,
         *parts,
         *hops,
         *plan,
@@ -162,6 +165,10 @@ def answer_view(answer: Answer) -> RenderableType:
         if way := citation.get("why"):
             parts.append(Text(f"    found from {way['passage']} by the name “{way['name']}”", style="dim"))
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
+    if answer.asks is not None:
+        options = f" ({' / '.join(answer.asks['options'])})" if answer.asks.get("options") else ""
+        reply = f"It waits for your reply{options}: sleuth ask REPLY --method chat --thread {answer.thread}"
+        parts.append(Text(reply, style="cyan"))
     if answer.threshold is not None:
         bound = f"perplexity threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))

@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sleuth.graphs.registry import METHODS
-from sleuth.graphs.registry import method as find_method
+from sleuth.graphs.registry import CHAT, METHODS, runnable
 from sleuth.graphs.runs import Runs, check_question
 from sleuth.graphs.state import Budget
 from sleuth.graphs.store import open_store
@@ -25,8 +24,10 @@ SecondsOption = Annotated[float | None, typer.Option("--max-seconds", min=0.001,
 def ask(
     question: str,
     *,
-    method: Annotated[str, typer.Option(help=f"One of: {', '.join(METHODS)}.")] = DEFAULT_METHOD,
-    thread: Annotated[str | None, typer.Option(help="A name for the run; one is made up otherwise.")] = None,
+    method: Annotated[str, typer.Option(help=f"One of: {', '.join([*METHODS, CHAT.name])}.")] = DEFAULT_METHOD,
+    thread: Annotated[
+        str | None, typer.Option(help="A name for the run; one is made up otherwise. That of a chat goes on with it.")
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
     ] = None,
@@ -52,7 +53,9 @@ def ask(
 async def _ask(question: str, options: dict[str, Any], given: list[str], *, as_json: bool) -> None:
     settings = Settings()
     check_question(question)  # what can be wrong without a model server is said without one
-    find_method(options["method"]).configure(options["values"], settings.profile)
+    kind = runnable(options["method"])
+    if kind is not CHAT or options["thread"] is None:  # a chat that goes on has settings already
+        kind.configure(options["values"], settings.profile)
     options["pages"] = await get_pages(given)
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
         answer = await watch(sleuth.stream(question, **options), progress_console())

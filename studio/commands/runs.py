@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 import typer
+from pydantic_core import to_json
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -96,7 +97,7 @@ def _moment_lines(moment: Moment) -> list[Text]:
     place = f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}"
     head = Text.assemble((moment.checkpoint, "cyan"), f"  step {moment.step}: ", (place, "bold"))
     changed = {name: value for name, value in moment.changed.items() if value and name not in ("calls", "departures")}
-    fields = (f"    {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in changed.items())
+    fields = (f"    {name}: {to_json(value).decode()}" for name, value in changed.items())
     left = (Text(f"    {line}", "dim") for line in departed(moment.changed))
     return [head, *(Text(field, "dim", no_wrap=True, overflow="ellipsis") for field in fields), *left]
 

@@ -45,7 +45,12 @@ class RunForm(Form):
     method: str = DEFAULT_METHOD
     values: dict[str, Any] = Field(default_factory=dict, description="settings of the method")
     budget: BudgetForm = Field(default_factory=BudgetForm)
-    thread: str | None = Field(default=None, pattern=NAME, description="a name for the run; one is made up otherwise")
+    thread: str | None = Field(
+        default=None, pattern=NAME, description="a name for the run; one is made up otherwise. That of a chat goes on"
+    )
+    after: str | None = Field(
+        default=None, pattern=NAME, description="a run: the question follows up on its answer, and is understood so"
+    )
 
 
 class ResumeForm(Form):
@@ -102,6 +107,15 @@ class ThreadRow(BaseModel):
     part_of: str
 
 
+class FollowUpView(BaseModel):
+    """What a run follows up on, what was asked in so many words, and what it cost to understand that."""
+
+    after: str
+    asked: str
+    cost: Cost
+    warnings: list[str]
+
+
 class RunView(BaseModel):
     """A run as it stands: its row, its answer if it has one, the state of its last checkpoint, what it has cost."""
 
@@ -109,6 +123,16 @@ class RunView(BaseModel):
     answer: dict[str, Any] | None
     state: dict[str, Any]
     cost: Cost
+    follow_up: FollowUpView | None = Field(default=None, description="where it was asked `after` another run")
+
+
+class TurnView(BaseModel):
+    """A run in its conversation; `after` is the run that it follows up on, empty for the first."""
+
+    thread: ThreadRow
+    after: str
+    asked: str
+    answer: dict[str, Any] | None
 
 
 class MomentRow(BaseModel):

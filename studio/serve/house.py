@@ -1,14 +1,17 @@
 """Everything that one server has open, from its start to its end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
+from sleuth.agents.conversation import Turn
+from sleuth.graphs.follow_up import Rewriting, rewritten
 from sleuth.graphs.store import open_store
+from sleuth.studio.serve.conversations import Conversations
 from sleuth.studio.serve.door import Door
 from sleuth.studio.serve.events import EventLog
 from sleuth.studio.serve.ingests import Ingests
@@ -32,6 +35,21 @@ class House:
     quota: Quota
     ingests: Ingests
     door: Door
+    conversations: Conversations
+
+    async def understood(self, owner: str, message: str, turns: Sequence[Turn]) -> Rewriting:
+        """A message of a conversation as a question that stands alone; what that takes counts for its owner.
+
+        Raises:
+            QuotaUsedUp: there is nothing left to pay it from.
+            ModelError: the model server cannot be used.
+        """
+        await self.quota.require(owner)
+        runs = await self.tenants.runs(owner)
+        assert runs.services
+        made = await rewritten(message, turns, model=runs.services.model, archive=runs.store.archive)
+        await self.quota.add(owner, sum(c["prompt_tokens"] + c["completion_tokens"] for c in made.calls.values()))
+        return made
 
     async def close(self) -> None:
         """Ends what goes on, to be picked up by the next start, and the streams of those who follow it."""
@@ -61,8 +79,10 @@ async def open_house(
             quota=quota,
             ingests=ingests,
             door=door,
+            conversations=await asyncio.to_thread(Conversations, store.engine),
         )
         await log.tidy()
+        await house.conversations.tidy()
         await stack.enter_async_context(_beside(log.run()))
         await stack.enter_async_context(_beside(ingests.run()))
         stack.push_async_callback(house.close)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 import pytest
+from companion import BACK, Companion
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Interrupt
@@ -23,30 +24,6 @@ PAR_CALLS = 7
 """Of PAR-RAG over a chain of two hops."""
 
 FOLLOW_UP = "And in which year was it founded?"
-BACK = {"question": "Which of the two?", "options": ["the yard", "the bank"]}
-
-
-class Companion(Replying):
-    """Knows the chain; a message is what it is told to be, a follow-up asks the chain's question."""
-
-    def __init__(self, chain: Chain, *kinds: str) -> None:
-        super().__init__(self._say)
-        self.chain, self.kinds = chain, list(kinds)
-
-    def _say(self, request: Request) -> Any:
-        match request.prompt:
-            case "router/route":
-                return self.kinds.pop(0)
-            case "rewriter/rewrite":
-                return {"question": self.chain.question}
-            case "host/reply":
-                return "Hello! What would you like to know?"
-            case "host/ask_back":
-                return BACK
-        return self.chain.reply_to(request)
-
-    def prompts(self, start: int = 0) -> list[str]:
-        return [request.prompt for request in self.requests[start:]]
 
 
 @dataclass

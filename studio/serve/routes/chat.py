@@ -7,7 +7,6 @@ from contextlib import aclosing
 from fastapi import APIRouter, Request, Response
 from starlette.responses import StreamingResponse
 
-from sleuth.graphs.follow_up import rewritten
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs import check_question
 from sleuth.studio.serve import openai_forms as forms
@@ -70,11 +69,8 @@ async def _begin(asked: forms.ChatForm, house: House, owner: str) -> Completing:
     question = check_question(asked.question())
     library = await house.tenants.library(owner)
     await library.require_documents()
-    await house.quota.require(owner)
-    runs = await house.tenants.runs(owner)
-    assert runs.services
-    rewriting = await rewritten(question, asked.turns(), model=runs.services.model, archive=runs.store.archive)
-    await house.quota.add(owner, sum(c["prompt_tokens"] + c["completion_tokens"] for c in rewriting.calls.values()))
+    rewriting = await house.understood(owner, question, asked.turns())
+    runs = await house.tenants.reading(owner)
     thread = await runs.start(
         rewriting.question,
         asked.model,

@@ -1,7 +1,9 @@
 """The runs API: what `sleuth ask`, `resume` and `runs` do, in the background."""
 
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Annotated, Any
+from uuid import uuid4
 
 from fastapi import APIRouter, Body, Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -9,11 +11,14 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sleuth.graphs import calls, prune
 from sleuth.graphs.answer import cost_of
 from sleuth.graphs.history import export, fork, history
-from sleuth.graphs.runs import Runs
+from sleuth.graphs.registry import runnable
+from sleuth.graphs.runs import Runs, check_question
 from sleuth.studio.serve import forms
 from sleuth.studio.serve.access import Owner
+from sleuth.studio.serve.conversations import FollowUp
 from sleuth.studio.serve.faults import STREAM_ERRORS
-from sleuth.studio.serve.house import TheHouse
+from sleuth.studio.serve.house import House, TheHouse
+from sleuth.tools.errors import RunError, UsageError
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
@@ -44,30 +49,89 @@ async def list_runs(
 
 @router.post("", status_code=201)
 async def start(asked: forms.RunForm, house: TheHouse, owner: Owner, runs: Reading) -> forms.Begun:
-    """Starts a run, which goes on in the background whoever watches it."""
+    """Starts a run, which goes on in the background whoever watches it.
+
+    With `after` the question is first made one that can be understood without the conversation before it. The thread of
+    a chat (method `chat`) takes the next message.
+    """
     library = await house.tenants.library(owner)
     await library.require_documents()
     await house.quota.require(owner)
+    id = asked.thread or uuid4().hex[:12]
+    question = asked.question if asked.after is None else await _follow_up(asked, id, house, owner)
     thread = await runs.start(
-        asked.question,
+        question,
         asked.method,
         values=asked.values,
         profile=house.settings.profile,
         budget=asked.budget.budget(),
-        thread=asked.thread,
+        thread=id,
     )
     await house.jobs.begin(owner, thread)
     return forms.Begun(thread=thread)
 
 
+async def _follow_up(asked: forms.RunForm, id: str, house: House, owner: str) -> str:
+    """The question as it is understood; where that is from is written down."""
+    assert asked.after
+    after, message, runs = asked.after, check_question(asked.question), await house.tenants.reading(owner)
+    runnable(asked.method).configure(asked.values, house.settings.profile)
+    if await runs.store.threads.exists(id):
+        raise UsageError(f"Thread {id} was used already: a follow-up is a run of its own.")
+    turns = await house.conversations.before(runs, after)
+    made = await house.understood(owner, message, turns)
+    before = await house.conversations.get(after)
+    follow_up = FollowUp(
+        thread=id,
+        after=after,
+        conversation=before.conversation if before else after,
+        asked=message,
+        cost=cost_of(made.calls),
+        warnings=made.warnings,
+    )
+    await house.conversations.add(follow_up)
+    return made.question
+
+
 @router.get("/{thread}")
-async def show(thread: str, runs: Reading) -> forms.RunView:
+async def show(thread: str, runs: Reading, house: TheHouse) -> forms.RunView:
     """A run as it stands."""
     row = await runs.store.threads.get(thread)
     state = (await runs.graph(row).aget_state(runs.config(row))).values
-    answer = (await runs.answer(thread)).to_json() if state.get("verdict") else None
-    cost = cost_of(state.get("calls", {}))
-    return forms.RunView(thread=forms.ThreadRow(**row.to_json()), answer=answer, state=state, cost=cost)
+    follow_up = await house.conversations.get(thread)
+    return forms.RunView(
+        thread=forms.ThreadRow(**row.to_json()),
+        answer=await _answer(runs, thread),
+        state=state,
+        cost=cost_of(state.get("calls", {})),
+        follow_up=forms.FollowUpView(**asdict(follow_up)) if follow_up else None,
+    )
+
+
+async def _answer(runs: Runs, thread: str) -> dict[str, Any] | None:
+    try:
+        return (await runs.answer(thread)).to_json()
+    except RunError:  # it has none yet
+        return None
+
+
+@router.get("/{thread}/conversation")
+async def show_conversation(thread: Known, runs: Reading, house: TheHouse) -> list[forms.TurnView]:
+    """All runs of the conversation that a run belongs to, the first one first; a run by itself is one of one turn."""
+    own = await house.conversations.get(thread)
+    first = own.conversation if own else thread
+    follow_ups = {each.thread: each for each in await house.conversations.of(first)}
+    found = [await runs.store.threads.find(id) for id in (first, *follow_ups)]
+    rows = sorted((row for row in found if row), key=lambda row: row.created_at)
+    return [
+        forms.TurnView(
+            thread=forms.ThreadRow(**row.to_json()),
+            after=follow_ups[row.id].after if row.id in follow_ups else "",
+            asked=follow_ups[row.id].asked if row.id in follow_ups else row.question,
+            answer=await _answer(runs, row.id),
+        )
+        for row in rows
+    ]
 
 
 @router.delete("/{thread}", status_code=204)
@@ -76,6 +140,7 @@ async def remove(thread: Known, runs: Reading, house: TheHouse) -> None:
     await house.jobs.require_idle(thread)
     await prune.remove(runs, thread)
     await house.log.remove(thread)
+    await house.conversations.remove(thread)
 
 
 @router.get("/{thread}/events", response_class=EventSourceResponse, responses=STREAM_ERRORS)
