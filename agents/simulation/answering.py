@@ -84,7 +84,7 @@ def from_facts(scene: Scene) -> Said:
     """ANSWER_FROM_FACTS: always an answer, which is a guess where the facts do not tell."""
     found = told(scene, scene.gold.question)
     known = bool(found.answer)
-    guess = found.answer or scene.decoy(scene.gold.answer)
+    guess = found.answer or ("" if scene.simulation.teaching else scene.decoy(scene.gold.answer))
     facts = fact_numbers(scene, range(len(scene.gold.hops))) if known else []
     return said(answerer.FromFacts(facts=facts, answer=guess, known=known))
 
@@ -127,7 +127,7 @@ def reason(scene: Scene) -> Said:
     """REASON: the hops known in their order, then what is missing."""
     found = told(scene, scene.question)
     hops = range(len(scene.gold.hops))
-    lines = [scene.gold.statement(hop) for hop in hops if scene.holds(hop)]
+    lines = [scene.statement(hop) for hop in hops if scene.holds(hop)]
     lacks = "" if found.answer else "What else the question needs is not said."
     text = " ".join([*lines, lacks]).strip()[:800]
     return said(reasoner.Reasoned(reason=text, citations=[*found.quotes], answer=found.answer))

@@ -21,8 +21,8 @@ def aggregate(scene: Scene) -> Said:
     """AGGREGATE: what the sources tell of the step and of what it builds on, else what is related to it at all."""
     shown = {hop: quoted for hop in _asked_for(scene) if (quoted := scene.shown(hop))}
     if not shown:
-        return said(_related(scene))
-    text = " ".join(scene.gold.statement(hop) for hop in shown)[:_SUMMARY]
+        return said(aggregator.Knowledge() if scene.simulation.teaching else _related(scene))
+    text = " ".join(scene.statement(hop) for hop in shown)[:_SUMMARY]
     return said(aggregator.Knowledge(knowledge=text, citations=_quotes(list(shown.values()))[:MOST]))
 
 
@@ -82,7 +82,7 @@ def infer(scene: Scene) -> Said:
     inferences = [
         detective.Inference(
             question=scene.gold.asked(hop)[:240],
-            claim=scene.gold.statement(hop)[:240],
+            claim=scene.statement(hop)[:240],
             citations=_quotes([quoted]),
         )
         for hop, quoted in shown.items()

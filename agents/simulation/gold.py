@@ -11,6 +11,7 @@ from sleuth.agents.simulation.wording import (
     about,
     content,
     described,
+    excerpt,
     filled,
     names,
     references,
@@ -109,6 +110,16 @@ class Gold:
     def statement(self, hop: int) -> str:
         """What a hop (from 0) tells, as a line of its own."""
         return f"{self.asked(hop).rstrip('?')}: {self.hops[hop].answer}."
+
+    def sentence(self, hop: int) -> str:
+        """The same in the passage's own words, with its title where they do not say whom they are about."""
+        known = self.hops[hop]
+        subject = filled(known.subject, {at: each.answer for at, each in enumerate(self.hops, start=1)})
+        words_of_it = excerpt(known.evidence, known.answer, most=220)
+        if not says(words_of_it, known.answer) and self.origin == "triples":
+            return f"The {known.predicate} of {subject} is {known.answer}."
+        named = says(words_of_it, subject) or says(words_of_it, known.title)
+        return words_of_it if named else f"{known.title}: {words_of_it}"
 
 
 def _same(value: str, known: str) -> bool:

@@ -9,7 +9,7 @@ from sleuth.agents.simulation.answering import told
 from sleuth.agents.simulation.gold import WHOLE
 from sleuth.agents.simulation.said import Said, judged, said
 from sleuth.agents.simulation.scene import Scene
-from sleuth.agents.simulation.wording import otherwise, says
+from sleuth.agents.simulation.wording import says
 from sleuth.tools.attributes import DOMAINS
 from sleuth.tools.text import words
 
@@ -37,12 +37,15 @@ def _verdict(scene: Scene, *, looks_back: bool) -> reviewer.StepReview:
     if blamed is not None:
         step, question = blamed
         return reviewer.Review(status="UNCONFIDENT", question=question, earlier_step=step)
-    return reviewer.Review(status="UNCONFIDENT", question=_anew(scene.question))
+    return reviewer.Review(status="UNCONFIDENT", question=_anew(scene))
 
 
-def _anew(question: str) -> str:
-    again = otherwise(question, 1)
-    return again if words(again) != words(question) else otherwise(question, 2)
+def _anew(scene: Scene) -> str:
+    again = scene.otherwise(scene.question, 1)
+    if words(again) != words(scene.question):
+        return again
+    target = scene.target(scene.question) if scene.simulation.teaching else None
+    return scene.otherwise(scene.question, 2) if target in (None, WHOLE) else scene.gold.asked(target)
 
 
 def _blamed(scene: Scene) -> tuple[int, str] | None:

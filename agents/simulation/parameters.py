@@ -70,6 +70,7 @@ class Simulation(BaseModel):
     unsupported_spread: float = Field(default=0.8, ge=0)
     yes_odds: float = Field(default=2.5, ge=0, description="median log-odds of the right one of yes and no")
     yes_spread: float = Field(default=0.8, ge=0)
+    teaching: bool = Field(default=False, description="says it as a model should learn to: see `Scene.statement`")
     reorder: float = Field(default=0.1, ge=0, le=1, description="samples of next steps that take another order")
     rephrase: float = Field(default=0.5, ge=0, le=1, description="samples that say the same in other words")
     prefill: float = Field(default=4000.0, gt=0, description="prompt tokens per second, where not cached")

@@ -7,7 +7,7 @@ from sleuth.agents.simulation.answering import fact_numbers, told
 from sleuth.agents.simulation.gold import WHOLE, Gold
 from sleuth.agents.simulation.said import Said, said
 from sleuth.agents.simulation.scene import Scene
-from sleuth.agents.simulation.wording import astray, described, filled, names, otherwise, shortened
+from sleuth.agents.simulation.wording import about, astray, described, filled, names, shortened
 from sleuth.tools.text import words
 
 
@@ -30,7 +30,7 @@ def off_course(scene: Scene) -> str:
 def _freely(scene: Scene, question: str) -> str:
     """The question, in other words at the rate set."""
     dice = scene.chance("freely")
-    return otherwise(question, dice.randint(1, 2)) if dice.random() < scene.simulation.rephrase else question
+    return scene.otherwise(question, dice.randint(1, 2)) if dice.random() < scene.simulation.rephrase else question
 
 
 def plan(scene: Scene) -> Said:
@@ -40,7 +40,7 @@ def plan(scene: Scene) -> Said:
     wrong = scene.chance("which").choice(hops) if hops and scene.errs("wrong-question") else None
     steps = [
         planner.PlanStep(
-            thought="This has to be known." if not hop else "It builds on what was found.",
+            thought=_thought(scene, hop),
             question=off_course(scene) if hop == wrong else asked(scene, hop),
             needs=[places[need - 1] for need in scene.gold.hops[hop].needs() if need - 1 in places],
         )
@@ -49,6 +49,15 @@ def plan(scene: Scene) -> Said:
     return said(
         planner.Plan(steps=steps or [planner.PlanStep(question=shortened(scene.gold.question), action="Answer")])
     )
+
+
+def _thought(scene: Scene, hop: int) -> str:
+    if not scene.simulation.teaching:
+        return "It builds on what was found." if hop else "This has to be known."
+    known, needs = scene.gold.hops[hop], scene.gold.hops[hop].needs()
+    by_relation = known.question == about(known.subject, known.predicate)
+    wanted = f"the {known.predicate}" if by_relation else "what builds on it" if needs else "the fact to begin with"
+    return f"{'then' if needs else 'first'} {wanted}"[:120]
 
 
 def plan_in_order(scene: Scene) -> Said:
@@ -110,7 +119,7 @@ def next_question(scene: Scene, asked_before: Iterable[str]) -> str:
     before = [words(each) for each in asked_before]
     known = {hop: scene.gold.hops[hop].answer for hop in range(len(scene.gold.hops)) if scene.holds(hop)}
     for hop in scene.missing():
-        ways = [otherwise(asked(scene, hop, known), way) for way in range(_TRIES)]
+        ways = [scene.otherwise(asked(scene, hop, known), way) for way in range(_TRIES)]
         if new := [way for way in ways if words(way) not in before]:
             return new[0]
     return ""
@@ -127,7 +136,7 @@ def follow_up_question(scene: Scene) -> Said:
 def think(scene: Scene) -> Said:
     """THINK: what is known and was not said yet, a hop at a time; then the answer, or what is missing."""
     before = [words(each).rstrip(".") for each in scene.given["thoughts"]]
-    known = [scene.gold.statement(hop) for hop in range(len(scene.gold.hops)) if scene.holds(hop)]
+    known = [scene.statement(hop) for hop in range(len(scene.gold.hops)) if scene.holds(hop)]
     if new := [line for line in known if not any(words(line).startswith(each) for each in before)]:
         return Said(text=new[0])
     if answer := told(scene, scene.question).answer:
@@ -180,7 +189,7 @@ def refine(scene: Scene) -> Said:
     if target is None:
         return said(refiner.Refined(question=planned))
     if target == WHOLE:
-        return said(refiner.Refined(question=otherwise(planned, 1)))
+        return said(refiner.Refined(question=planned if scene.simulation.teaching else scene.otherwise(planned, 1)))
     return said(refiner.Refined(question=asked(scene, target)))
 
 
@@ -197,7 +206,7 @@ def requery(scene: Scene) -> Said:
     if scene.errs("wrong-question"):
         return said(detective.Requery(query=off_course(scene)))
     if not missing:
-        return said(detective.Requery(query=otherwise(scene.gold.question, 1)))
+        return said(detective.Requery(query=scene.otherwise(scene.gold.question, 1)))
     return said(detective.Requery(query=asked(scene, missing[0], known)))
 
 

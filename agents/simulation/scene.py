@@ -15,7 +15,7 @@ from typing import Any
 from sleuth.agents.model import Request
 from sleuth.agents.simulation.gold import WHOLE, Gold
 from sleuth.agents.simulation.parameters import CLOSED_BOOK, Simulation
-from sleuth.agents.simulation.wording import content, excerpt, names, says, units
+from sleuth.agents.simulation.wording import broader, content, excerpt, names, otherwise, says, units
 from sleuth.tools.text import words
 
 _ENOUGH = 0.45
@@ -91,6 +91,10 @@ class Scene:
         """The hop (from 0) that a text asks for, or WHOLE; None where it is neither."""
         if words(question) == words(self.gold.question):
             return WHOLE
+        if self.simulation.teaching:
+            hops: list[int] = [*range(len(self.gold.hops)), WHOLE]
+            if wider := [hop for hop in hops if words(question) == words(broader(self._asked(hop)))]:
+                return wider[0]
         asked = content(question)
         likeness = {at: max(_likeness(asked, way) for way in ways) for at, ways in self.gold.ways.items()}
         best = max(likeness, key=lambda at: likeness[at])
@@ -99,6 +103,20 @@ class Scene:
     def named(self, hop: int, question: str) -> set[int]:
         """The hops (from 1) whose right answers a question names."""
         return {need for need in self.gold.hops[hop].needs() if says(question, self.gold.hops[need - 1].answer)}
+
+    def _asked(self, hop: int) -> str:
+        return self.gold.question if hop == WHOLE else self.gold.asked(hop)
+
+    # How it is said. A simulation that teaches speaks as a model should: in the passages' words, and without a mark
+    # such as "according to the documents" on what it asks again.
+
+    def statement(self, hop: int) -> str:
+        """What a hop (from 0) tells."""
+        return self.gold.sentence(hop) if self.simulation.teaching else self.gold.statement(hop)
+
+    def otherwise(self, question: str, way: int) -> str:
+        """The question in another way; way 0 leaves it as it is."""
+        return broader(question) if way and self.simulation.teaching else otherwise(question, way)
 
     # What is known.
 
@@ -138,7 +156,7 @@ class Scene:
             return excerpt(known.evidence, known.answer)
         if not says(read, known.answer):
             return None
-        if words(self.gold.statement(hop)) in read or f"p> {words(known.predicate)} | o> {words(known.answer)}" in read:
+        if words(self.statement(hop)) in read or f"p> {words(known.predicate)} | o> {words(known.answer)}" in read:
             return excerpt(text, known.answer)
         return self._sentence(hop, title, text)
 

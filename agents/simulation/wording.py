@@ -97,6 +97,13 @@ def otherwise(question: str, way: int) -> str:
     return shortened(f"{_OTHERWISE[way % len(_OTHERWISE)].format(asked)}?")
 
 
+def broader(question: str) -> str:
+    """What one asks when the question itself has found nothing: whatever is known about whom it names."""
+    about = " and ".join(names(question)[-2:])
+    rest = " ".join(word for word in _WORD.findall(question) if word.casefold() not in _EMPTY)
+    return shortened(f"What is known about {about or rest}?")
+
+
 def astray(about: str) -> str:
     """A question that leads nowhere."""
     return shortened(_ASTRAY.format(about))

@@ -7,8 +7,8 @@ paragraphs; what each role should have said at each call is written down with th
 import asyncio
 import json
 import sys
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -21,7 +21,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from sleuth.agents.desk import messages
+from sleuth.agents.detective import INFER
 from sleuth.agents.extractor import EXTRACT, MOST, ExtractInput, Extraction, Triple
+from sleuth.agents.reader import READ
 from sleuth.agents.simulation import Simulation, gold_of
 from sleuth.agents.sources import Source
 from sleuth.graphs.hops import NO_LIMIT, compiled
@@ -29,23 +31,35 @@ from sleuth.graphs.ingest import ingest
 from sleuth.graphs.registry import method
 from sleuth.graphs.state import Context
 from sleuth.studio.cli import guarded
+from sleuth.studio.training.roles.facts import Known, PassageFacts
+from sleuth.studio.training.roles.judgements import attributions, irrelevances, supports
+from sleuth.studio.training.roles.mix import BUDGET, counted, mixed, write_lines
 from sleuth.studio.training.roles.questions import TrainingSet, read
-from sleuth.studio.training.roles.teacher import Example, Teacher, Withholding
+from sleuth.studio.training.roles.teacher import Arranging, Example, Learned, Teacher
 from sleuth.tools.archive import MemoryArchive
+from sleuth.tools.documents import Passage
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.settings import Settings
+from sleuth.tools.text import words
 from sleuth.tools.triple_files import triple_lines
 
-LONGEST = 8_000
-"""Characters of a prompt; longer ones cost more than they teach."""
 METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras")
-WITHHELD = 0.15
-"""Share of the plays in which one passage that a question needs is not to be found."""
+WITHHELD, GIVEN = 0.15, 0.55
+"""Shares of the plays in which one passage that a question needs is not to be found, or all are found."""
 STUDENT = {"missed": 0.15, "invented": 0.15, "wrong-question": 0.1, "flattering": 0.2, "overconfident": 0.2}
 """How often the roles before have erred."""
-WHOLE_QUESTION = frozenset({"reader", "verifier", "answerer", "evaluator"})
-"""Roles that can be taught by several steps that are only derived: the others' replies would speak of the steps."""
+WHOLE_QUESTION = frozenset({"reader", "verifier", "evaluator", "reasoner", "aggregator"})
+"""Roles that can be taught by steps that are only derived, if asked the question itself: others speak of the steps."""
+SOURCES = {
+    "plain-rag": ("top_k",),
+    "par-rag": ("coarse_k", "fine_k"),
+    "crp-rag": ("top_k",),
+    "retro-rag": ("top_k", "max_sources"),
+    "ras": ("top_k",),
+}
+"""How many passages a prompt shows, by method. Of few a model learns as much in less time, so the plays differ."""
+FEW = (2, 3, 3, 5)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,62 +71,124 @@ class Play:
     seed: int
 
     @property
+    def name(self) -> str:
+        """Which one it is."""
+        return f"{self.seed}\n{self.row['set']}\n{self.row['id']}\n{self.method}"
+
+    @property
     def dice(self) -> Random:
         """The same for the same play, whatever else is played."""
-        mark = sha256(f"{self.seed}\n{self.row['set']}\n{self.row['id']}\n{self.method}".encode()).digest()
-        return Random(mark)  # noqa: S311 - repeatable by design
+        return Random(sha256(self.name.encode()).digest())  # noqa: S311 - repeatable by design
 
 
-async def play(each: Play, known: TrainingSet, retriever: Retriever) -> list[Example]:
+class Diary:
+    """What was played so far, a line each in a file: a line that was cut off is played again."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.plays: dict[str, list[dict[str, Any]]] = {}
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.is_file() else []
+        whole = [line for line in lines if line.endswith("\n")]
+        self.plays = dict(map(json.loads, whole))
+        if len(whole) < len(lines):
+            file.write_text("".join(whole), encoding="utf-8")
+
+    def write(self, name: str, learned: Sequence[Example]) -> None:
+        """Adds a play with what was learned from it."""
+        self.plays[name] = [asdict(example) for example in learned]
+        with self._file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps([name, self.plays[name]], ensure_ascii=False) + "\n")
+
+    def examples(self) -> list[Example]:
+        """All that was learned, in the order of the plays."""
+        return [Example(**each) for learned in self.plays.values() for each in learned]
+
+
+async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: PassageFacts) -> list[Example]:
     """What is to be learned from one run."""
-    gold = gold_of(each.row, {id: known.passages[id] for id in each.row["gold_ids"]})
+    gold = facts.worded(gold_of(each.row, {id: known.passages[id] for id in each.row["gold_ids"]}))
     dice = each.dice
-    gone = [dice.choice(each.row["gold_ids"])] if dice.random() < WITHHELD else []
-    teacher = Teacher(gold, Simulation(seed=dice.randrange(2**31), rates=STUDENT))
+    teacher = Teacher(
+        each.row["set"], gold, Simulation(seed=dice.randrange(2**31), rates=STUDENT, rephrase=0.2, teaching=True), facts
+    )
     kind = method(each.method)
+    few = dice.choice(FEW)
     context = Context(
         model=teacher,
-        retriever=Withholding(retriever, gone),
+        retriever=_arranged(retriever, known, each.row["gold_ids"], dice),
         archive=MemoryArchive(),
-        settings=kind.configure({}, "default"),
+        settings=kind.configure(dict.fromkeys(SOURCES[each.method], few), "default"),
     )
     place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=NO_LIMIT)
     await compiled(each.method, InMemorySaver()).ainvoke({"question": gold.question}, place, context=context)
     derived = gold.origin == "derived" and len(gold.hops) > 1
-    wanted = [example for example in teacher.examples if not derived or example.role in WHOLE_QUESTION]
-    return [example for example in wanted if example.role != "extractor"]
+    wanted = [learned for learned in teacher.learned if not derived or _whole(learned, gold.question)]
+    answers = [learned for learned in wanted if learned.example.prompt == READ.prompt]
+    checked = [example for learned in answers for example in supports(learned, dice)]
+    seen = [learned for learned in wanted if learned.example.prompt == INFER.prompt]
+    beside = [example for learned in seen for example in irrelevances(learned)]
+    return [learned.example for learned in wanted] + checked + beside
 
 
-def extractions(files: Sequence[Path]) -> list[Example]:
-    """What the extractor should have said of each passage in files such as `sleuth triples import` reads."""
-    return [
-        Example(
-            question=line.title, role=EXTRACT.name, prompt=EXTRACT.prompt, messages=messages(EXTRACT, given), reply=said
-        )
-        for file in files
-        for line in triple_lines(file)
-        if line.text
-        for given in [ExtractInput(sources=(Source(title=line.title, text=line.text),))]
-        for said in [_extraction(line.triples)]
-    ]
+def _arranged(retriever: Retriever, known: TrainingSet, needed: Sequence[str], dice: Random) -> Arranging:
+    drawn = dice.random()
+    gone = frozenset([dice.choice(needed)] if drawn < WITHHELD else [])
+    given = {id: passage_of(id, *known.passages[id]) for id in needed} if drawn > 1 - GIVEN else {}
+    return Arranging(retriever=retriever, withheld=gone, given=given, dice=dice)
 
 
-def _extraction(triples: Iterable[tuple[str, str, str]]) -> str:
-    fields = [
-        Triple(subject=subject[:100], predicate=predicate[:80], object=object[:160])
-        for subject, predicate, object in triples
-    ]
-    return Extraction(triples=fields[:MOST]).model_dump_json()
+def passage_of(id: str, title: str, text: str) -> Passage:
+    """A passage that is a document of its own, as in a corpus file."""
+    return Passage(id=id, document_id=id, title=title, text=text, start=0, end=len(text))
+
+
+def _whole(learned: Learned, question: str) -> bool:
+    asked = next((learned.given[name] for name in ("step", "question", "query") if name in learned.given), question)
+    return learned.example.role in WHOLE_QUESTION and words(asked) == words(question)
+
+
+def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
+    """What the extractor should have said of each passage in files such as `sleuth triples import` reads; and that."""
+    known = {(line.title, line.text): line.triples for file in files for line in triple_lines(file) if line.text}
+    return [_extraction(title, text, triples) for (title, text), triples in known.items()], known
+
+
+def _extraction(title: str, text: str, triples: Sequence[tuple[str, str, str]]) -> Example:
+    given = ExtractInput(sources=(Source(title=title, text=text),))
+    fields = [Triple(subject=one[:100], predicate=two[:80], object=three[:160]) for one, two, three in triples[:MOST]]
+    return Example(
+        set="triples",
+        hops=0,
+        question=title,
+        role=EXTRACT.name,
+        prompt=EXTRACT.prompt,
+        messages=messages(EXTRACT, given),
+        reply=Extraction(triples=fields).model_dump_json(),
+    )
 
 
 def plays(known: TrainingSet, *, seed: int, limit: int | None) -> list[Play]:
-    """Every question with one method, drawn at random, then every question with another, until all had all."""
+    """Every question with one method, drawn at random, then with another, until all had all of theirs."""
     dice = Random(seed)  # noqa: S311 - repeatable by design
     rows = [row for row in known.questions if row["gold_ids"]]
-    orders = [dice.sample(METHODS, len(METHODS)) for _ in rows]
+    orders = [_methods(row, dice) for row in rows]
     shuffled = dice.sample(range(len(rows)), len(rows))
-    turns = [Play(row=rows[at], method=orders[at][turn], seed=seed) for turn in range(len(METHODS)) for at in shuffled]
+    turns = [
+        Play(row=rows[at], method=orders[at][turn], seed=seed)
+        for turn in range(len(METHODS))
+        for at in shuffled
+        if turn < len(orders[at])
+    ]
     return turns[:limit]
+
+
+def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
+    """All where the steps are known, one where there is one step; where they are only derived, what needs no steps."""
+    if row["decomposition"] or row["evidence_triples"]:
+        return dice.sample(METHODS, len(METHODS))
+    if len(row["gold_ids"]) == 1:
+        return [dice.choice(METHODS)]
+    return dice.sample(["plain-rag", dice.choice(["crp-rag", "retro-rag"])], 2)
 
 
 @asynccontextmanager
@@ -126,45 +202,44 @@ async def collection(known: TrainingSet, folder: Path) -> AsyncIterator[Library]
         yield library
 
 
-def write_lines(file: Path, rows: Iterable[Any]) -> None:
-    """One JSON value a line."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w", encoding="utf-8") as lines:
-        lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """The files to learn from: questions, triples of passages, and SciFact's claims with its abstracts, or None."""
+
+    questions: Sequence[Path]
+    triples: Sequence[Path] = ()
+    claims: tuple[Path, Path] | None = None
+
+    def all(self) -> list[Path]:
+        """Every file."""
+        return [*self.questions, *self.triples, *(self.claims or ())]
 
 
-def chosen(found: Iterable[Example], *, per_prompt: int, seed: int) -> list[Example]:
-    """At most so many of each prompt, drawn at random, none twice and none too long."""
-    by_prompt: dict[str, dict[str, Example]] = defaultdict(dict)
-    for example in found:
-        sent = json.dumps(example.messages)
-        if len(sent) <= LONGEST:
-            by_prompt[example.prompt].setdefault(sent, example)
-    dice = Random(seed)  # noqa: S311 - repeatable by design
-    return [
-        example
-        for prompt in sorted(by_prompt)
-        for example in dice.sample(list(by_prompt[prompt].values()), min(per_prompt, len(by_prompt[prompt])))
-    ]
+async def make(given: Given, folder: Path, *, limit: int | None, budget: float, seed: int) -> dict[str, Any]:
+    """Writes `all.jsonl`, of it `examples.jsonl`, and a card of both; returns the card.
 
-
-async def make(
-    files: Sequence[Path], triples: Sequence[Path], folder: Path, *, limit: int | None, per_prompt: int, seed: int
-) -> dict[str, Any]:
-    """Writes `examples.jsonl` and its card; returns the card."""
-    known = read(files)
-    found = extractions(triples)
+    Interrupted, it goes on after the last play that it has written down.
+    """
+    known = read(given.questions)
+    found, triples = extractions(given.triples)
+    found += attributions(*given.claims) if given.claims else []
+    facts = PassageFacts(triples)
+    diary = Diary(folder / "played.jsonl")
     async with collection(known, folder) as library:
         with typer.progressbar(plays(known, seed=seed, limit=limit), label="Playing", file=sys.stderr) as turns:
             for each in turns:
-                found += await play(each, known, library)
-    kept = chosen(found, per_prompt=per_prompt, seed=seed)
+                if each.name not in diary.plays:
+                    diary.write(each.name, await play(each, known, library, facts))
+    found += diary.examples()
+    kept = mixed(found, budget=budget, seed=seed)
+    await asyncio.to_thread(write_lines, folder / "all.jsonl", map(asdict, found))
     await asyncio.to_thread(write_lines, folder / "examples.jsonl", map(asdict, kept))
     card = {
         "questions": dict(Counter(row["set"] for row in known.questions)),
         "seed": seed,
-        "examples": dict(sorted(Counter(example.prompt for example in kept).items())),
-        "files": {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in files},
+        "found": dict(sorted(Counter(example.prompt for example in found).items())),
+        "examples": counted(kept),
+        "files": {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in given.all()},
     }
     await asyncio.to_thread((folder / "card.json").write_text, json.dumps(card, indent=1) + "\n")
     return card
@@ -175,12 +250,14 @@ def main(
     *,
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
     triples: Annotated[list[Path], typer.Option(help="Triples of passages, as `sleuth triples import` reads.")] = [],  # noqa: B006 - never changed
-    limit: Annotated[int | None, typer.Option(help="Runs to play; default: each question by each method.")] = None,
-    per_prompt: Annotated[int, typer.Option(help="The most examples of one prompt.")] = 600,
+    claims: Annotated[tuple[Path, Path] | None, typer.Option(help="SciFact's claims, and its abstracts.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Runs to play; default: all.")] = None,
+    tokens: Annotated[float, typer.Option(help="About how many tokens the examples may have.")] = BUDGET,
     seed: Annotated[int, typer.Option(help="For whatever is drawn.")] = 0,
 ) -> None:
     """Make examples for all roles, and print how many of each."""
-    card = asyncio.run(make(files, triples, out, limit=limit, per_prompt=per_prompt, seed=seed))
+    given = Given(questions=files, triples=triples, claims=claims)
+    card = asyncio.run(make(given, out, limit=limit, budget=tokens, seed=seed))
     typer.echo(json.dumps(card, indent=1))
 
 

@@ -5,36 +5,79 @@ right for what was shown (the idea of DAgger: Ross, Gordon and Bagnell, 2011).
 """
 
 import math
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, NamedTuple
 
+from sleuth.agents.detective import REQUERY
+from sleuth.agents.extractor import EXTRACT, Extraction
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
-from sleuth.tools.documents import Hit
+from sleuth.agents.simulation.wording import broader
+from sleuth.agents.verifier import VERIFY
+from sleuth.studio.training.roles.wording import clumsy, guided, naturally
+from sleuth.tools.documents import Hit, Passage
 from sleuth.tools.retriever import Query, Retriever
 
-FAULTLESS = Simulation(rates={}, yes_odds=6.0, yes_spread=0.0, rephrase=0.0)
+Facts = Callable[[Gold, str, str], Extraction]
+"""What a passage says, by its title and text, in the run on a question."""
+
+FAULTLESS = Simulation(rates={}, yes_odds=6.0, yes_spread=0.0, rephrase=0.0, teaching=True)
 """Errs nowhere, and is sure of every yes and no."""
 
-_UNDECIDED = (0.1, 0.9)
+_SURE = (0.1, 0.9)
+"""P(yes) of a No and of a Yes; what lies between is neither."""
+_PERPLEXED = 2.5
+"""The perplexity above which an answer has no support: the simulation draws it around 1.25 or 8."""
+_NOT_TOLD = re.compile(
+    r'"(?:answer|knowledge)":""|"(?:answerable|known)":false|"status":"UNCONFIDENT"|"inferences":\[\]|"finding":""'
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """One call: what was sent, and what should come back; `question` is the id of what the run was about."""
+    """One call: what was sent, and what should come back; `question` is the id of what the run was about.
 
+    `set` is the file that the question is from, `hops` how many it has: 0 where there is none. `told` is false where
+    what was asked for is not there.
+    """
+
+    set: str
+    hops: int
     question: str
     role: str
     prompt: str
     messages: tuple[Message, ...]
     reply: str
+    told: bool = True
+
+
+class Learned(NamedTuple):
+    """An example, and what its role was given, as plain JSON."""
+
+    example: Example
+    given: dict[str, Any]
+
+
+def _undecided(reply: Reply) -> bool:
+    first = reply["logprobs"][0]["top"] if reply["logprobs"] else {}
+    return "Yes" in first and _SURE[0] < math.exp(first["Yes"]) < _SURE[1]
+
+
+def _unsure(reply: Reply) -> bool:
+    tokens = reply["logprobs"] or []
+    return bool(tokens) and math.exp(-tokens[0]["logprob"]) > _PERPLEXED
 
 
 class Teacher:
     """The model of one question's run; `student` are the errors with which the run goes on."""
 
-    def __init__(self, gold: Gold, student: Simulation) -> None:
-        self.examples: list[Example] = []
+    def __init__(self, set: str, gold: Gold, student: Simulation, facts: Facts) -> None:
+        self.learned: list[Learned] = []
+        self._set = set
+        self._facts = facts
         self._faultless = SimulatedModel(gold, FAULTLESS)
         self._student = SimulatedModel(gold, student)
 
@@ -45,19 +88,39 @@ class Teacher:
 
     async def call(self, request: Request) -> Reply:
         """The student's reply; the right one becomes an example, unless nobody can tell which it is."""
+        if request.prompt == EXTRACT.prompt:
+            return await self._read(request)
         right = await self._faultless.call(request)
-        first = right["logprobs"][0]["top"] if right["logprobs"] else {}
-        if "Yes" not in first or not _UNDECIDED[0] < math.exp(first["Yes"]) < _UNDECIDED[1]:
-            self.examples.append(
-                Example(
-                    question=self._student.gold.id,
-                    role=request.role,
-                    prompt=request.prompt,
-                    messages=request.messages,
-                    reply=right["text"],
-                )
-            )
+        example = self._example(request, right)
+        told = " ".join(each["content"] for each in example.messages) + example.reply
+        if not (_undecided(right) or clumsy(told) or self._idle(example)):
+            self.learned.append(Learned(example, request.input))
         return await self._student.call(request)
+
+    async def _read(self, request: Request) -> Reply:
+        """What a passage says, whatever the question; not learned here, but from triples that are known."""
+        (source,) = request.input["sources"]
+        said = await self._student.call(request)
+        text = self._facts(self._student.gold, source["title"], source["text"]).model_dump_json()
+        return Reply(**{**said, "text": text})
+
+    def _idle(self, example: Example) -> bool:
+        """Whether it asks for the question itself again: the run has gone on although nothing is missing."""
+        return example.prompt == REQUERY.prompt and broader(self._student.gold.question) in example.reply
+
+    def _example(self, request: Request, right: Reply) -> Example:
+        sent = tuple(Message(role=each["role"], content=naturally(each["content"])) for each in request.messages)
+        said = guided(naturally(right["text"]), request.schema)
+        return Example(
+            set=self._set,
+            hops=len(self._student.gold.hops),
+            question=self._student.gold.id,
+            role=request.role,
+            prompt=request.prompt,
+            messages=sent,
+            reply=said,
+            told=not _NOT_TOLD.search(said) and (request.prompt != VERIFY.prompt or not _unsure(right)),
+        )
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """As the simulation counts them."""
@@ -65,14 +128,26 @@ class Teacher:
 
 
 @dataclass(frozen=True)
-class Withholding:
-    """A retriever that never finds certain passages: what a question needs may not be in a collection."""
+class Arranging:
+    """A retriever that never finds certain passages, and always finds certain others: at a place drawn by chance.
+
+    What a question needs may not be in a collection; and search may find all of it, among what is only alike.
+    """
 
     retriever: Retriever
-    withheld: Collection[str]
+    withheld: frozenset[str]
+    given: Mapping[str, Passage]
+    dice: Random
 
     async def search(self, query: Query) -> list[Hit]:
-        """The best of the rest."""
-        wider = replace(query, k=query.k + len(self.withheld))
-        found = await self.retriever.search(wider)
-        return [hit for hit in found if hit.passage.id not in self.withheld][: query.k]
+        """The best of the rest, of which the last give way to what is given."""
+        found = await self.retriever.search(replace(query, k=query.k + len(self.withheld)))
+        passages = [hit.passage for hit in found if hit.passage.id not in self.withheld][: query.k]
+        there = {passage.id for passage in passages}
+        missing = [passage for id, passage in self.given.items() if id not in there | query.seen]
+        others = [passage for passage in passages if passage.id not in self.given]
+        gone = {passage.id for passage in others[max(0, len(others) - len(missing)) :]} if missing else set()
+        kept = [passage for passage in passages if passage.id not in gone]
+        for passage in missing:
+            kept.insert(self.dice.randint(0, len(kept)), passage)
+        return [Hit(passage=passage, score=1 / rank, rank=rank) for rank, passage in enumerate(kept, start=1)]

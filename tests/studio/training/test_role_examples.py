@@ -1,13 +1,21 @@
+import importlib
 import json
+import pkgutil
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import jsonschema
 import pytest
 
-from sleuth.studio.training.roles.examples import Play, chosen, extractions, play, plays
+from sleuth import agents
+from sleuth.agents.role import Role
+from sleuth.studio.training.roles.examples import METHODS, WHOLE_QUESTION, Diary, Play, extractions, play, plays
+from sleuth.studio.training.roles.facts import PassageFacts
 from sleuth.studio.training.roles.questions import TrainingSet, read
-from sleuth.studio.training.roles.teacher import Example, Withholding
+from sleuth.studio.training.roles.teacher import Arranging, Example
 from sleuth.tools.documents import Hit, Passage
 from sleuth.tools.errors import UsageError
 from sleuth.tools.retriever import Query
@@ -72,14 +80,25 @@ def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
 def by_prompt(examples: list[Example]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for example in examples:
-        found.setdefault(example.prompt, []).append(json.loads(example.reply))
+        plain = example.role in ("evaluator", "verifier") or example.prompt == "planner/begin"
+        found.setdefault(example.prompt, []).append(example.reply if plain else json.loads(example.reply))
     return found
+
+
+def example(prompt: str, text: str, reply: str = "x") -> Example:
+    sent = ({"role": "user", "content": text},)
+    return Example(
+        set="s", hops=2, question="1", role=prompt.split("/", maxsplit=1)[0], prompt=prompt, messages=sent, reply=reply
+    )
+
+
+NOTHING = PassageFacts({})
 
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_every_reply_is_right_however_the_run_goes(known: TrainingSet, seed: int) -> None:
     each = Play(row=known.questions[0], method="par-rag", seed=seed)
-    learned = by_prompt(await play(each, known, All(known)))
+    learned = by_prompt(await play(each, known, All(known), NOTHING))
     first, second = learned["planner/plan"][0]["steps"]
     assert (first["question"], second["needs"]) == ("For whom was the ferry built?", [1])
     said = {draft["answer"] for draft in learned["drafter/draft"]}
@@ -91,38 +110,82 @@ async def test_some_students_err_so_that_reviews_have_something_to_mend(known: T
         review["status"]
         for seed in range(8)
         for review in by_prompt(
-            await play(Play(row=known.questions[0], method="par-rag", seed=seed), known, All(known))
+            await play(Play(row=known.questions[0], method="par-rag", seed=seed), known, All(known), NOTHING)
         ).get("reviewer/review", [])
     ]
     assert "PASS" in reviews
     assert "REVISED" in reviews
 
 
+@pytest.mark.parametrize("method", METHODS)
+async def test_every_reply_is_one_that_its_schema_lets_a_guided_model_write(known: TrainingSet, method: str) -> None:
+    schemas = {role.prompt: role.schema() for role in all_roles()}
+    for seed in range(3):
+        for example in await play(Play(row=known.questions[0], method=method, seed=seed), known, All(known), NOTHING):
+            schema = schemas[example.prompt]
+            if schema is not None:
+                jsonschema.validate(json.loads(example.reply), schema)
+                orders = [list(shape["properties"]) for shape in schema.get("anyOf", [schema])]
+                assert list(json.loads(example.reply)) in orders
+
+
+def all_roles() -> Iterator[Role[Any, Any]]:
+    for module in pkgutil.iter_modules(agents.__path__, "sleuth.agents."):
+        yield from (each for each in vars(importlib.import_module(module.name)).values() if isinstance(each, Role))
+
+
+async def test_what_is_quoted_stands_in_the_prompt(known: TrainingSet) -> None:
+    examples = [
+        example
+        for seed in range(4)
+        for example in await play(
+            Play(row=known.questions[0], method="plain-rag", seed=seed), known, All(known), NOTHING
+        )
+        if example.prompt == "reader/read"
+    ]
+    quotes = [(each["quote"], example) for example in examples for each in json.loads(example.reply)["citations"]]
+    assert quotes
+    assert all(quote in example.messages[-1]["content"] for quote, example in quotes)
+
+
+def passage(id: str) -> Passage:
+    return Passage(id=id, document_id=id, title=id, text=id, start=0, end=len(id))
+
+
 async def test_what_is_withheld_is_not_found_and_others_take_its_place(known: TrainingSet) -> None:
-    found = await Withholding(All(known), ["p1"]).search(Query(text="?", k=2))
-    assert [hit.passage.id for hit in found] == ["p0", "p2"]
+    arranged = Arranging(retriever=All(known), withheld=frozenset({"p1"}), given={}, dice=Random(0))
+    assert [hit.passage.id for hit in await arranged.search(Query(text="?", k=2))] == ["p0", "p2"]
+
+
+async def test_what_is_given_takes_the_place_of_the_last(known: TrainingSet) -> None:
+    arranged = Arranging(retriever=All(known), withheld=frozenset(), given={"p9": passage("p9")}, dice=Random(0))
+    found = await arranged.search(Query(text="?", k=2))
+    assert {hit.passage.id for hit in found} == {"p0", "p9"}
+    assert [hit.rank for hit in found] == [1, 2]
 
 
 async def test_steps_that_are_only_derived_teach_no_planning(known: TrainingSet) -> None:
     row = {**known.questions[0], "decomposition": []}
-    learned = await play(Play(row=row, method="par-rag", seed=0), known, All(known))
-    assert "planner" not in {example.role for example in learned}
+    learned = await play(Play(row=row, method="par-rag", seed=0), known, All(known), NOTHING)
+    assert {example.role for example in learned} <= WHOLE_QUESTION
 
 
 def test_a_play_errs_as_its_place_says(known: TrainingSet) -> None:
     turns = plays(known, seed=3, limit=None)
-    assert len({(turn.row["id"], turn.method) for turn in turns}) == len(turns) == 10
+    assert len({turn.name for turn in turns}) == len(turns) == len(METHODS) + 1
     assert turns[0].dice.random() == plays(known, seed=3, limit=1)[0].dice.random()
 
 
-def test_no_more_of_a_prompt_than_wanted_none_twice_none_too_long() -> None:
-    def example(prompt: str, text: str) -> Example:
-        return Example(question="1", role="r", prompt=prompt, messages=({"role": "user", "content": text},), reply="x")
-
-    found = [example("a", "one"), example("a", "one"), example("a", "two"), example("a", "three"), example("b", "one")]
-    kept = chosen([*found, example("b", "long " * 9000)], per_prompt=2, seed=0)
-    assert [each.prompt for each in kept] == ["a", "a", "b"]
-    assert len({str(each) for each in kept}) == 3
+def test_an_interrupted_diary_goes_on_after_its_last_whole_line(tmp_path: Path) -> None:
+    diary = Diary(tmp_path / "played.jsonl")
+    for name in ("a", "b"):
+        diary.write(name, [example("reader/read", name)])
+    cut_off = (tmp_path / "played.jsonl").read_text()[:-9]
+    (tmp_path / "played.jsonl").write_text(cut_off)
+    again = Diary(tmp_path / "played.jsonl")
+    assert list(again.plays) == ["a"]
+    again.write("b", [])
+    assert list(Diary(tmp_path / "played.jsonl").plays) == ["a", "b"]
 
 
 def test_the_extractor_learns_from_triples_that_are_known(tmp_path: Path) -> None:
@@ -131,8 +194,9 @@ def test_the_extractor_learns_from_triples_that_are_known(tmp_path: Path) -> Non
         "text": "The ferry was built for Oda Brask.",
         "triples": [["ferry", "built for", "Oda Brask"]],
     }
-    [example] = extractions([written(tmp_path / "triples.jsonl", line)])
-    assert json.loads(example.reply) == {
+    [learned], triples = extractions([written(tmp_path / "triples.jsonl", line)])
+    assert json.loads(learned.reply) == {
         "triples": [{"subject": "ferry", "predicate": "built for", "object": "Oda Brask"}]
     }
-    assert "Oda Brask" in example.messages[-1]["content"]
+    assert "Oda Brask" in learned.messages[-1]["content"]
+    assert triples[("Ferry", "The ferry was built for Oda Brask.")] == [("ferry", "built for", "Oda Brask")]

@@ -1,0 +1,88 @@
+"""How an example says things: questions as people ask them, and replies in the form that guided decoding gives them."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_ASKED = {
+    "author": "Who wrote {}?",
+    "award received": "Which award did {} receive?",
+    "cause of death": "What did {} die of?",
+    "child": "Who is the child of {}?",
+    "composer": "Who composed {}?",
+    "country": "Which country is {} in?",
+    "capital of": "What is {} the capital of?",
+    "conflict": "Which conflict was {} in?",
+    "continent": "Which continent is {} on?",
+    "country of citizenship": "Which country is {} a citizen of?",
+    "country of origin": "Which country does {} come from?",
+    "date of birth": "When was {} born?",
+    "date of death": "When did {} die?",
+    "director": "Who directed {}?",
+    "educated at": "Where was {} educated?",
+    "employer": "Who employed {}?",
+    "follows": "What does {} follow?",
+    "instance of": "What kind of thing is {}?",
+    "licensed to broadcast to": "Where may {} broadcast to?",
+    "located in or next to body of water": "Which body of water is {} in or next to?",
+    "located in the administrative territorial entity": "Which district or region is {} in?",
+    "location": "Where is {}?",
+    "location of formation": "Where was {} formed?",
+    "member of political party": "Which party was {} a member of?",
+    "member of sports team": "Which team did {} play for?",
+    "mouth of the watercourse": "What does {} flow into?",
+    "part of": "What is {} part of?",
+    "shares border with": "What does {} share a border with?",
+    "father": "Who is the father of {}?",
+    "inception": "When was {} founded?",
+    "mother": "Who is the mother of {}?",
+    "performer": "Who performed {}?",
+    "place of birth": "Where was {} born?",
+    "place of burial": "Where was {} buried?",
+    "place of death": "Where did {} die?",
+    "presenter": "Who presents {}?",
+    "producer": "Who produced {}?",
+    "publication date": "When did {} come out?",
+    "publisher": "Who published {}?",
+    "sibling": "Who is the sibling of {}?",
+    "spouse": "Who was {} married to?",
+}
+"""Relations of 2WikiMultihopQA and MuSiQue as questions; others are asked for by name."""
+
+_BY_NAME = re.compile(rf"What is the ({'|'.join(sorted(_ASKED, key=len, reverse=True))}) of ([^?\n]+)\?")
+
+
+_CLUMSY = re.compile(r" of of |the place where (?:was|is|did|does) |What is said about ")
+
+
+def clumsy(text: str) -> bool:
+    """Whether a text has steps in it that nobody would write: of relations that make no phrase, or derived ones."""
+    return _CLUMSY.search(text) is not None
+
+
+def naturally(text: str) -> str:
+    """A text with the simulation's "What is the director of X?" as "Who directed X?"."""
+    return _BY_NAME.sub(lambda found: _ASKED[found[1]].format(found[2]), text)
+
+
+def guided(reply: str, schema: Mapping[str, Any] | None) -> str:
+    """A reply with the fields that its schema lets it write, in that order; a plain one as it is.
+
+    A list that may not be empty gets one entry that says nothing.
+    """
+    if schema is None:
+        return reply
+    said = json.loads(reply)
+    shape = next((each for each in schema["anyOf"] if _fits(said, each)), {}) if "anyOf" in schema else schema
+    written = {name: _filled(said[name], field) for name, field in shape.get("properties", {}).items()}
+    return json.dumps(written, ensure_ascii=False, separators=(",", ":"))
+
+
+def _fits(said: Mapping[str, Any], shape: Mapping[str, Any]) -> bool:
+    return all(said[name] == field["const"] for name, field in shape["properties"].items() if "const" in field)
+
+
+def _filled(value: Any, field: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    empty = value == [] and field.get("minItems", 0)
+    return [{"source": 1, "quote": ""}] if empty else value

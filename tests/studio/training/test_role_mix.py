@@ -1,0 +1,85 @@
+import json
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from sleuth.studio.training.roles.mix import LONGEST, MOST, UNTOLD, balanced, mixed, tokens
+from sleuth.studio.training.roles.teacher import Example
+from sleuth.studio.training.roles.wording import guided, naturally
+
+
+def example(prompt: str, number: int, reply: str = "x", *, hops: int = 2, told: bool = True) -> Example:
+    sent = ({"role": "user", "content": f"{number:<400}"},)
+    role = prompt.split("/", maxsplit=1)[0]
+    return Example(set="s", hops=hops, question="1", role=role, prompt=prompt, messages=sent, reply=reply, told=told)
+
+
+def test_prompts_have_their_shares_of_the_tokens_in_a_mixed_order() -> None:
+    found = [example(prompt, at) for prompt in ("reader/read", "planner/plan") for at in range(100)]
+    kept = mixed(found, budget=5_400, seed=0)
+    counts = Counter(each.prompt for each in kept)
+    assert counts["reader/read"] == pytest.approx(8 * counts["planner/plan"], rel=0.2)
+    assert sum(map(tokens, kept)) == pytest.approx(5_400, rel=0.1)
+    assert {each.prompt for each in kept[:30]} == {"reader/read", "planner/plan"}
+    assert kept == mixed(found, budget=5_400, seed=0)
+    assert kept != mixed(found, budget=5_400, seed=1)
+
+
+def test_what_a_prompt_lacks_goes_to_the_others() -> None:
+    found = [*(example("reader/read", at) for at in range(3)), *(example("planner/plan", at) for at in range(100))]
+    counts = Counter(each.prompt for each in mixed(found, budget=5_000, seed=0))
+    assert counts["reader/read"] == 3
+    assert counts["planner/plan"] > 40
+
+
+def test_none_twice_none_too_long_and_none_of_a_prompt_without_a_share() -> None:
+    found = [example("reader/read", 1), example("reader/read", 1), example("host/reply", 1)]
+    found.append(replace(found[0], messages=({"role": "user", "content": "long " * LONGEST},)))
+    assert len(mixed(found, budget=1e6, seed=0)) == 1
+
+
+def test_as_many_yes_as_no() -> None:
+    pool = [example("evaluator/evidence", at, "No") for at in range(90)]
+    pool += [example("evaluator/evidence", at, "Yes") for at in range(90, 100)]
+    counts = Counter(each.reply for each in balanced(pool, Random(0)))
+    assert counts["Yes"] == 10
+    assert abs(counts["Yes"] - counts["No"]) <= 2
+
+
+def test_little_that_is_not_told_and_few_questions_of_one_hop_where_steps_are_planned() -> None:
+    pool = [example("planner/plan", at, hops=1 + (at % 10 == 0)) for at in range(200)]
+    alone = sum(each.hops == 1 for each in balanced(pool, Random(0)))
+    assert 1 <= alone <= 5
+    pool = [example("reader/read", at, told=at % 2 == 0) for at in range(200)]
+    order = balanced(pool, Random(0))
+    assert sum(not each.told for each in order) == pytest.approx(UNTOLD * len(order), abs=2)
+
+
+def test_no_more_than_the_most_of_what_is_learned_at_once() -> None:
+    pool = [example("planner/begin", at) for at in range(500)]
+    assert len(balanced(pool, Random(0))) == MOST["planner/begin"]
+
+
+SHORT = {"type": "object", "properties": {"status": {"const": "PASS"}}}
+LONG = {"type": "object", "properties": {"question": {"type": "string"}, "status": {"const": "UNCONFIDENT"}}}
+
+
+def test_a_reply_has_the_fields_of_its_label_in_the_order_of_the_schema() -> None:
+    schema = {"anyOf": [SHORT, LONG]}
+    assert guided('{"status":"PASS","question":""}', schema) == '{"status":"PASS"}'
+    asked = guided('{"status":"UNCONFIDENT","question":"Où?"}', schema)
+    assert asked == '{"question":"Où?","status":"UNCONFIDENT"}'
+    assert guided("Yes", None) == "Yes"
+
+
+def test_a_list_that_may_not_be_empty_has_an_entry_that_says_nothing() -> None:
+    schema = {"properties": {"citations": {"type": "array", "minItems": 1}}}
+    assert json.loads(guided('{"citations":[]}', schema)) == {"citations": [{"source": 1, "quote": ""}]}
+
+
+def test_relations_become_questions() -> None:
+    assert naturally('"What is the director of Ran?" and no more') == '"Who directed Ran?" and no more'
+    assert naturally("What is the place of birth of the father of Ida?") == "Where was the father of Ida born?"
+    assert naturally("What is the colour of Ran?") == "What is the colour of Ran?"
