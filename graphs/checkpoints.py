@@ -2,11 +2,11 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
@@ -16,6 +16,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 _BUSY_SECONDS = 30
+
+T = TypeVar("T")
 
 
 class SqliteCheckpoints(AsyncSqliteSaver):
@@ -31,6 +33,28 @@ class SqliteCheckpoints(AsyncSqliteSaver):
         super().__init__(reading, serde=serde)
         self._writing = writing
         self._thread = thread
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, file: Path, serde: SerializerProtocol, *pragmas: str) -> AsyncIterator[Self]:
+        """The checkpoints in a file, made at the first time, over connections that these pragmas hold for."""
+
+        def connect() -> sqlite3.Connection:
+            connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, check_same_thread=False)
+            for pragma in pragmas:
+                connection.execute(pragma)
+            return connection
+
+        async with aiosqlite.connect(file, timeout=_BUSY_SECONDS) as reading:
+            for pragma in pragmas:
+                await reading.execute(pragma)
+            with (
+                ThreadPoolExecutor(1, "checkpoints") as thread,
+                closing(await asyncio.to_thread(connect)) as connection,
+            ):
+                saver = cls(reading, SqliteSaver(connection, serde=serde), thread, serde)
+                await saver.setup()
+                yield saver
 
     async def aput(
         self,
@@ -50,21 +74,11 @@ class SqliteCheckpoints(AsyncSqliteSaver):
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._thread, self._writing.put_writes, config, writes, task_id, task_path)
 
+    async def transact(self, change: Callable[[sqlite3.Cursor], T]) -> T:
+        """A transaction of the writing connection: all that `change` does, or nothing."""
 
-@asynccontextmanager
-async def open_checkpoints(file: Path, serde: SerializerProtocol, *pragmas: str) -> AsyncIterator[SqliteCheckpoints]:
-    """The checkpoints in a file, made at the first time, over connections that these pragmas hold for."""
+        def changed() -> T:
+            with self._writing.cursor(transaction=False) as cursor, self._writing.conn:
+                return change(cursor)
 
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, check_same_thread=False)
-        for pragma in pragmas:
-            connection.execute(pragma)
-        return connection
-
-    async with aiosqlite.connect(file, timeout=_BUSY_SECONDS) as reading:
-        for pragma in pragmas:
-            await reading.execute(pragma)
-        with ThreadPoolExecutor(1, "checkpoints") as thread, closing(await asyncio.to_thread(connect)) as connection:
-            saver = SqliteCheckpoints(reading, SqliteSaver(connection, serde=serde), thread, serde)
-            await saver.setup()
-            yield saver
+        return await asyncio.get_running_loop().run_in_executor(self._thread, changed)

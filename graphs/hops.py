@@ -121,7 +121,8 @@ class SaverHops:
         settings = kind.configure(hop.values, self.profile)
         context = replace(self.context, settings=settings, budget=hop.budget, hops=self, started=monotonic())
         graph = compiled(hop.method, self.saver)
-        config = RunnableConfig(configurable={"thread_id": id, "checkpoint_ns": ""}, recursion_limit=NO_LIMIT)
+        place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": hop.method}
+        config = RunnableConfig(configurable=place, metadata=about, recursion_limit=NO_LIMIT)
         if self.announce:
             await self.announce(id, hop)
         await _begin(graph, config, hop, settings)

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal
+from uuid import NAMESPACE_OID, uuid5
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 
@@ -16,9 +17,15 @@ _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "a
 
 
 def said(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
-    """LangGraph's `add_messages`, write by write."""
+    """LangGraph's `add_messages`, write by write.
+
+    A message that came without an id, as a pair of role and text, gets the same one however often it is read.
+    """
     for write in writes:
-        kept = add_messages(kept, write)  # type: ignore[assignment,arg-type]  # typed for all that becomes messages
+        added = convert_to_messages(write if isinstance(write, list) else [write])
+        for at, message in enumerate(added, start=len(kept)):
+            message.id = message.id or str(uuid5(NAMESPACE_OID, f"{at} {message.type} {message.text}"))
+        kept = add_messages(kept, added)  # type: ignore[assignment,arg-type]  # typed for all that becomes messages
     return kept
 
 

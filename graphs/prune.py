@@ -10,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from langgraph.channels import DeltaChannel
-from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from sqlalchemy import bindparam, text
 
 from sleuth.graphs.history import hashes_in
+from sleuth.graphs.hops import Compiled
 from sleuth.graphs.runs import Runs
 from sleuth.graphs.threads import Thread, lease
 from sleuth.tools.errors import UsageError
@@ -116,7 +117,7 @@ async def _cut(runs: Runs, thread: Thread, keep_last: int) -> int:
     ids = {_id(found) for found in kept}
     for found in kept:
         if found.parent_config and found.parent_config["configurable"]["checkpoint_id"] not in ids:
-            await _make_whole(runs, thread, found)
+            await make_whole(runs.graph(thread), found)
     await asyncio.to_thread(_delete, runs, thread, [_id(found) for found in gone])
     return len(gone)
 
@@ -125,10 +126,9 @@ def _id(found: CheckpointTuple) -> str:
     return str(found.config["configurable"]["checkpoint_id"])
 
 
-async def _make_whole(runs: Runs, thread: Thread, found: CheckpointTuple) -> None:
-    """Rewrites a checkpoint so that it needs no ancestor."""
-    graph = runs.graph(thread)
-    state = await graph.aget_state(runs.config(thread, _id(found)))
+async def make_whole(graph: Compiled, found: CheckpointTuple) -> None:
+    """Rewrites a checkpoint of a graph so that it needs no ancestor."""
+    state = await graph.aget_state(found.config)
     # A channel without a version was never written to: it is empty with and without ancestors.
     versions = {
         name: version
@@ -138,7 +138,8 @@ async def _make_whole(runs: Runs, thread: Thread, found: CheckpointTuple) -> Non
     whole = {name: _DeltaSnapshot(state.values[name]) for name in versions}
     checkpoint = {**found.checkpoint, "channel_values": {**found.checkpoint["channel_values"], **whole}}
     assert found.parent_config
-    await runs.store.saver.aput(found.parent_config, checkpoint, found.metadata, versions)  # type: ignore[arg-type]
+    assert isinstance(graph.checkpointer, BaseCheckpointSaver)
+    await graph.checkpointer.aput(found.parent_config, checkpoint, found.metadata, versions)  # type: ignore[arg-type]
 
 
 def _delete(runs: Runs, thread: Thread, ids: list[str]) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import event, text
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from sleuth.graphs.checkpoints import open_checkpoints
+from sleuth.graphs.checkpoints import SqliteCheckpoints
 from sleuth.graphs.threads import Threads
 from sleuth.tools.archive import SqlArchive
 from sleuth.tools.database import catalogue_url, open_engine
@@ -124,5 +124,5 @@ async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckp
             await postgres.setup()
             yield postgres
         return
-    async with open_checkpoints(runs_folder(settings) / "runs.sqlite", serde, _UNSYNCED) as sqlite:
+    async with SqliteCheckpoints.open(runs_folder(settings) / "runs.sqlite", serde, _UNSYNCED) as sqlite:
         yield sqlite

@@ -354,8 +354,8 @@ async def test_a_stop_at_any_call_loses_nothing_and_repeats_nothing(chain: Chain
 
 async def test_messages_keep_their_ids_and_can_be_taken_back(chain: Chain) -> None:
     talk = Talk(Companion(chain, *["small talk"] * 3), chain)
-    for text in ("Hello", "Hello again"):
-        await talk.turn(text)
+    for sent_as in ("Hello", [("user", "Hello again")]):
+        await talk.turn(sent_as)
     ids = [message.id for message in talk.state["messages"]]
     again = (await talk.graph.aget_state(talk.config)).values["messages"]
     assert [message.id for message in again] == ids

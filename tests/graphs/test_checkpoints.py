@@ -5,12 +5,12 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from sleuth.graphs.checkpoints import open_checkpoints
+from sleuth.graphs.checkpoints import SqliteCheckpoints
 
 
 async def test_langgraphs_own_saver_reads_what_was_written(tmp_path: Path) -> None:
     serde = JsonPlusSerializer()
-    async with open_checkpoints(tmp_path / "runs.sqlite", serde, "PRAGMA synchronous=NORMAL") as written:
+    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", serde, "PRAGMA synchronous=NORMAL") as written:
         start = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
         config = await written.aput(start, empty_checkpoint(), {"source": "input", "step": -1}, {})
         await written.aput_writes(config, [("notes", {"1": "Kestrow"}), ("plan", None)], "task")
