@@ -6,6 +6,7 @@
 | choice           | the choices are written into the prompt, the reply is matched       |
 | logprobs         | a probability is 0.5 (auto: 0 or 1 by the word), no perplexity      |
 | tokenize         | prompts are measured at two bytes per token                         |
+| stream           | replies are read whole: nothing is heard of them before they stand  |
 | context length   | 8,192 tokens                                                        |
 
 The first three are named in the warnings of every reply that they concern. Without the file, servers are tried again.
@@ -13,7 +14,7 @@ The first three are named in the warnings of every reply that they concern. With
 
 import asyncio
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +29,18 @@ _SCHEMA = {
     "additionalProperties": False,
 }
 
+_LOGPROBS = {"logprobs": True, "top_logprobs": 20}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capabilities:
-    """`thinks`: replies begin with reasoning, which needs room of its own."""
+    """`stream`: also with usage. `thinks`: replies begin with reasoning, which needs room of its own."""
 
     schema: bool
     choice: bool
     logprobs: bool
     tokenize: bool
+    stream: bool
     thinks: bool
 
 
@@ -44,7 +48,7 @@ async def capabilities(endpoint: Endpoint, model: str, version: str, file: Path)
     """What the file says about this endpoint, model and version; otherwise the server is tried and the file written."""
     key = f"{endpoint.url} {model} {version}"
     known = await asyncio.to_thread(_read, file)
-    if key in known:
+    if set(known.get(key, ())) == {each.name for each in fields(Capabilities)}:  # else an older release wrote it
         return Capabilities(**known[key])
     found = await probe(endpoint, model)
     await asyncio.to_thread(_write, file, known | {key: asdict(found)})
@@ -56,16 +60,19 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
     guided, chosen, plain, tokens = await asyncio.gather(
         endpoint.chat(model, response_format=json_schema("probe", _SCHEMA)),
         endpoint.chat(model, structured_outputs={"choice": CHOICES}),
-        endpoint.chat(model, logprobs=True, top_logprobs=20, max_tokens=4),
+        endpoint.chat(model, **_LOGPROBS, max_tokens=4),
         endpoint.count_tokens(model, [{"role": "user", "content": "Good morning."}]),
     )
+    logprobs = bool(_first_choice(plain).get("logprobs"))
+    streamed = await endpoint.stream(model, **(_LOGPROBS if logprobs else {}), max_tokens=4)
     message = _message(plain)
     text = str(message.get("content") or "")
     return Capabilities(
         schema=_is_ready(_text(guided)),
         choice=_text(chosen).strip() in CHOICES,
-        logprobs=bool(_first_choice(plain).get("logprobs")),
+        logprobs=logprobs,
         tokenize=tokens is not None,
+        stream=streamed is not None and bool(_first_choice(streamed).get("logprobs")) == logprobs,
         thinks=bool(message.get("reasoning") or message.get("reasoning_content")) or text.lstrip().startswith("<think"),
     )
 

@@ -7,6 +7,7 @@ Asks side by side begin in their order, and so stand what they cost and warn of,
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Generic
@@ -21,6 +22,7 @@ from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.parsing import Unparsable, parse
 from sleuth.agents.role import I, O, Role
 from sleuth.agents.sources import unmarked
+from sleuth.agents.words import Hearing
 from sleuth.tools.archive import Archive
 from sleuth.tools.errors import BadReply, ContextTooLong
 
@@ -77,11 +79,14 @@ class _Entry:
 class Desk:
     """What one node says to the model in one execution, and what it cost."""
 
-    def __init__(self, model: Model, archive: Archive, *, seed: str, limit: int | None = None) -> None:
+    def __init__(
+        self, model: Model, archive: Archive, *, seed: str, limit: int | None = None, hearing: Hearing | None = None
+    ) -> None:
         """`limit` is how many calls the run can still afford: a repair beyond it is not made."""
         self.model = model
         self.archive = archive
         self.seed = seed
+        self.hearing = hearing
         self._limit = limit
         self._book: list[_Entry] = []
         self._latest: dict[asyncio.Task[Any] | None, _Entry] = {}
@@ -163,12 +168,19 @@ class _Ask(Generic[I, O]):
         """Asks, and once more with the fault named if the reply cannot be used."""
         await prompts.read(self._role.prompt, REPAIR)
         reply = await self._attempt()
-        fault = _fault(self._role, reply)
+        fault = self._judge(reply)
         if fault and self._desk.affords_repair(self._ahead):
             reply = await self._attempt(_repair(reply, fault))
-            fault = _fault(self._role, reply)
+            fault = self._judge(reply)
         failure = fault and f"The {self._role.name} gave a reply that cannot be used: {fault}. {_beginning(reply)}"
         return _Asked(reply=reply, failure=failure, calls=self._calls, warnings=self._warnings)
+
+    def _judge(self, reply: Reply) -> str | None:
+        """The latest reply's fault; what was heard of one that has one does not stand."""
+        fault = _fault(self._role, reply)
+        if fault and self._desk.hearing:
+            self._desk.hearing.take_back(node=self._node, role=self._role.name, call=[*self._calls][-1])
+        return fault
 
     async def _attempt(self, repair: tuple[Message, ...] = ()) -> Reply:
         """One reply; where the server's tokenizer sees more tokens than ours, a second call with half the passages."""
@@ -203,12 +215,17 @@ class _Ask(Generic[I, O]):
         async def call() -> _Sent:
             placed = _place(request, self._desk.seed)
             try:
-                reply = await self._desk.model.call(placed)
+                with self._heard(placed) as heard:
+                    reply = await self._desk.model.call(heard)
             except ContextTooLong:
                 return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=None)
             return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=reply)
 
         return await call()
+
+    def _heard(self, request: Request) -> AbstractContextManager[Request]:
+        hearing = self._desk.hearing
+        return hearing.of(request, node=self._node) if hearing else nullcontext(request)
 
     def _account(self, sent: _Sent, reply: Reply, *, repair: bool) -> None:
         self._calls[sent["call_id"]] = CallRecord(

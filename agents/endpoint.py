@@ -6,6 +6,7 @@ from typing import Any, Self
 import httpx
 
 from sleuth.agents import faults
+from sleuth.agents.streams import STREAMED, gather, is_stream
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
@@ -13,6 +14,9 @@ CONTEXT_WINDOW = 8192
 """Tokens, where the server does not say."""
 
 _PROBE = {"messages": [{"role": "user", "content": "Say hello."}], "temperature": 0, "max_tokens": 24}
+
+_REFUSALS = (400, 404, 405, 422, 501)
+"""Statuses of what a server does not have or cannot do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +74,23 @@ class Endpoint:
         """A very short completion with these options; None where the server refuses them."""
         return await self._json("POST", f"{self.url}/chat/completions", {"model": model, **_PROBE, **options})
 
+    async def stream(self, model: str, **options: object) -> dict[str, Any] | None:
+        """The same read as a stream; None where the server refuses it, sends something else, or less than a reply."""
+        body = {"model": model, **_PROBE, **STREAMED, **options}
+        try:
+            async with self._http.stream("POST", f"{self.url}/chat/completions", json=body) as response:
+                if response.status_code in _REFUSALS or (response.is_success and not is_stream(response.headers)):
+                    return None
+                if not response.is_success:
+                    await response.aread()  # for the error's words
+                    response.raise_for_status()
+                status, whole = await gather(response.aiter_bytes(), lambda _: None)
+        except faults.Malformed:
+            return None
+        except httpx.HTTPError as error:
+            raise faults.from_http(error, url=self.url, seconds=self.timeout) from error
+        return whole if status == 200 else None
+
     @property
     def _root(self) -> str:
         return self.url.removesuffix("/v1")
@@ -78,7 +99,7 @@ class Endpoint:
         """The JSON object that a URL gives; None for one that is not there or refuses what was asked."""
         try:
             response = await self._http.request(method, url, json=body)
-            if response.status_code in (400, 404, 405, 422, 501):
+            if response.status_code in _REFUSALS:
                 return None
             response.raise_for_status()
         except httpx.HTTPError as error:

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import openai
 from langchain_core.messages import AIMessage
@@ -19,12 +19,11 @@ from sleuth.agents import faults
 from sleuth.agents.capabilities import Capabilities, capabilities, json_schema
 from sleuth.agents.endpoint import Endpoint, Listed
 from sleuth.agents.model import Message, Reply, Request, TokenLogprob, Usage
+from sleuth.agents.replies import CALL_HEADER, Replies
 from sleuth.agents.role import NAMES
+from sleuth.agents.streams import STREAMED
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Settings
-
-CALL_HEADER = "X-Sleuth-Call"
-"""Names the logical call: the same however often it is sent."""
 
 RETRIES = 3
 """For refused connections, broken replies, 408, 409, 429 and 5xx; the client waits as long as Retry-After says."""
@@ -39,9 +38,10 @@ SCHEMA_TOKENS = 512
 class Gateway:
     """A `Model` that asks a server; made by `Gateway.open`."""
 
-    def __init__(self, endpoint: Endpoint, served: dict[str, "_Served"], *, concurrency: int) -> None:
+    def __init__(self, endpoint: Endpoint, replies: Replies, served: dict[str, "_Served"], *, concurrency: int) -> None:
         """`served` holds what answers each role that has a model of its own, and "default"."""
         self._endpoint = endpoint
+        self._replies = replies
         self._served = served
         self._slots = asyncio.Semaphore(concurrency)
 
@@ -56,7 +56,7 @@ class Gateway:
             ModelError: the server cannot be reached or used.
         """
         # Made in threads: HTTP clients read certificates and import more of themselves.
-        endpoint, http = await asyncio.gather(asyncio.to_thread(Endpoint, settings), asyncio.to_thread(_http_client))
+        endpoint, http = await asyncio.gather(asyncio.to_thread(Endpoint, settings), asyncio.to_thread(Replies))
         await prompts.read("shared/schema", "shared/choices")
         async with endpoint, http:
             listed = {entry.name: entry for entry in await endpoint.models()}
@@ -71,7 +71,7 @@ class Gateway:
                 for name in sorted(set(chosen.values()))
             }
             by_role = {role: served[name] for role, name in chosen.items()}
-            yield cls(endpoint, by_role, concurrency=settings.concurrency)
+            yield cls(endpoint, http, by_role, concurrency=settings.concurrency)
 
     @property
     def context_window(self) -> int:
@@ -85,12 +85,16 @@ class Gateway:
     async def call(self, request: Request) -> Reply:
         """Answers one request; at most `settings.concurrency` at a time are with the server."""
         served = self._of(request.role)
+        listener = request.listener if served.can.stream else None
         options, suffix, warnings = _constraints(request, served.can)
+        if listener is not None:
+            options["extra_body"] |= STREAMED
         messages = [{"role": message["role"], "content": message["content"]} for message in request.messages]
         messages[-1]["content"] += suffix
         async with self._slots:
             started = time.monotonic()
-            answer = await self._send(served, messages, options)
+            with self._replies.told_to(listener, request.call_id):
+                answer = await self._send(served, messages, options)
             seconds = time.monotonic() - started
         return _reply(answer, served.listed.name, seconds, warnings)
 
@@ -152,7 +156,7 @@ def _choose(settings: Settings, listed: dict[str, Listed]) -> dict[str, str]:
     return chosen
 
 
-def _chat(settings: Settings, model: str, http: openai.DefaultAsyncHttpxClient) -> ChatOpenAI:
+def _chat(settings: Settings, model: str, http: Replies) -> ChatOpenAI:
     return ChatOpenAI(
         model=model,
         base_url=settings.model_url.rstrip("/"),
@@ -161,7 +165,7 @@ def _chat(settings: Settings, model: str, http: openai.DefaultAsyncHttpxClient) 
         max_retries=RETRIES,
         http_async_client=http,  # its own: langchain's is shared between event loops
         tags=[TAG_NOSTREAM],  # what a role says is no message of a chat that streams its messages
-        disable_streaming=True,  # a reply is parsed whole; streamed ones come without usage from some servers
+        disable_streaming=True,  # streams are put together below it: see Replies
     )
 
 
@@ -231,33 +235,3 @@ def _logprobs(found: dict[str, Any] | None) -> list[TokenLogprob] | None:
         )
         for entry in found["content"]
     ]
-
-
-class _Response(Protocol):
-    """What is needed of the HTTP library's response, whichever library the client is built on."""
-
-    status_code: int
-
-    async def aread(self) -> bytes: ...
-
-    def json(self) -> object: ...
-
-
-def _http_client() -> openai.DefaultAsyncHttpxClient:
-    """A client that takes a broken completion for a broken connection: it is asked for again, a few times."""
-    return openai.DefaultAsyncHttpxClient(event_hooks={"response": [_check_completion]})
-
-
-async def _check_completion(response: _Response) -> None:
-    if response.status_code != 200:
-        return
-    await response.aread()
-    try:
-        body = response.json()
-    except ValueError as error:
-        raise faults.Malformed("its body is not JSON") from error
-    choices = body.get("choices") if isinstance(body, dict) else None
-    if not isinstance(choices, list) or not choices:
-        raise faults.Malformed("it has no choices")
-    if not isinstance(choices[0], dict) or not isinstance(choices[0].get("message"), dict):
-        raise faults.Malformed("its first choice has no message")

@@ -25,12 +25,25 @@ class Sampling:
     top_logprobs: int = 0
 
 
+class Listener(Protocol):
+    """Who hears a reply while it is written. Both return at once, whatever becomes of what they are told."""
+
+    def delta(self, text: str) -> None:
+        """Further words."""
+        ...
+
+    def reset(self) -> None:
+        """What was said so far does not stand: if the call is made again, its reply begins anew."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
     """One logical model call: the same `call_id` however often it has to be sent.
 
     `schema` (a JSON schema) or `choices` (the only replies allowed) constrain the reply; at most one of them is set.
     `input` is what the role was given, as plain JSON: stand-ins read it, servers never see it.
+    A `listener` may be told the reply as it comes; it changes nothing about the reply.
     """
 
     call_id: str
@@ -41,6 +54,7 @@ class Request:
     sampling: Sampling = field(default_factory=Sampling)
     schema: dict[str, Any] | None = None
     choices: tuple[str, ...] | None = None
+    listener: Listener | None = field(default=None, compare=False, repr=False)
 
     def text(self) -> str:
         """All messages as one readable text, as kept in the archive."""

@@ -38,10 +38,11 @@ from simulated_runs import EXAMPLES, NO_LIMIT, golds
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
 from sleuth.graphs.answer import Answer
+from sleuth.graphs.events import Step
 from sleuth.graphs.hops import SaverHops
 from sleuth.graphs.ingest import ingest
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs import Runs, Services, Step
+from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.state import Context
 from sleuth.graphs.store import Store, open_store
 from sleuth.tools.archive import MemoryArchive

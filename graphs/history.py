@@ -10,9 +10,10 @@ from langgraph.types import StateSnapshot
 from pydantic import TypeAdapter, ValidationError
 
 from sleuth.graphs.answer import Note
+from sleuth.graphs.events import Step
 from sleuth.graphs.handed_in import beside_collection, load_pages
 from sleuth.graphs.registry import runnable
-from sleuth.graphs.runs import Runs, Step, check_version, checkpoint_id, now, unknown_checkpoint
+from sleuth.graphs.runs import Runs, check_version, checkpoint_id, now, unknown_checkpoint
 from sleuth.graphs.state import Budget, Question
 from sleuth.graphs.threads import Origin, Thread
 from sleuth.tools.errors import RunError, UnknownName, UsageError

@@ -49,13 +49,16 @@ def compiled(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
 async def happenings(
     graph: Compiled, given: dict[str, Any] | Command[Any] | None, config: RunnableConfig, context: Context
 ) -> AsyncGenerator[dict[str, Any]]:
-    """Runs a graph and tells its steps: `node`, `state`, `update` and `task`; those of hops say whose."""
+    """Runs a graph and tells its steps: `node`, `state`, `update` and `task`; those of hops say whose.
+
+    Where the context has a hearing, what is said in model calls is told between them: see `sleuth.agents.words`.
+    """
     run: Any = graph.astream(given, config, context=context, stream_mode=["tasks", "custom"], durability="sync")
     async with aclosing(run) as events:
         async for mode, event in events:
             if mode == "custom":
                 yield event
-            elif event["name"] in graph.nodes:
+            elif event["name"] in graph.nodes and not event.get("error"):  # else it is told again when it is resumed
                 yield _step(event)
 
 
@@ -76,6 +79,7 @@ class ThreadHops:
 
     runs: "Runs"
     outer: Thread
+    listening: Callable[[], bool] | None = None
 
     async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
         """The hop's run from wherever it stands, with the budget that it has now."""
@@ -96,7 +100,7 @@ class ThreadHops:
         thread = await self.runs.store.threads.get(id)
         graph, config = self.runs.graph(thread), self.runs.config(thread)
         await _begin(graph, config, hop, method(hop.method).configure(hop.values, self.outer.options["profile"]))
-        async with aclosing(self.runs.run(id, budget=hop.budget)) as events:
+        async with aclosing(self.runs.run(id, budget=hop.budget, listening=self.listening)) as events:
             async for event in events:
                 if not isinstance(event, Answer):
                     tell(asdict(event))

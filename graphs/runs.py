@@ -6,18 +6,20 @@ completed is sent again.
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.model import Model
+from sleuth.agents.words import Hearing
 from sleuth.graphs import talk
 from sleuth.graphs.answer import Answer, Note, Threshold, cost_of, graph_of, hops_of
+from sleuth.graphs.events import Event, event_of
 from sleuth.graphs.handed_in import keep_pages, load_pages, page_warnings, searched
 from sleuth.graphs.hops import NO_LIMIT, Compiled, ThreadHops, compiled, happenings
 from sleuth.graphs.registry import CHAT, Method, runnable
@@ -36,23 +38,6 @@ from sleuth.tools.triples import MemoryTriples, TripleStore
 
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """Something happened in a run: a node started or finished; `update` is what it changed.
-
-    `part_of` is the run whose hop this thread is, if it is one. `task` is the same when a node that was interrupted
-    starts again, and of no other visit to it.
-    """
-
-    thread: str
-    node: str
-    state: Literal["started", "finished"]
-    update: dict[str, Any] = field(default_factory=dict)
-    method: str = ""
-    part_of: str = ""
-    task: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,12 +124,15 @@ class Runs:
         await self.store.threads.mark(id, "interrupted", at=now())
         return id
 
-    async def run(self, id: str, *, budget: Budget | None = None) -> AsyncGenerator[Step | Answer]:
+    async def run(
+        self, id: str, *, budget: Budget | None = None, listening: Callable[[], bool] | None = None
+    ) -> AsyncGenerator[Event]:
         """Runs a thread from wherever it stands to its end: its steps as they happen, then its answer.
 
         Args:
             id: the thread.
             budget: replaces the run's budget from here on.
+            listening: is asked before each model call whether somebody wants its reply word by word.
 
         Raises:
             ThreadBusy: another process is running it.
@@ -159,28 +147,30 @@ class Runs:
             problem = ""
             await self.store.threads.mark(id, "running", at=now())
             try:
-                async with aclosing(self._steps(thread)) as steps:
-                    async for step in steps:
-                        if isinstance(step, Answer):
+                async with aclosing(self._events(thread, listening)) as events:
+                    async for event in events:
+                        if isinstance(event, Answer):
                             status = "done"
-                        yield step
+                        yield event
             except SleuthError as error:
                 status, problem = "failed", str(error)
                 raise
             finally:
                 await asyncio.shield(self.store.threads.mark(id, status, at=now(), problem=problem))
 
-    async def _steps(self, thread: Thread) -> AsyncGenerator[Step | Answer]:
+    async def _events(self, thread: Thread, listening: Callable[[], bool] | None) -> AsyncGenerator[Event]:
         graph, config = self.graph(thread), self.config(thread)
         before = await graph.aget_state(config)
         check_version(before)
         given = _to_give(thread, before)
         # Not `next`: it leaves out a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
-            context = await self._context(thread, runnable(thread.method))
+            again = None if thread.status == "new" else int((before.metadata or {}).get("step", 0)) + 1
+            hearing = Hearing(listening=listening, again=again) if listening else None
+            context = await self._context(thread, runnable(thread.method), hearing)
             async with aclosing(happenings(graph, given, config, context)) as events:
                 async for event in events:
-                    yield Step(**{"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event})
+                    yield event_of({"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event})
         yield await self.answer(thread.id)
 
     def graph(self, thread: Thread) -> Compiled:
@@ -192,7 +182,7 @@ class Runs:
         place = {"thread_id": thread.id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint} if checkpoint else {})
         return {"configurable": place, "recursion_limit": NO_LIMIT}
 
-    async def _context(self, thread: Thread, kind: Method) -> Context:
+    async def _context(self, thread: Thread, kind: Method, hearing: Hearing | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
         pages = await load_pages(self.store.archive, thread)
@@ -202,7 +192,8 @@ class Runs:
             archive=self.store.archive,
             settings=kind.configure(thread.options["values"], thread.options["profile"]),
             budget=Budget(**thread.options["budget"]),
-            hops=ThreadHops(runs=self, outer=thread),
+            hops=ThreadHops(runs=self, outer=thread, listening=hearing.listening if hearing else None),
+            hearing=hearing,
         )
 
     async def answer(self, id: str) -> Answer:

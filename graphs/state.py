@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from sleuth.agents.desk import CallRecord, Desk
 from sleuth.agents.model import Model
 from sleuth.agents.role import I, O, Role
+from sleuth.agents.words import Hearing
 from sleuth.graphs.answer import Note, Threshold, Verdict
 from sleuth.tools.archive import Archive
 from sleuth.tools.attributes import Predictor
@@ -171,7 +172,7 @@ class Context:
     `embedder` is for comparing texts, `threshold` the perplexity that `sleuth calibrate` has fitted for the verifier's
     model; `pages` came with the question, and the retriever searches them; `hops` are for the method `auto`; `graph`
     is asked, and `predictor` tells a question's attributes, in hybrid-rag; `started` is a monotonic clock reading, in
-    seconds.
+    seconds; `hearing` has replies told on the custom stream while they are written.
     """
 
     model: Model
@@ -187,6 +188,7 @@ class Context:
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
     started: float = field(default_factory=time.monotonic)
+    hearing: Hearing | None = None
 
     def fingerprint(self) -> str:
         """Names the settings that a run's seeds depend on."""
@@ -201,7 +203,8 @@ def desk(state: RunState, runtime: Runtime[Context], *, spare: int = 0, sharing:
     context = runtime.context
     left = remaining(state, runtime).max_calls
     limit = None if left is None else (left - spare) // sharing
-    return Desk(context.model, context.archive, seed=f"{state.question}\n{context.fingerprint()}", limit=limit)
+    seed = f"{state.question}\n{context.fingerprint()}"
+    return Desk(context.model, context.archive, seed=seed, limit=limit, hearing=context.hearing)
 
 
 async def ask_or(desk: Desk, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:

@@ -14,9 +14,10 @@ from langgraph.graph import StateGraph
 from sleuth.agents.model import Model
 from sleuth.graphs.answer import Answer
 from sleuth.graphs.delegation import apart
+from sleuth.graphs.events import Event
 from sleuth.graphs.hops import SaverHops
 from sleuth.graphs.registry import runnable
-from sleuth.graphs.runs import Runs, Services, Step
+from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.state import Budget, Context
 from sleuth.graphs.store import open_store
 from sleuth.studio.services import furnished
@@ -43,9 +44,6 @@ class Named(Model, Protocol):
         ...
 
 
-Event = Step | Answer
-
-
 @dataclass(frozen=True, kw_only=True)
 class Sleuth:
     """Asks and resumes over one collection, one store of runs and one model server; made by `open_sleuth`."""
@@ -64,6 +62,7 @@ class Sleuth:
         thread: str | None = None,
         pages: Sequence[Page] = (),
         with_collection: bool = False,
+        deltas: bool = False,
     ) -> AsyncGenerator[Event]:
         """A question's steps as they happen, then its `Answer`.
 
@@ -75,6 +74,8 @@ class Sleuth:
             thread: a name for the run; one is made up where none is given.
             pages: web pages that are searched instead of the collection; what was read of them is kept with the run.
             with_collection: searches the collection beside the pages.
+            deltas: tells also what the model writes while it writes it, as `Delta`, and takes it back by a `Reset`
+                where a call is repeated. What the run does is the same.
 
         Raises:
             SleuthError: see `sleuth.tools.errors`; a run that had begun can be resumed.
@@ -91,7 +92,7 @@ class Sleuth:
             pages=await read_pages(pages),
             beside=with_collection,
         )
-        async with aclosing(self.runs.run(id)) as events:
+        async with aclosing(self.runs.run(id, listening=_always if deltas else None)) as events:
             async for event in events:
                 yield event
 
@@ -165,6 +166,10 @@ class Sleuth:
         )
 
 
+def _always() -> bool:
+    return True
+
+
 async def last(events: AsyncGenerator[Event]) -> Answer:
     """The answer at the end of a run."""
     async with aclosing(events) as stream:
@@ -216,7 +221,7 @@ async def ask(question: str, **options: Any) -> Answer:  # noqa: ANN401 - those 
 
 
 async def stream(question: str, **options: Any) -> AsyncGenerator[Event]:  # noqa: ANN401 - those of Sleuth.stream
-    """Like `ask`, with the steps on the way."""
+    """Like `ask`, with the steps on the way; takes the arguments of `Sleuth.stream`."""
     async with open_sleuth() as sleuth, aclosing(sleuth.stream(question, **options)) as events:
         async for event in events:
             yield event

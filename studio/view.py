@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sleuth.graphs.answer import Answer, Citation, Cost, Graph, Hop
-from sleuth.graphs.runs import Step
-from sleuth.studio.client import Event
+from sleuth.graphs.events import Event, Step
 from sleuth.tools.errors import RunError
 
 STYLES = {"answered": "green", "refused": "yellow", "unknown": "yellow", "invalid_question": "yellow"}
@@ -28,6 +27,8 @@ async def watch(events: AsyncGenerator[Event], console: Console) -> Answer:
             async for event in stream:
                 if isinstance(event, Answer):
                     return event
+                if not isinstance(event, Step):
+                    continue
                 if event.thread != shown:
                     shown, thread = event.thread, event.part_of or event.thread
                     console.print(Text(f"thread {shown}{f': {event.method}' if event.part_of else ''}", style="dim"))

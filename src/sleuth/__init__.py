@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sleuth.graphs.answer import Answer, Citation, Note
+    from sleuth.graphs.events import Delta, Reset, Step
     from sleuth.graphs.registry import METHODS
-    from sleuth.graphs.runs import Step
     from sleuth.graphs.state import Budget, Context
     from sleuth.studio.client import Sleuth, ask, graph, stream, tool
     from sleuth.studio.client import open_sleuth as open
@@ -25,7 +25,9 @@ _WHERE = {
     "Citation": "graphs.answer",
     "Note": "graphs.answer",
     "METHODS": "graphs.registry",
-    "Step": "graphs.runs",
+    "Delta": "graphs.events",
+    "Reset": "graphs.events",
+    "Step": "graphs.events",
     "Budget": "graphs.state",
     "Context": "graphs.state",
     "Sleuth": "studio.client",
@@ -45,7 +47,9 @@ __all__ = [
     "Budget",
     "Citation",
     "Context",
+    "Delta",
     "Note",
+    "Reset",
     "Settings",
     "Sleuth",
     "SleuthError",

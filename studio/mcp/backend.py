@@ -5,15 +5,14 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sleuth.graphs.answer import Answer
-from sleuth.graphs.runs import Step
+from sleuth.graphs.events import Event
 from sleuth.graphs.state import Budget
 from sleuth.studio.client import open_sleuth
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
 
-Events = AsyncGenerator[Step | Answer]
+Events = AsyncGenerator[Event]
 
 
 @dataclass(frozen=True, kw_only=True)

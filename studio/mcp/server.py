@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 from starlette.applications import Starlette
 
 from sleuth.graphs.answer import Answer, Citation, Cost, Note, Status
+from sleuth.graphs.events import Step
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.state import Budget
 from sleuth.studio.client import DEFAULT_METHOD
@@ -176,6 +177,8 @@ async def _followed(events: Events, context: Context[Any, Any]) -> Answered:
                 if isinstance(event, Answer):
                     shown = {name: value for name, value in asdict(event).items() if name in Answered.model_fields}
                     return Answered(**shown)
+                if not isinstance(event, Step):
+                    continue
                 number, thread = number + 1, thread or event.part_of or event.thread
                 await context.report_progress(number, None, f"{event.method}: {event.node} {event.state}")
     except SleuthError as error:

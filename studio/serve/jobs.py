@@ -13,8 +13,9 @@ from uuid import uuid4
 from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
 
 from sleuth.graphs.answer import Answer
+from sleuth.graphs.events import Step
 from sleuth.graphs.history import happened
-from sleuth.graphs.runs import Runs, Step, now
+from sleuth.graphs.runs import Runs, now
 from sleuth.graphs.state import Budget
 from sleuth.studio.serve.door import Door
 from sleuth.studio.serve.events import EventLog, Trail
@@ -181,7 +182,7 @@ class Jobs:
                     if isinstance(each, Answer):
                         job.ending = True
                         job.trail.tell("answer", each.to_json(), key=f"answer {each.checkpoint}")
-                    else:
+                    elif isinstance(each, Step):
                         self._tell_step(each, job, record)
 
     async def _tell_again(self, runs: Runs, job: _Job, record: RunRecord) -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from sleuth.graphs.runs import Step
+from sleuth.graphs.events import Step
 from sleuth.graphs.state import Budget
 from sleuth.studio.mcp.backend import Asked, Events
 from sleuth.studio.serve.house import House

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from opentelemetry import trace
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from sleuth.graphs.runs import Step
+from sleuth.graphs.events import Step
 
 _log = logging.getLogger(__name__)
 

@@ -17,11 +17,12 @@ from sleuth.agents.scripted import reply
 from sleuth.graphs import auto
 from sleuth.graphs.answer import Answer, Hop
 from sleuth.graphs.escalation import concluded, independent, new_hop
+from sleuth.graphs.events import Step
 from sleuth.graphs.history import export, fork, history
 from sleuth.graphs.hops import SaverHops
 from sleuth.graphs.prune import Pruned, prune
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs import Runs, Services, Step
+from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.state import Budget, HopInput
 from sleuth.graphs.store import Store
 from sleuth.graphs.threads import lease

@@ -10,8 +10,9 @@ from scenes import Chain, Replying, finish, resolves, sent
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.answer import Answer
+from sleuth.graphs.events import Step
 from sleuth.graphs.history import fork, history
-from sleuth.graphs.runs import MAX_QUESTION, Runs, Step, version_of
+from sleuth.graphs.runs import MAX_QUESTION, Runs, version_of
 from sleuth.graphs.state import Budget
 from sleuth.graphs.store import Store
 from sleuth.tools.errors import ModelUnavailable, RunError, StoreTooNew, ThreadBusy, UnknownName, UsageError

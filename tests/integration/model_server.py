@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,11 +12,11 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 SOON = {"Retry-After": "0.01"}
-EVERYTHING = frozenset({"schema", "choice", "logprobs", "tokenize"})
+EVERYTHING = frozenset({"schema", "choice", "logprobs", "tokenize", "stream"})
 
 
 def completion(content: str | None = "fine", *, finish: str = "stop", **message: Any) -> dict[str, Any]:
@@ -42,7 +43,54 @@ def status(
     return JSONResponse({"error": {"message": message, "code": code} | (error or {})}, code, headers=headers or SOON)
 
 
-Scripted = Callable[[], Any] | Response | dict[str, Any]
+async def end() -> None:
+    """Nothing more comes before the mark of the end."""
+
+
+@dataclass
+class Spoken:
+    """A stream of chunks; `then` is what happens before its end."""
+
+    chunks: list[dict[str, Any]]
+    then: Callable[[], Awaitable[object]] = end
+
+
+class CutOff(Exception):
+    """Ends a stream in the middle of it: the server closes the connection."""
+
+
+async def cut() -> None:
+    raise CutOff
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+def chunks(reply: dict[str, Any]) -> list[dict[str, Any]]:
+    """A completion as it is streamed: word by word, its end, its usage."""
+    about = {"id": reply["id"], "object": "chat.completion.chunk", "created": 0, "model": reply["model"], "usage": None}
+    (choice,) = reply["choices"]
+    tokens = (choice.get("logprobs") or {}).get("content") or []
+    words = re.findall(r"\S+\s*|\s+", choice["message"]["content"] or "")
+    texts = [
+        {"index": 0, "delta": {"content": word}, "logprobs": {"content": tokens[at : at + 1]} if tokens else None}
+        for at, word in enumerate(words)
+    ]
+    parts = [
+        {"index": 0, "delta": {"role": "assistant", "content": ""}},
+        *texts,
+        {
+            "index": 0,
+            "delta": {},
+            "logprobs": {"content": tokens[len(words) :]},
+            "finish_reason": choice["finish_reason"],
+        },
+    ]
+    return [*({**about, "choices": [part]} for part in parts), {**about, "choices": [], "usage": reply["usage"]}]
+
+
+Scripted = Callable[[], Any] | Response | Spoken | dict[str, Any]
 
 
 @dataclass
@@ -78,7 +126,7 @@ class ModelServer:
         body = await request.json()
         if "x-sleuth-call" not in request.headers:
             self.probes += 1
-            return self.probed(body)
+            return await self.probed(body, request)
         self.calls.append(body)
         self.headers.append(dict(request.headers))
         self.running += 1
@@ -91,6 +139,8 @@ class ModelServer:
 
     async def scripted(self, request: Request) -> Response:
         next_reply = self.script.popleft() if self.script else completion()
+        if isinstance(next_reply, Spoken):
+            return StreamingResponse(self.spoken(next_reply), media_type="text/event-stream")
         if next_reply is hang:
             while (await request.receive())["type"] != "http.disconnect":
                 pass
@@ -99,9 +149,24 @@ class ModelServer:
         if next_reply is dawdle:
             await asyncio.sleep(0.05)
             next_reply = completion()
-        return next_reply if isinstance(next_reply, Response) else JSONResponse(next_reply)
+        return next_reply if isinstance(next_reply, Response) else await self.replied(next_reply, request)
 
-    def probed(self, body: dict[str, Any]) -> Response:
+    async def replied(self, reply: dict[str, Any], request: Request) -> Response:
+        if (await request.json()).get("stream") and "stream" in self.supports:
+            return StreamingResponse(self.spoken(Spoken(chunks(reply))), media_type="text/event-stream")
+        return JSONResponse(reply)
+
+    async def spoken(self, reply: "Spoken") -> AsyncIterator[str]:
+        for chunk in reply.chunks:
+            yield f"data: {json.dumps(chunk)}\n\n"
+        try:
+            await reply.then()
+        except asyncio.CancelledError:  # the client has gone
+            self.gone.set()
+            raise
+        yield "data: [DONE]\n\n"
+
+    async def probed(self, body: dict[str, Any], request: Request) -> Response:
         if "response_format" in body and "schema" in self.supports:
             return JSONResponse(completion('{"ready": true}'))
         if "structured_outputs" in body and "choice" in self.supports:
@@ -109,7 +174,7 @@ class ModelServer:
         reply = completion("<think>well" if self.thinks else "Hello.")
         if "logprobs" in body and "logprobs" in self.supports:
             reply["choices"][0]["logprobs"] = {"content": [{"token": "Hello", "logprob": -0.5, "top_logprobs": []}]}
-        return JSONResponse(reply)
+        return await self.replied(reply, request)
 
 
 def hang() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from rich.console import Console
 
+from sleuth.graphs.events import Step
 from sleuth.graphs.history import Moment
-from sleuth.graphs.runs import Step
 from sleuth.studio.commands.runs import _moment_lines
 from sleuth.studio.view import departed, show_step
 

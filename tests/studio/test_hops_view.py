@@ -8,7 +8,7 @@ from rich.console import Console
 
 from sleuth.graphs.answer import Answer, Hop, cost_of
 from sleuth.graphs.escalation import new_hop
-from sleuth.graphs.runs import Step
+from sleuth.graphs.events import Step
 from sleuth.graphs.threads import Thread
 from sleuth.studio.client import Event
 from sleuth.studio.commands.runs import _in_families

@@ -5,7 +5,7 @@ from io import StringIO
 from rich.console import Console
 
 from sleuth.graphs.answer import Answer, Citation, Entity, Graph, Relation, cost_of
-from sleuth.graphs.runs import Step
+from sleuth.graphs.events import Step
 from sleuth.studio.view import answer_view, graph_view, show_step
 
 GRAPH = Graph(
