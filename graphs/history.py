@@ -13,6 +13,7 @@ from sleuth.graphs.answer import Note
 from sleuth.graphs.events import Step
 from sleuth.graphs.handed_in import beside_collection, load_pages
 from sleuth.graphs.registry import runnable
+from sleuth.graphs.reopening import parent_id
 from sleuth.graphs.runs import Runs, check_version, checkpoint_id, now, unknown_checkpoint
 from sleuth.graphs.state import Budget, Question
 from sleuth.graphs.threads import Origin, Thread
@@ -73,7 +74,7 @@ def _way(states: list[StateSnapshot]) -> list[StateSnapshot]:
     way, at = [], states[0] if states else None
     while at is not None:
         way.append(at)
-        at = by_id.get(_parent(at))
+        at = by_id.get(parent_id(at))
     return way
 
 
@@ -84,17 +85,13 @@ async def _states(runs: Runs, thread: Thread) -> list[StateSnapshot]:
     return states
 
 
-def _parent(state: StateSnapshot) -> str:
-    return str((state.parent_config or {}).get("configurable", {}).get("checkpoint_id", ""))
-
-
 def _moment(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> Moment:
-    parent = states.get(_parent(state))
+    parent = states.get(parent_id(state))
     before = parent.values if parent else {}
     metadata: dict[str, Any] = dict(state.metadata or {})
     return Moment(
         checkpoint=checkpoint_id(state),
-        parent=_parent(state),
+        parent=parent_id(state),
         step=int(metadata.get("step", 0)),
         node=_wrote(state, states),
         next=list(state.next),
@@ -106,7 +103,7 @@ def _moment(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> Moment
 
 def _wrote(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> list[str]:
     """The nodes whose work a checkpoint holds; a changed state stands where the one stood that it was changed from."""
-    parent, source = states.get(_parent(state)), (state.metadata or {}).get("source")
+    parent, source = states.get(parent_id(state)), (state.metadata or {}).get("source")
     if parent is None or source == "input":
         return []
     if source == "update":

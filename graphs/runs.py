@@ -23,6 +23,7 @@ from sleuth.graphs.events import Event, event_of
 from sleuth.graphs.handed_in import keep_pages, load_pages, page_warnings, searched
 from sleuth.graphs.hops import NO_LIMIT, Compiled, ThreadHops, compiled, happenings
 from sleuth.graphs.registry import CHAT, Method, runnable
+from sleuth.graphs.reopening import reopen
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context, MethodSettings
 from sleuth.graphs.store import Store
 from sleuth.graphs.threads import Origin, Thread, ThreadStatus, lease
@@ -131,7 +132,7 @@ class Runs:
 
         Args:
             id: the thread.
-            budget: replaces the run's budget from here on.
+            budget: replaces the run's budget from here on; a run that had used up its own goes on.
             listening: is asked before each model call whether somebody wants its reply word by word.
 
         Raises:
@@ -146,6 +147,8 @@ class Runs:
             status: ThreadStatus = "interrupted"
             problem = ""
             await self.store.threads.mark(id, "running", at=now())
+            if budget is not None and not thread.part_of:  # a hop is as its outer run has left it
+                await reopen(self.graph(thread), self.config(thread))
             try:
                 async with aclosing(self._events(thread, listening)) as events:
                     async for event in events:

@@ -170,6 +170,8 @@ def answer_view(answer: Answer) -> RenderableType:
         options = f" ({' / '.join(answer.asks['options'])})" if answer.asks.get("options") else ""
         reply = f"It waits for your reply{options}: sleuth ask REPLY --method chat --thread {answer.thread}"
         parts.append(Text(reply, style="cyan"))
+    if answer.status == "out_of_budget":
+        parts.append(Text(f"To go on with more: sleuth resume {answer.thread} --max-calls N", style="cyan"))
     if answer.threshold is not None:
         bound = f"perplexity threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))

@@ -14,6 +14,7 @@ from sleuth.graphs.answer import Note
 from sleuth.graphs.history import fork, history
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.state import Budget
 from sleuth.graphs.store import Store
 from sleuth.tools.text import words
 
@@ -65,6 +66,22 @@ async def test_every_state_that_a_run_has_been_in_can_be_given_to_a_fork(table: 
     for moment in (await history(runs, id))[:-2]:  # before the first node a fork takes the question and notes alone
         values = (await runs.graph(thread).aget_state(runs.config(thread, moment.checkpoint))).values
         await fork(runs, id, at=moment.checkpoint, changes=values)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.sweep
+async def test_every_method_goes_on_with_another_budget(table: Table, method: str) -> None:
+    whole = await (runs := table.runs(method)).answer(await table.play(method))
+    ended = 0
+    for most in range(len(table.model.requests)):
+        runs = table.runs(method)
+        id = await runs.start(table.chain.question, method, budget=Budget(max_calls=most))
+        ended += (await finish(runs, id)).status == "out_of_budget"
+        answer = await finish(runs, id, budget=Budget())
+        if answer.status == "answered":
+            assert answer.text == whole.text
+        assert answer.status != "out_of_budget"
+    assert ended or not table.model.requests
 
 
 @pytest.mark.parametrize(("method", "into"), permutations(PLAYED, 2))

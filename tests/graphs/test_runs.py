@@ -210,6 +210,20 @@ async def test_a_resumed_run_may_spend_more(runs: Runs, chain: Chain) -> None:
     assert (await finish(runs, id, budget=Budget())).text == "1868"
 
 
+@pytest.mark.parametrize("most", range(CALLS))
+async def test_a_run_that_its_budget_ended_goes_on_with_another(
+    runs: Runs, chain: Chain, model: Replying, most: int
+) -> None:
+    id = await runs.start(chain.question, "par-rag", budget=Budget(max_calls=most))
+    assert (await finish(runs, id)).status == "out_of_budget"
+    assert (await finish(runs, id, budget=Budget(max_calls=most))).status == "out_of_budget"
+    answer = await finish(runs, id, budget=Budget())
+    assert (answer.status, answer.text, answer.cost["calls"]) == ("answered", "1868", CALLS)
+    assert len(model.requests) == CALLS, "a call was sent again"
+    assert await finish(runs, id, budget=Budget()) == answer, "an answer is final"
+    assert "fork" in {moment.source for moment in await history(runs, id)}
+
+
 async def test_a_state_without_a_version_is_of_the_first(runs: Runs, chain: Chain) -> None:
     id = await runs.start(chain.question, "plain-rag")
     await finish(runs, id)

@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 from serve_scene import opening
 
 from sleuth.studio.serve.app import create_app
+from sleuth.tools.embedder import Embedder
 from sleuth.tools.settings import Settings
 
 PATIENCE = 120_000
@@ -40,9 +41,9 @@ def teller() -> Teller:
 async def site(tmp_path: Path, teller: Teller) -> AsyncIterator[Site]:
     async with AsyncExitStack() as stack:
 
-        async def start(keys: str | None = None) -> str:
+        async def start(keys: str | None = None, embedder: Embedder | None = None) -> str:
             settings = Settings(home=tmp_path / "home", embedder="none", api_keys=keys)
-            app = create_app(settings, open_model=opening(teller))
+            app = create_app(settings, open_model=opening(teller), embedder=embedder)
             await stack.enter_async_context(app.router.lifespan_context(app))
             return await stack.enter_async_context(serving(app))
 

@@ -18,6 +18,10 @@ DOCUMENTS = [EXAMPLES / "corpus" / f"{name}.md" for name in ("pellowrig-light", 
 QUESTION = "Which fair is held in the birthplace of the builder of the Pellowrig Light?"
 QUOTE = "Every year on the first weekend of March the town holds the Kelp Fair"
 
+FOLLOW_UP = "And what fair do they have where its builder was born?"
+TALK: dict[str, Any] = {"rewriter/rewrite": {"question": QUESTION}, "router/route": "question"}
+"""What is said to a conversation."""
+
 MISTAKEN: dict[str, Any] = {
     "steps": [
         {"question": "Who built the Pellowrig Light?", "needs": []},
@@ -52,6 +56,8 @@ class Teller:
         await self.gates[request.prompt].wait()
         if self.fault:
             raise self.fault
+        if said := TALK.get(request.prompt):
+            return reply(said if isinstance(said, str) else json.dumps(said), prompt_tokens=100)
         if self.mistaken and request.prompt == "planner/plan":
             return reply(json.dumps(MISTAKEN), prompt_tokens=100)
         return await self._model.call(request)

@@ -4,64 +4,19 @@ With SLEUTH_PICTURES=FOLDER the pictures of the documentation are taken on the w
 """
 
 import json
-import os
 import re
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from page_fixture import Site
 from page_scene import DOCUMENTS, QUESTION, QUOTE, Teller
+from page_use import ask, drop_documents, expect_status, faults, open_tab, picture
 from playwright.async_api import Page, Route, expect
 
 from sleuth.tools.errors import ModelUnavailable
 
 pytestmark = pytest.mark.integration
-
-DROP = """([names, texts]) => {
-    const transfer = new DataTransfer();
-    names.forEach((name, at) => transfer.items.add(new File([texts[at]], name)));
-    return transfer;
-}"""
-
-
-async def picture(page: Page, name: str) -> None:
-    """A picture for the documentation, where they are wanted."""
-    if folder := os.environ.get("SLEUTH_PICTURES"):
-        await page.screenshot(path=Path(folder) / f"{name}.png")
-
-
-async def drop_documents(page: Page, url: str) -> None:
-    """Drops the three documents and waits until they have been read in."""
-    await page.goto(f"{url}/#/documents")
-    files = await page.evaluate_handle(
-        DROP, [[file.name for file in DOCUMENTS], [file.read_text() for file in DOCUMENTS]]
-    )
-    await page.get_by_role("region", name="Add documents").dispatch_event("drop", {"dataTransfer": files})
-    await expect(page.get_by_text("3 files read in.")).to_be_visible()
-    await expect(page.get_by_role("button", name="Delete Pellowrig Light")).to_be_visible()
-
-
-async def ask(page: Page, method: str = "par-rag", **settings: str) -> None:
-    """Types the question, chooses a method and its settings, and asks."""
-    await page.get_by_role("link", name="Ask", exact=True).click()
-    await page.get_by_label("Method").select_option(method)
-    await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
-    if settings:
-        await page.get_by_text("Settings and limits").click()
-        for name, value in settings.items():
-            await page.get_by_label(name, exact=True).select_option(value)
-    await page.get_by_role("button", name="Ask", exact=True).click()
-    await expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
-
-
-async def open_tab(page: Page, name: str) -> None:
-    await page.get_by_role("navigation", name="This run").get_by_role("link", name=name).click()
-
-
-async def expect_status(page: Page, status: str) -> None:
-    await expect(page.locator(".run-head .chip")).to_have_text(status)
 
 
 async def test_documents_are_dropped_in_looked_at_and_deleted(page: Page, site: Site) -> None:
@@ -277,30 +232,22 @@ async def test_a_server_with_keys_asks_for_one(page: Page, site: Site) -> None:
 async def test_axe_finds_no_serious_fault(page: Page, site: Site, axe: str, scheme: str) -> None:
     await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     await drop_documents(page, await site())
-    found = {"documents": await _faults(page, axe)}
+    found = {"documents": await faults(page, axe)}
     await ask(page, "ras")
     await expect_status(page, "done")
     for tab in ("Answer", "Explore", "Compare"):
         await open_tab(page, tab)
         await page.wait_for_load_state("networkidle")
-        found[tab] = await _faults(page, axe)
+        found[tab] = await faults(page, axe)
     await open_tab(page, "Answer")
     await page.get_by_role("button", name=re.compile("Footnote")).first.click()
     await expect(page.get_by_role("dialog").locator("mark")).to_be_visible()
-    found["citation"] = await _faults(page, axe)
+    found["citation"] = await faults(page, axe)
     await page.keyboard.press("Escape")
     await page.get_by_role("link", name="Ask", exact=True).click()
     await page.get_by_text("Settings and limits").click()
-    found["ask"] = await _faults(page, axe)
-    assert {place: faults for place, faults in found.items() if faults} == {}
-
-
-async def _faults(page: Page, axe: str) -> list[str]:
-    """What axe-core calls serious or critical, each with the first place where it is."""
-    await page.evaluate(axe)
-    violations = (await page.evaluate("axe.run()"))["violations"]
-    bad = [each for each in violations if each["impact"] in ("serious", "critical")]
-    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in bad]
+    found["ask"] = await faults(page, axe)
+    assert {place: bad for place, bad in found.items() if bad} == {}
 
 
 @pytest.mark.parametrize("width", [360, 760, 1120])

@@ -1,7 +1,6 @@
 """An upload that is stopped: what was read stays whole and in every index, the rest is not read, whatever follows."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,34 +8,15 @@ from typing import Any
 
 import httpx
 import pytest
+from gated import CORPUS, LINES, Gated
 from hashing_embedder import HashingEmbedder
 from held import held
 from serve_scene import Oracle, client_of, events_in, opening, upload
 
 from sleuth.studio.serve.app import create_app
-from sleuth.tools.embedder import Vectors
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
-
-LINES = 1300
-"""More than two batches of passages: the first is embedded beside the reading of the second."""
-CORPUS = {
-    "corpus.jsonl": "\n".join(f'{{"id": "p{n}", "title": "T", "text": "The text number {n}."}}' for n in range(LINES))
-}
-
-
-class Gated(HashingEmbedder):
-    """Embeds nothing until its gate is opened."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reached, self.gate = threading.Event(), threading.Event()
-
-    def embed_passages(self, texts: list[str]) -> Vectors:
-        self.reached.set()
-        self.gate.wait()
-        return super().embed_passages(texts)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { post } from "./api";
+import { budgetOf, LimitsForm, type Limits } from "./limits";
 import { Problem } from "./parts";
 import { go, hrefOf } from "./route";
 import { runsChanged } from "./run-list";
@@ -9,11 +10,6 @@ import type { DocumentRow, Json, Method } from "./types";
 import { useAction, useLoaded } from "./use";
 
 const DEFAULT = "par-rag";
-const LIMITS = [
-  { name: "max_calls", label: "model calls at most" },
-  { name: "max_tokens", label: "tokens at most" },
-  { name: "max_seconds", label: "seconds at most" },
-];
 
 /** A question, the method that is to answer it, its settings, and what it may spend. */
 export function Ask() {
@@ -22,10 +18,10 @@ export function Ask() {
   const [question, setQuestion] = useState("");
   const [name, setName] = useState(DEFAULT);
   const [typed, setTyped] = useState<Record<string, string>>({});
-  const [limits, setLimits] = useState<Record<string, string>>({});
+  const [limits, setLimits] = useState<Limits>({});
   const method = methods?.find((each) => each.name === name) ?? methods?.[0];
   const asking = useAction(async () => {
-    const body = { question, method: method?.name, values: valuesOf(method, typed), budget: numbersOf(limits) };
+    const body = { question, method: method?.name, values: valuesOf(method, typed), budget: budgetOf(limits) };
     const { thread } = await post<{ thread: string }>("runs", body);
     runsChanged();
     go(hrefOf("runs", thread));
@@ -87,23 +83,7 @@ export function Ask() {
             <details className="box">
               <summary>Settings and limits</summary>
               <SettingsForm fields={fieldsOf(method.settings)} typed={typed} onType={setTyped} />
-              <fieldset className="limits">
-                <legend>What it may spend</legend>
-                {LIMITS.map((limit) => (
-                  <label key={limit.name}>
-                    {limit.label}
-                    <input
-                      type="number"
-                      min={1}
-                      placeholder="no limit"
-                      value={limits[limit.name] ?? ""}
-                      onChange={(event) => {
-                        setLimits({ ...limits, [limit.name]: event.target.value });
-                      }}
-                    />
-                  </label>
-                ))}
-              </fieldset>
+              <LimitsForm limits={limits} onType={setLimits} />
             </details>
           </>
         )}
@@ -120,9 +100,4 @@ function sentence(line: string): string {
 function valuesOf(method: Method | undefined, typed: Record<string, string>): Record<string, Json> {
   const fields = method ? fieldsOf(method.settings).filter((field) => typed[field.name]) : [];
   return Object.fromEntries(fields.map((field) => [field.name, parsed(field, typed[field.name] ?? "")]));
-}
-
-function numbersOf(limits: Record<string, string>): Record<string, number> {
-  const given = Object.entries(limits).filter(([, text]) => text);
-  return Object.fromEntries(given.map(([name, text]) => [name, Number(text)]));
 }

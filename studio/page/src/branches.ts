@@ -68,15 +68,13 @@ export function shared(a: readonly Moment[], b: readonly Moment[]): number {
   return length;
 }
 
-/** The steps of nodes along a way: the input and changes of the state are no steps. */
+/** The steps of nodes along a way: the input and changes of the state are no steps, a copy stands for its original. */
 export function visits(path: readonly Moment[]): { node: string; moment: Moment; number: number }[] {
-  const steps = path.filter((moment, at) => moment.node.length > 0 && !isChange(moment, path[at - 1]));
+  const steps = path.filter((moment) => moment.node.length > 0 && !isChange(moment));
   return steps.flatMap((moment, at) => moment.node.map((node) => ({ node, moment, number: at + 1 })));
 }
 
 /** Whether a checkpoint holds a state changed by hand: it stands where its parent stood. */
-export function isChange(moment: Moment, parent: Moment | undefined): boolean {
-  if (!parent || !moment.node.length || moment.node.join() !== parent.node.join()) return false;
-  const wentOn = moment.node.every((node) => parent.next.includes(node));
-  return !wentOn || !("calls" in moment.changed); // a node that follows itself asks a model each time
+export function isChange(moment: Moment): boolean {
+  return moment.source === "update";
 }

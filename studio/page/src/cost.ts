@@ -3,9 +3,10 @@ import type { CallRecord, Cost, JsonObject } from "./types";
 
 export type Calls = Record<string, CallRecord>;
 
-/** The model calls in a state, or in what changed of it. */
+/** The model calls in a state, or in what changed of it; null stands for one that is forgotten. */
 export function callsIn(state: JsonObject): Calls {
-  return isObject(state.calls) ? (state.calls as unknown as Calls) : {};
+  const calls = isObject(state.calls) ? Object.entries(state.calls).filter(([, call]) => call !== null) : [];
+  return Object.fromEntries(calls) as unknown as Calls;
 }
 
 /** Sums calls, in all and by node. */

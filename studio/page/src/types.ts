@@ -8,10 +8,17 @@ export interface JsonObject {
 export type RunStatus = "new" | "running" | "interrupted" | "failed" | "done";
 export type AnswerStatus = "answered" | "refused" | "unknown" | "invalid_question" | "out_of_budget";
 
+export interface Budget {
+  max_calls: number | null;
+  max_tokens: number | null;
+  max_seconds: number | null;
+}
+
 export interface Thread {
   id: string;
   method: string;
   question: string;
+  options: { values: JsonObject; budget: Budget };
   status: RunStatus;
   problem: string;
   parent: string;
@@ -81,6 +88,16 @@ export interface Run {
   answer: Answer | null;
   state: JsonObject;
   cost: Cost;
+  follow_up: { after: string; asked: string; cost: Cost; warnings: string[] } | null;
+}
+
+/** A run in its conversation. */
+export interface Turn {
+  thread: Thread;
+  /** The run that it follows up on; empty for the first. */
+  after: string;
+  asked: string;
+  answer: Answer | null;
 }
 
 /** A model call as the state keeps it. */
@@ -101,6 +118,7 @@ export interface Moment {
   next: string[];
   at: string;
   changed: JsonObject;
+  source: "input" | "loop" | "update" | "fork";
 }
 
 export interface Edge {
@@ -145,7 +163,7 @@ export interface Passage {
 }
 
 export interface Ingest {
-  status: string;
+  status: "waiting" | "reading" | "stopping" | "stopped" | "done" | "failed";
   read: number;
   total: number;
   failed: { source: string; problem: string }[];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { headOf, isChange, pathTo, shared, treeOf, visits } from "../src/branches";
+import { headOf, pathTo, shared, treeOf, visits } from "../src/branches";
 import { FORKED, moment } from "./scene";
 
 const ids = (moments: readonly { checkpoint: string }[]) => moments.map((each) => each.checkpoint);
@@ -33,13 +33,12 @@ test("two branches share what was before the fork", () => {
   expect(shared(pathTo(FORKED, "c"), pathTo(FORKED, "e"))).toBe(2);
 });
 
-test("a state changed by hand is no step, a node that follows itself is one", () => {
+test("a state changed by hand is no step, a copy to go on from is one", () => {
   expect(visits(pathTo(FORKED, "e")).map((step) => [step.node, step.number])).toEqual([
     ["plan", 1],
     ["draft", 2],
   ]);
-  const once = moment("x", "", { node: ["plan"], next: ["plan"] });
-  expect(isChange(moment("y", "x", { node: ["plan"], next: ["plan"], changed: { calls: {} } }), once)).toBe(false);
+  expect(visits([moment("y", "x", { node: ["plan"], source: "fork" })])).toHaveLength(1);
 });
 
 test("what pruning has left without its parent begins a tree", () => {

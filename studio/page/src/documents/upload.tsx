@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { get, request, said } from "../api";
+import { get, post, request, said } from "../api";
 import { count } from "../format";
 import { Problem } from "../parts";
 import { go, hrefOf } from "../route";
@@ -65,20 +65,15 @@ export function Upload({ ingest, onRead }: Props) {
           event.target.value = "";
         }}
       />
-      {busy && <Progress state={sending.busy ? null : state} />}
-      {sending.busy && (
-        <button
-          onClick={() => {
+      {sending.busy ? (
+        <Sending
+          onCancel={() => {
             sent.current.abort("The upload was cancelled.");
           }}
-        >
-          Cancel
-        </button>
+        />
+      ) : (
+        state && <Reading id={ingest} state={state} />
       )}
-      {state?.done && !busy && <p role="status">{`${count(state.read, "file")} read in.`}</p>}
-      {state?.failed.map(({ source, problem }) => (
-        <Problem key={source}>{`${source}: ${problem}`}</Problem>
-      ))}
       <Problem>{sending.problem || problem}</Problem>
     </section>
   );
@@ -113,13 +108,50 @@ function useIngest(id: string, onRead: () => void) {
   return known?.id === id ? known : { state: null, problem: "" };
 }
 
-function Progress({ state }: { state: Ingest | null }) {
-  const known = state && state.total > 0;
-  const told = known ? `${state.read} of ${count(state.total, "file")} read` : "Sending the files";
+function Sending({ onCancel }: { onCancel: () => void }) {
+  return (
+    <>
+      <Progress told="Sending the files" />
+      <button onClick={onCancel}>Cancel</button>
+    </>
+  );
+}
+
+/** How far the files have been read, or what became of that. */
+function Reading({ id, state }: { id: string; state: Ingest }) {
+  const stopping = useAction(() => post(`ingests/${id}/stop`));
+  const ending = stopping.busy || state.status === "stopping";
+  return (
+    <>
+      {state.done ? (
+        <p role="status">{told(state)}</p>
+      ) : (
+        <>
+          <Progress told={told(state)} value={state.read} max={state.total} />
+          <button onClick={() => void stopping.run()} disabled={ending}>
+            {ending ? "Stopping after this file…" : "Stop reading"}
+          </button>
+        </>
+      )}
+      {state.failed.map(({ source, problem }) => (
+        <Problem key={source}>{source ? `${source}: ${problem}` : problem}</Problem>
+      ))}
+      <Problem>{stopping.problem}</Problem>
+    </>
+  );
+}
+
+function told({ status, read, total, done }: Ingest): string {
+  if (status === "waiting") return "Waiting for its turn";
+  if (status === "stopped") return `Stopped: ${read} of ${count(total, "file")} read in. What was read stays.`;
+  return done ? `${count(read, "file")} read in.` : `${read} of ${count(total, "file")} read`;
+}
+
+function Progress({ told, ...bar }: { told: string; value?: number; max?: number }) {
   return (
     <label className="progress">
       <span role="status">{told}</span>
-      <progress {...(known ? { value: state.read, max: state.total } : {})} />
+      <progress {...bar} />
     </label>
   );
 }

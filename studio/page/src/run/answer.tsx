@@ -6,10 +6,22 @@ import type { Answer, Citation, Cost } from "../types";
 
 /** The answer with its footnotes, what was found on the way, and what it cost. */
 export function AnswerView({ answer }: { answer: Answer }) {
+  return (
+    <>
+      <Said answer={answer} label="Answer" />
+      <Hops answer={answer} />
+      <Notes answer={answer} />
+      <CostTable cost={answer.cost} />
+    </>
+  );
+}
+
+/** The answer with its footnotes. */
+export function Said({ answer, label }: { answer: Answer; label: string }) {
   const [opened, setOpened] = useState<Citation | null>(null);
   return (
     <>
-      <section aria-label="Answer" className={`answer is-${answer.status}`}>
+      <section aria-label={label} className={`answer is-${answer.status}`}>
         {answer.status !== "answered" && <p className="verdict">{words(answer.status)}</p>}
         <p className="said">
           {answer.text || "There is no answer."}
@@ -29,9 +41,6 @@ export function AnswerView({ answer }: { answer: Answer }) {
           </details>
         )}
       </section>
-      <Hops answer={answer} />
-      <Notes answer={answer} />
-      <CostTable cost={answer.cost} />
       {opened && (
         <DocumentDialog
           citation={opened}

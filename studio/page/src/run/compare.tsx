@@ -141,7 +141,7 @@ function Side({ label, options, chosen, path, other, common, onChoose }: SidePro
         {common > 0 && <li className="quiet">{common} checkpoints in common</li>}
         {path.slice(common).map((moment) => (
           <li key={moment.checkpoint} className={theirs.has(wordsOf(moment, path)) ? "step" : "step differs"}>
-            <strong>{titleOf(moment, path)}</strong> <StepCost moment={moment} path={path} />
+            <strong>{titleOf(moment)}</strong> <StepCost moment={moment} path={path} />
             {linesOf(fresh(moment, path)).map((line) => (
               <p key={line}>{line}</p>
             ))}
@@ -154,7 +154,7 @@ function Side({ label, options, chosen, path, other, common, onChoose }: SidePro
 
 /** What a step says, to find those that the other branch has not. */
 function wordsOf(moment: Moment, path: Moment[]): string {
-  return [titleOf(moment, path), ...linesOf(fresh(moment, path))].join("\n");
+  return [titleOf(moment), ...linesOf(fresh(moment, path))].join("\n");
 }
 
 function StepCost({ moment, path }: { moment: Moment; path: Moment[] }) {

@@ -7,11 +7,14 @@ import { spent, when } from "../format";
 import { Busy, Chip, Problem } from "../parts";
 import { hrefOf } from "../route";
 import { runsChanged } from "../run-list";
-import type { Run } from "../types";
+import type { Run, Turn } from "../types";
 import { useLoaded } from "../use";
 import { Actions } from "./actions";
 import { AnswerView } from "./answer";
+import { AskOn, Earlier, Later, Understood } from "./conversation";
+import { GoOn } from "./go-on";
 import { Steps } from "./steps";
+import { Talk } from "./talk";
 import { useLive } from "./use-live";
 
 const Explorer = lazy(() => import("./explorer"));
@@ -24,23 +27,19 @@ const TABS = [
 ];
 
 export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
-  const { live, problem: broken, over, listen, resumed } = useLive(id);
+  const { live, problem: broken, over, going, listen, resumed } = useLive(id);
   const { value: run, problem } = useLoaded<Run>(`runs/${id}`, over);
+  const { value: turns } = useLoaded<Turn[]>(`runs/${id}/conversation`, over);
   useEffect(runsChanged, [run?.thread.status]);
-  const question = run?.thread.question ?? "";
-  useEffect(() => {
-    document.title = question ? `${question} – sleuth` : "sleuth";
-    return () => {
-      document.title = "sleuth";
-    };
-  }, [question]);
+  useTitle(run);
   if (problem) return <Problem>{problem}</Problem>;
-  if (!run) return <Busy>Loading the run</Busy>;
-  const status = statusOf(run, live, over);
+  if (!run || !turns) return <Busy>Loading the run</Busy>;
+  const status = statusOf(run, live, over, going);
   const tab = query.get("tab") ?? "";
   return (
     <article className="page run">
-      <header className="run-head">
+      {tab === "" && <Earlier turns={turns} id={id} />}
+      <header className="run-head" ref={turns.length > 1 ? showLatest : null}>
         <Head run={run} live={live} status={status} />
         <Actions id={id} running={status === "running"} done={status === "done"} onResumed={resumed} />
         <Problem>{broken || problemOf(run, live, status)}</Problem>
@@ -64,16 +63,42 @@ export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
           <Compare thread={run.thread} over={over} a={query.get("a") ?? ""} b={query.get("b") ?? ""} />
         )}
       </Suspense>
-      {tab === "" && <Told run={run} live={live} status={status} />}
+      {tab === "" && <Told run={run} turns={turns} live={live} status={status} onResumed={resumed} onSaid={listen} />}
     </article>
   );
+}
+
+function useTitle(run: Run | null) {
+  const question = run ? askedIn(run) : "";
+  useEffect(() => {
+    document.title = question ? `${question} – sleuth` : "sleuth";
+    return () => {
+      document.title = "sleuth";
+    };
+  }, [question]);
+}
+
+/** In a conversation one comes to its latest turn, not to what was asked first. */
+function showLatest(head: HTMLElement | null) {
+  head?.scrollIntoView();
+}
+
+/** What was typed. */
+function askedIn({ thread, follow_up }: Run): string {
+  return follow_up?.asked ?? thread.question;
 }
 
 function Head({ run, live, status }: { run: Run; live: Live; status: string }) {
   const { thread } = run;
   return (
     <>
-      <h1>{thread.question}</h1>
+      <h1>{askedIn(run)}</h1>
+      <Understood asked={askedIn(run)} question={thread.question} />
+      {run.follow_up?.warnings.map((warning) => (
+        <p key={warning} className="warnings">
+          {warning}
+        </p>
+      ))}
       <p className="row meta">
         <Chip status={status} /> <span>{thread.method}</span>
         <span className="quiet">thread {thread.id}</span>
@@ -90,12 +115,28 @@ function Head({ run, live, status }: { run: Run; live: Live; status: string }) {
   );
 }
 
-/** The answer, if there is one, and the steps. */
-function Told({ run, live, status }: { run: Run; live: Live; status: string }) {
+interface ToldProps {
+  run: Run;
+  turns: Turn[];
+  live: Live;
+  status: string;
+  onResumed: () => void;
+  onSaid: () => void;
+}
+
+/** The answer, if there is one, with the box to ask on, and the steps. */
+function Told({ run, turns, live, status, onResumed, onSaid }: ToldProps) {
   const answer = live.end?.kind === "answer" ? live.end.answer : run.answer;
+  const answered = status === "done" && answer;
   return (
     <>
-      {status === "done" && answer && <AnswerView answer={answer} />}
+      <Talk state={run.state} />
+      {answered && <AnswerView answer={answer} />}
+      {answered && answer.status === "out_of_budget" && (
+        <GoOn thread={run.thread} cost={answer.cost} onResumed={onResumed} />
+      )}
+      {answered && <Later turns={turns} id={run.thread.id} />}
+      {answered && <AskOn run={run} onSaid={onSaid} />}
       <Steps live={live} running={status === "running"} id={run.thread.id} />
     </>
   );
@@ -108,8 +149,8 @@ function problemOf(run: Run, live: Live, status: string): string {
 }
 
 /** While its stream is open a run goes on: an end that was heard may be that of a turn before it was resumed. */
-function statusOf(run: Run, live: Live, over: boolean): string {
-  if (!over) return run.thread.status === "done" ? "done" : "running";
+function statusOf(run: Run, live: Live, over: boolean, going: boolean): string {
+  if (!over) return run.thread.status === "done" && !going ? "done" : "running";
   return live.end ? ENDS[live.end.kind] : run.thread.status;
 }
 

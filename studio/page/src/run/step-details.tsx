@@ -35,7 +35,7 @@ export function StepDetails({ thread, moment, history, methods, onBegun }: Props
     <section aria-labelledby="step" className="details">
       <header className="row spread">
         <h2 id="step">
-          {titleOf(moment, history)}
+          {titleOf(moment)}
           {moment.next.length > 0 && <span className="quiet"> then {moment.next.join(", ")}</span>}
         </h2>
         <button

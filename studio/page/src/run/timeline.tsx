@@ -44,7 +44,7 @@ export function Timeline({ history, chosen, path, onChoose }: Props) {
               }}
             >
               <span className="row spread">
-                <strong>{titleOf(moment, history)}</strong>
+                <strong>{titleOf(moment)}</strong>
                 <small>{when(moment.at)}</small>
               </span>
               <small>{about(moment, history, lane)}</small>
@@ -61,15 +61,16 @@ function inside(row: HTMLElement, box: HTMLElement): boolean {
   return inner.top >= outer.top && inner.bottom <= outer.bottom;
 }
 
-export function titleOf(moment: Moment, history: Moment[]): string {
+export function titleOf(moment: Moment): string {
+  if (isChange(moment)) return "changed by hand";
   if (!moment.node.length) return moment.next.includes("__start__") ? "start" : "question";
-  const parent = history.find((each) => each.checkpoint === moment.parent);
-  return isChange(moment, parent) ? "changed by hand" : moment.node.join(" + ");
+  return moment.node.join(" + ");
 }
 
 function about(moment: Moment, history: Moment[], lane: number): string {
   const cost = costOf(callsIn(fresh(moment, pathTo(history, moment.checkpoint))));
-  return [lane > 0 && `branch ${lane + 1}`, cost.calls > 0 && spent(cost)].filter(Boolean).join(" · ");
+  const again = moment.source === "fork" && "went on from here";
+  return [lane > 0 && `branch ${lane + 1}`, again, cost.calls > 0 && spent(cost)].filter(Boolean).join(" · ");
 }
 
 function walk(event: React.KeyboardEvent<HTMLOListElement>) {

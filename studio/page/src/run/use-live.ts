@@ -9,6 +9,8 @@ interface Watching {
   problem: string;
   /** The stream has ended, and the server says that the run has. */
   over: boolean;
+  /** It was begun again from here, and has not ended since. */
+  going: boolean;
   /** Listens again; what was heard stays. */
   listen: () => void;
   /** Listens again to a run that goes on where it was stopped. */
@@ -25,6 +27,7 @@ export function useLive(id: string): Watching {
   const [live, dispatch] = useReducer(reduce, NOTHING);
   const [problem, setProblem] = useState("");
   const [over, setOver] = useState(false);
+  const [going, setGoing] = useState(false);
   const [turn, setTurn] = useState(0);
   const last = useRef("");
   useEffect(() => {
@@ -35,13 +38,16 @@ export function useLive(id: string): Watching {
         last.current = event.id || last.current;
         dispatch(event);
       }
-      if (!leaving.signal.aborted) setOver(true);
     };
-    follow().catch((error: unknown) => {
-      if (leaving.signal.aborted) return;
-      setProblem(said(error));
-      setOver(true);
-    });
+    follow()
+      .catch((error: unknown) => {
+        if (!leaving.signal.aborted) setProblem(said(error));
+      })
+      .finally(() => {
+        if (leaving.signal.aborted) return;
+        setOver(true);
+        setGoing(false);
+      });
     return () => {
       leaving.abort();
     };
@@ -49,13 +55,14 @@ export function useLive(id: string): Watching {
   const listen = useCallback(() => {
     setProblem("");
     setOver(false);
+    setGoing(true);
     setTurn((before) => before + 1);
   }, []);
   const resumed = useCallback(() => {
     dispatch(RESUMED);
     listen();
   }, [listen]);
-  return { live, problem, over, listen, resumed };
+  return { live, problem, over, going, listen, resumed };
 }
 
 const RESUMED: ServerEvent = { id: "", name: "resumed", data: "{}" };
