@@ -29,12 +29,18 @@ def normalise(text: str) -> str:
 
 def exact_match(said: str, answers: Sequence[str]) -> float:
     """1 if the answer is one of those that count as right, both normalised."""
-    return max(float(normalise(said) == normalise(answer)) for answer in answers)
+    return max(float(normalise(said) == answer) for answer in _comparable(answers))
 
 
 def f1(said: str, answers: Sequence[str]) -> float:
     """Harmonic mean of the precision and recall of words, against the nearest of the right answers."""
-    return max(_f1(normalise(said).split(), normalise(answer).split()) for answer in answers)
+    return max(_f1(normalise(said).split(), answer.split()) for answer in _comparable(answers))
+
+
+def _comparable(answers: Sequence[str]) -> list[str]:
+    """Normalised; as in SQuAD's script none of which nothing is left, such as "A", unless there is no other."""
+    left = [normalise(answer) for answer in answers if normalise(answer) or not answer]
+    return left or [""]
 
 
 def _f1(said: list[str], answer: list[str]) -> float:
@@ -47,7 +53,7 @@ def _f1(said: list[str], answer: list[str]) -> float:
 def contained(said: str, answers: Sequence[str]) -> float:
     """1 if a right answer stands in what is said, word for word after normalising: what CRP-RAG calls exact match."""
     spoken = f" {normalise(said)} "
-    return max(float(_within(normalise(answer), spoken)) for answer in answers)
+    return max(float(_within(answer, spoken)) for answer in _comparable(answers))
 
 
 def _within(answer: str, spoken: str) -> bool:

@@ -48,6 +48,10 @@ EXACT: list[tuple[str, list[str], float]] = [
     ("", ["cat"], 0),
     ("cat", [""], 0),
     ("the", [""], 1),
+    # a right answer of which nothing is left is none, where there is another
+    ("", ["A", "blood group A"], 0),
+    ("a", ["A", "blood group A"], 0),
+    ("group", ["A", "group"], 1),
     # unicode
     ("Zürich", ["zürich"], 1),
     ("Zürich", ["Zurich"], 0),
@@ -106,11 +110,25 @@ OVERLAP: list[tuple[str, list[str], float]] = [
     ("the", [""], 1),
     ("the", ["cat"], 0),
     ("...", ["cat", ""], 1),
+    # a right answer of which nothing is left is none, where there is another
+    ("", ["The", "cat"], 0),
+    ("the cat", ["The", "black cat"], 2 / 3),
+    ("", ["The"], 1),
     # unicode
     ("Zürich See", ["Zürich"], 2 / 3),
     ("Zürich", ["Zurich"], 0),
     ("東京 都", ["東京"], 2 / 3),
     ("Мёд и соль", ["соль"], 1 / 2),
+]
+
+
+BESIDE_HOTPOT: list[tuple[str, list[str], float, float]] = [
+    # words that go with a yes or a no
+    ("yes it is", ["yes"], 0, 1 / 2),
+    ("yes", ["yes it is"], 0, 1 / 2),
+    ("no one", ["no"], 0, 2 / 3),
+    # nothing against nothing
+    ("", [""], 1, 1),
 ]
 
 
@@ -124,30 +142,10 @@ def test_f1(said: str, answers: list[str], score: float) -> None:
     assert metrics.f1(said, answers) == pytest.approx(score)
 
 
-@pytest.mark.parametrize(
-    ("said", "answers", "score"),
-    [
-        ("It was the Quarve Haven.", ["Quarve Haven"], 1),
-        ("It was in 1907.", ["1907"], 1),
-        ("It was in 19071.", ["1907"], 0),
-        ("Anna Bell", ["Ann"], 0),
-        ("Bell, Anna", ["Anna Bell"], 0),
-        ("Anna Bell", ["JFK", "bell"], 1),
-        ("", ["cat"], 0),
-        ("", [""], 1),
-        ("cat", [""], 0),
-    ],
-)
-def test_containment(said: str, answers: list[str], score: float) -> None:
-    assert metrics.contained(said, answers) == score
-
-
-def test_rouge_l_by_hand() -> None:
-    """The longest common subsequence of "the big cat sat" and "a cat sat down" is "cat sat": 2 of 4 words each."""
-    assert metrics.rouge_l("the big cat sat", ["a cat sat down"]) == pytest.approx(0.5)
-    assert metrics.rouge_l("cat", ["dog", "cat"]) == 1
-    assert metrics.rouge_l("", [""]) == 1
-    assert metrics.rouge_l("", ["cat"]) == 0
+@pytest.mark.parametrize(("said", "answers", "em", "overlap"), BESIDE_HOTPOT)
+def test_where_hotpotqa_differs(said: str, answers: list[str], em: float, overlap: float) -> None:
+    """SQuAD's numbers, which are ours; HotpotQA's script gives the same EM and an F1 of 0 in each of these."""
+    assert (metrics.exact_match(said, answers), metrics.f1(said, answers)) == (em, pytest.approx(overlap))
 
 
 @pytest.mark.parametrize("status", ["refused", "unknown", "invalid_question"])
@@ -171,17 +169,6 @@ def test_that_a_premise_is_false_is_a_right_answer_where_it_is() -> None:
     assert metrics.answer_scores("answered", "twice", never)["crag"] == -1
     assert metrics.answer_scores("invalid_question", "", ["twice"])["crag"] == 0
     assert metrics.answer_scores("answered", "a feline", ["cat"], judged=True)["acc_lm"] == 1
-    assert metrics.answer_scores("answered", "cat", []) == {"refused": 0}
-
-
-def test_citations_against_gold() -> None:
-    cited = [("lake#1", "lake"), ("hill#2", "hill")]
-    found = metrics.citation_scores(cited, ["lake", "moon"], answered=True)
-    assert found == {"support": 1, "citation_precision": 0.5, "citation_recall": 0.5}
-    nothing = metrics.citation_scores([], ["lake"], answered=True)
-    assert nothing == {"support": 0, "citation_precision": None, "citation_recall": 0}
-    assert set(metrics.citation_scores(cited, [], answered=True).values()) == {None}
-    assert set(metrics.citation_scores([], ["lake"], answered=False).values()) == {None}
 
 
 def test_what_was_shown() -> None:
