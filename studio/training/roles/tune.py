@@ -1,13 +1,16 @@
 """Tunes a small model for all roles: `python -m sleuth.studio.training.roles.tune EXAMPLES --base MODEL --out ADAPTER`.
 
-LoRA (Hu et al., 2021) on all linear layers, all roles mixed at random, loss on the replies only. Run again after an
-interruption it goes on from its last checkpoint, which is kept beside the adapter until the end.
+LoRA, all roles mixed at random, loss on the replies only. Run again after an interruption it goes on from its last
+checkpoint, which is kept beside the adapter until the end, and comes to the same adapter.
 """
 
 import json
+import math
+import sys
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,123 +18,164 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sleuth.studio.cli import guarded
+from sleuth.studio.training.roles.batches import IGNORED, Row, batches, padded, read_examples, tokenized
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedTokenizerBase, Trainer
 
-IGNORED = -100
-"""The label of tokens that are not learned."""
-HELD_OUT = 25
-"""Of so many questions one is kept for validation."""
+CHECKPOINT = "checkpoint.pt"
 LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
-Tokens = dict[str, list[int]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """How it is tuned: the rank of the adapter, examples in a batch, epochs over the examples, and the step size."""
+    """How it is tuned: the adapter's rank, tokens in a batch, batches in a step, epochs, and the largest step size."""
 
     rank: int = 16
-    batch: int = 4
+    tokens: int = 2400
     batches_per_step: int = 4
-    epochs: float = 1.0
+    epochs: int = 1
     rate: float = 4e-4
+    warm_up: int = 15
     seed: int = 0
-    save_every: int = 50
+    save_every: int = 20
+
+    def steps(self, rows: Sequence[Row]) -> list[list[list[Row]]]:
+        """The batches of every step."""
+        found = [
+            batch
+            for epoch in range(self.epochs)
+            for batch in batches(rows, tokens=self.tokens, seed=self.seed + 1000 * epoch)
+        ]
+        return [found[at : at + self.batches_per_step] for at in range(0, len(found), self.batches_per_step)]
+
+    def rate_at(self, step: int, steps: int) -> float:
+        """Rises over the first steps, then falls along a cosine."""
+        rising = min(1.0, (step + 1) / self.warm_up)
+        return self.rate * rising * (1 + math.cos(math.pi * step / steps)) / 2
 
 
-def read_examples(file: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The examples to learn from, and those of one question in HELD_OUT, kept for validation.
-
-    Raises:
-        UsageError: the file is missing, or a line of it is no example.
-    """
-    try:
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-        marks = [int(sha256(row["question"].encode()).hexdigest(), 16) % HELD_OUT for row in rows]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"The examples in {file} cannot be read ({error}): make them with roles.examples.") from None
-    return [row for row, mark in zip(rows, marks, strict=True) if mark], [
-        row for row, mark in zip(rows, marks, strict=True) if not mark
-    ]
+USUAL = Plan()
 
 
-def tokenized(row: dict[str, Any], tokenizer: "PreTrainedTokenizerBase") -> Tokens:
-    """A prompt as the server writes it, with the reply and its end behind it; only these have labels."""
-    asked = tokenizer.apply_chat_template(row["messages"], add_generation_prompt=True, tokenize=False)
-    prompt = tokenizer(asked, add_special_tokens=False)["input_ids"]
-    reply = tokenizer(row["reply"] + tokenizer.eos_token, add_special_tokens=False)["input_ids"]
-    return {"input_ids": [*prompt, *reply], "labels": [*[IGNORED] * len(prompt), *reply]}
+class Tuning:
+    """A model with its adapter, and the optimizer that tunes it."""
+
+    def __init__(self, base: Path, plan: Plan) -> None:
+        import torch
+        from peft import LoraConfig, get_peft_model
+        from transformers import AutoModelForCausalLM
+
+        torch.manual_seed(plan.seed)
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        kind: Any = AutoModelForCausalLM
+        bare = kind.from_pretrained(base, local_files_only=True, dtype=torch.bfloat16).to(self.device)
+        adapter = LoraConfig(r=plan.rank, lora_alpha=2 * plan.rank, target_modules=list(LAYERS), task_type="CAUSAL_LM")
+        self.model: Any = get_peft_model(bare, adapter)
+        self.plan = plan
+        # The adapter is kept in float32: its steps are too small for bfloat16.
+        self.learned = [each for each in self.model.parameters() if each.requires_grad]
+        self.optimizer = torch.optim.AdamW(self.learned, lr=plan.rate, weight_decay=0.0)
+
+    def step(self, step: Sequence[Sequence[Row]], rate: float) -> float:
+        """Learns from one step's batches; returns the loss, each example's weighed as `weighed` says."""
+        import torch
+
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        whole = sum(math.sqrt(row.learned) for batch in step for row in batch)
+        total = 0.0
+        for batch in step:
+            loss = self.weighed(batch) / whole
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.item()
+        torch.nn.utils.clip_grad_norm_(self.learned, 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return total
+
+    def weighed(self, batch: Sequence[Row]) -> "torch.Tensor":
+        """The sum of the examples' losses, weighed by the root of their length.
+
+        By tokens alone long replies, such as lists of triples, would drown a yes or no; by examples alone it would
+        be the other way round.
+        """
+        losses, rows = self.losses(batch)
+        roots = losses.new_tensor([row.learned**-0.5 for row in batch])
+        return (losses * roots[rows]).sum()
+
+    def losses(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor]":
+        """The loss of every token that is learned, and the row that it is in."""
+        from torch.nn.functional import cross_entropy
+
+        logits, labels, rows = self.logits(batch)
+        return cross_entropy(logits.float(), labels, reduction="none"), rows
+
+    def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":
+        """Logits where there is a label, the labels, and their rows: other logits would cost much for nothing."""
+        import torch
+
+        ids, labels = (each.to(self.device) for each in padded(batch))
+        wanted = labels[:, 1:] != IGNORED
+        model = self.model.get_base_model()
+        with torch.autocast(self.device.type, torch.bfloat16):
+            hidden = model.model(input_ids=ids, use_cache=False)[0]
+            logits = model.lm_head(hidden[:, :-1][wanted])
+        return logits, labels[:, 1:][wanted], wanted.nonzero()[:, 0]
+
+    def save(self, file: Path, progress: "Progress") -> None:
+        """A checkpoint, in one piece: a kill leaves this one or the last."""
+        import torch
+        from peft import get_peft_model_state_dict
+
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = file.with_suffix(".new")
+        adapter = get_peft_model_state_dict(self.model)
+        torch.save({"progress": asdict(progress), "adapter": adapter, "optimizer": self.optimizer.state_dict()}, fresh)
+        fresh.replace(file)
+
+    def load(self, file: Path, key: str) -> "Progress":
+        """The state of a checkpoint; raises UsageError for one of another tuning."""
+        import torch
+        from peft import set_peft_model_state_dict
+
+        kept = torch.load(file, map_location=self.device, weights_only=True)
+        progress = Progress(**kept["progress"])
+        if progress.key != key:
+            raise UsageError(f"{file} is of another tuning: remove it, or choose another folder with --out.")
+        set_peft_model_state_dict(self.model, kept["adapter"])
+        self.optimizer.load_state_dict(kept["optimizer"])
+        return progress
+
+    def finish(self, folder: Path) -> None:
+        """Writes the adapter in bfloat16, as it is merged or served."""
+        for each in self.learned:
+            each.data = each.data.bfloat16()
+        self.model.save_pretrained(str(folder))
 
 
-def padded(rows: Sequence[Tokens]) -> dict[str, "torch.Tensor"]:
-    """Rows of one length, as a batch."""
-    import torch
+@dataclass(kw_only=True)
+class Progress:
+    """How far a tuning is; `key` says of what examples, with which plan."""
 
-    longest = max(len(row["input_ids"]) for row in rows)
-
-    def filled(name: str, value: int) -> "torch.Tensor":
-        return torch.tensor([row[name] + [value] * (longest - len(row[name])) for row in rows])
-
-    ids = filled("input_ids", 0)
-    mask = torch.tensor([[1] * len(row["input_ids"]) + [0] * (longest - len(row["input_ids"])) for row in rows])
-    return {"input_ids": ids, "attention_mask": mask, "labels": filled("labels", IGNORED)}
+    key: str
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    losses: list[float]
 
 
-def at_labels(model: "torch.nn.Module", batch: dict[str, "torch.Tensor"]) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Logits where there is a label, and the labels: the others would cost a fifth of the time for nothing."""
-
-    hidden = model.get_submodule("model")(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])[0]
-    following = batch["labels"][:, 1:]
-    wanted = following != IGNORED
-    return model.get_submodule("lm_head")(hidden[:, :-1][wanted]), following[wanted]
-
-
-def trainer(model: "torch.nn.Module", rows: Sequence[Tokens], folder: Path, plan: Plan) -> "Trainer":
-    """What tunes the model, with its checkpoints in a folder."""
-    import torch
-    from torch.nn.functional import cross_entropy
-    from transformers import Trainer, TrainingArguments
-
-    class OnReplies(Trainer):
-        def compute_loss(self, model: Any, inputs: Any, *_: object, **__: object) -> Any:  # noqa: ANN401 - as the base has it
-            return cross_entropy(*at_labels(model.get_base_model(), inputs))
-
-    settings = TrainingArguments(
-        output_dir=str(folder),
-        per_device_train_batch_size=plan.batch,
-        gradient_accumulation_steps=plan.batches_per_step,
-        num_train_epochs=plan.epochs,
-        learning_rate=plan.rate,
-        lr_scheduler_type="cosine",
-        warmup_steps=20,
-        train_sampling_strategy="group_by_length",
-        bf16=True,
-        use_cpu=not torch.cuda.is_available(),
-        seed=plan.seed,
-        save_steps=plan.save_every,
-        save_total_limit=1,
-        logging_steps=10,
-        remove_unused_columns=False,
-        report_to=[],
-    )
-    return OnReplies(model=model, args=settings, train_dataset=rows, data_collator=padded)
-
-
-def validate(model: "torch.nn.Module", rows: Iterable[tuple[str, Tokens]]) -> dict[str, dict[str, float]]:
+def validate(tuning: Tuning, rows: Sequence[Row]) -> dict[str, dict[str, float]]:
     """By prompt: the loss per token, and the share of replies of which every token is the likeliest."""
     import torch
-    from torch.nn.functional import cross_entropy
 
     found: dict[str, list[tuple[float, bool]]] = defaultdict(list)
-    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
-        for prompt, row in rows:
-            logits, labels = at_labels(model, padded([row]))
-            loss = cross_entropy(logits.float(), labels).item()
-            found[prompt].append((loss, bool((logits.argmax(-1) == labels).all())))
+    for row in rows:
+        with torch.inference_mode():
+            logits, labels, _ = tuning.logits([row])
+            loss = torch.nn.functional.cross_entropy(logits.float(), labels).item()
+        found[row.prompt].append((loss, bool((logits.argmax(-1) == labels).all())))
     return {
         prompt: {
             "examples": len(own),
@@ -142,34 +186,48 @@ def validate(model: "torch.nn.Module", rows: Iterable[tuple[str, Tokens]]) -> di
     }
 
 
+def learn(tuning: Tuning, steps: Sequence[Sequence[Sequence[Row]]], file: Path, key: str) -> Progress:
+    """Takes the steps that are left, with a line on standard error for every tenth."""
+    progress = tuning.load(file, key) if file.is_file() else Progress(key=key, losses=[])
+    for at in range(progress.step, len(steps)):
+        begun = time.monotonic()
+        progress.losses.append(round(tuning.step(steps[at], tuning.plan.rate_at(at, len(steps))), 4))
+        progress.step = at + 1
+        progress.tokens += sum(len(row.ids) for batch in steps[at] for row in batch)
+        progress.seconds += time.monotonic() - begun
+        if progress.step % 10 == 0:
+            speed, left = progress.tokens / progress.seconds, progress.seconds / progress.step * (len(steps) - at - 1)
+            line = f"step {progress.step} of {len(steps)}: loss {progress.losses[-1]:.3f}, {speed:.0f} tokens/s, "
+            sys.stderr.write(f"{line}{left / 60:.0f} min left\n")
+        if progress.step % tuning.plan.save_every == 0:
+            tuning.save(file, progress)
+    return progress
+
+
 def tune(examples: Path, base: Path, out: Path, plan: Plan, *, limit: int | None = None) -> dict[str, Any]:
-    """Writes the adapter; returns how the held-out replies were met before and after."""
-    import torch
-    from peft import LoraConfig, get_peft_model
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    """Writes the adapter and a report; returns the report: how the held-out replies were met before and after."""
+    from transformers import AutoTokenizer
 
     learned, held_out = read_examples(examples)
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
-    torch.manual_seed(plan.seed)
-    bare = AutoModelForCausalLM.from_pretrained(base, local_files_only=True, dtype=torch.bfloat16)
-    checked = [(row["prompt"], tokenized(row, tokenizer)) for row in held_out]
-    before = validate(bare, checked)
-    adapted = LoraConfig(r=plan.rank, lora_alpha=2 * plan.rank, target_modules=list(LAYERS), task_type="CAUSAL_LM")
-    model = get_peft_model(bare, adapted)
-    rows = [tokenized(row, tokenizer) for row in learned[:limit]]
-    checkpoints = out / "checkpoints"
-    work = trainer(model, rows, checkpoints, plan)
-    work.train(resume_from_checkpoint=any(checkpoints.glob("checkpoint-*")))
-    model.save_pretrained(str(out))
+    rows, checked = tokenized(learned[:limit], tokenizer), tokenized(held_out[:limit], tokenizer)
+    key = sha256(json.dumps([asdict(plan), [row.ids for row in rows]]).encode()).hexdigest()
+    tuning = Tuning(base, plan)
+    before = validate(tuning, checked)
+    progress = learn(tuning, plan.steps(rows), out / CHECKPOINT, key)
+    tuning.finish(out)
     report = {
+        "plan": asdict(plan),
         "examples": len(rows),
-        "tokens": sum(len(row["input_ids"]) for row in rows),
-        "learned_tokens": sum(label != IGNORED for row in rows for label in row["labels"]),
-        "loss": [each["loss"] for each in work.state.log_history if "loss" in each],
+        "tokens": progress.tokens,
+        "learned_tokens": sum(row.learned for row in rows),
+        "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else None,
+        "loss": progress.losses,
         "before": before,
-        "after": validate(model.get_base_model(), checked),
+        "after": validate(tuning, checked),
     }
-    (out / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+    (out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (out / CHECKPOINT).unlink(missing_ok=True)
     return report
 
 
@@ -177,14 +235,16 @@ def main(
     examples: Annotated[Path, typer.Argument(help="`examples.jsonl`, as roles.examples has made it.")],
     *,
     base: Annotated[Path, typer.Option(help="Folder of the model to tune: `SLEUTH_HOME/models/...`.")],
-    out: Annotated[Path, typer.Option(help="The adapter's folder; checkpoints are kept in it until the end.")],
+    out: Annotated[Path, typer.Option(help="The adapter's folder; a checkpoint is kept in it until the end.")],
     limit: Annotated[int | None, typer.Option(help="Examples to learn from; default: all.")] = None,
-    rank: Annotated[int, typer.Option(help="Rank of the adapter.")] = 16,
-    epochs: Annotated[float, typer.Option(help="Times over all examples.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="For the order of examples, and the adapter's first weights.")] = 0,
+    rank: Annotated[int, typer.Option(help="Rank of the adapter.")] = USUAL.rank,
+    rate: Annotated[float, typer.Option(help="The largest step size.")] = USUAL.rate,
+    epochs: Annotated[int, typer.Option(help="Times over all examples.")] = USUAL.epochs,
+    seed: Annotated[int, typer.Option(help="For the order of examples, and the adapter's first weights.")] = USUAL.seed,
 ) -> None:
     """Tune a model on examples, and print what came of it as JSON."""
-    typer.echo(json.dumps(tune(examples, base, out, Plan(rank=rank, epochs=epochs, seed=seed), limit=limit), indent=1))
+    plan = Plan(rank=rank, rate=rate, epochs=epochs, seed=seed)
+    typer.echo(json.dumps(tune(examples, base, out, plan, limit=limit), indent=1))
 
 
 if __name__ == "__main__":

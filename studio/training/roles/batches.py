@@ -1,0 +1,91 @@
+"""Examples as tokens, and in batches of rows of like length: what is padded is computed for nothing."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from sleuth.tools.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
+
+IGNORED = -100
+"""The label of tokens that are not learned."""
+HELD_OUT = 25
+"""Of so many questions one is kept for validation."""
+POOL = 256
+"""So many examples, drawn at random, are sorted by length and cut into batches."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """An example's tokens: those of the prompt, then those of the reply and its end, which are learned."""
+
+    prompt: str
+    ids: list[int]
+    learned: int
+
+    @property
+    def labels(self) -> list[int]:
+        """What is to be said at each place."""
+        return [IGNORED] * (len(self.ids) - self.learned) + self.ids[len(self.ids) - self.learned :]
+
+
+def read_examples(file: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The examples to learn from, and those of one question in HELD_OUT, kept for validation.
+
+    Raises:
+        UsageError: the file is missing, or a line of it is no example.
+    """
+    try:
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        marks = [int(sha256(row["question"].encode()).hexdigest(), 16) % HELD_OUT for row in rows]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"The examples in {file} cannot be read ({error}): make them with roles.examples.") from None
+    return [row for row, mark in zip(rows, marks, strict=True) if mark], [
+        row for row, mark in zip(rows, marks, strict=True) if not mark
+    ]
+
+
+def tokenized(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedTokenizerBase") -> list[Row]:
+    """Prompts as the server writes them, with the replies and their ends behind them."""
+    return [_tokenized(row, tokenizer) for row in rows]
+
+
+def _tokenized(row: dict[str, Any], tokenizer: "PreTrainedTokenizerBase") -> Row:
+    asked = tokenizer.apply_chat_template(row["messages"], add_generation_prompt=True, tokenize=False)
+    prompt = tokenizer(asked, add_special_tokens=False)["input_ids"]
+    reply = tokenizer(row["reply"] + tokenizer.eos_token, add_special_tokens=False)["input_ids"]
+    return Row(prompt=row["prompt"], ids=[*prompt, *reply], learned=len(reply))
+
+
+def batches(rows: Sequence[Row], *, tokens: int, seed: int) -> list[list[Row]]:
+    """Every row once, in batches of at most so many tokens with their padding (or of one row), in random order."""
+    dice = Random(seed)  # noqa: S311 - repeatable by design
+    order = dice.sample(rows, len(rows))
+    found: list[list[Row]] = []
+    for at in range(0, len(order), POOL):
+        batch: list[Row] = []
+        for row in sorted(order[at : at + POOL], key=lambda row: len(row.ids)):
+            if batch and len(row.ids) * (len(batch) + 1) > tokens:
+                found.append(batch)
+                batch = []
+            batch.append(row)
+        found.append(batch)
+    dice.shuffle(found)
+    return found
+
+
+def padded(rows: Sequence[Row]) -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Ids and labels of one length: padding comes last, where no token that is learned sees it."""
+    import torch
+
+    longest = max(len(row.ids) for row in rows)
+    ids = [row.ids + [0] * (longest - len(row.ids)) for row in rows]
+    labels = [row.labels + [IGNORED] * (longest - len(row.ids)) for row in rows]
+    return torch.tensor(ids), torch.tensor(labels)

@@ -1,0 +1,90 @@
+"""Tuning a tiny model: the loss falls, a kill costs little, and the adapter is what peft reads."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_model import write_tiny_model
+
+from sleuth.studio.training.roles.batches import Row
+from sleuth.studio.training.roles.tune import Plan, Tuning, learn, tune
+from sleuth.tools.errors import UsageError
+
+pytestmark = pytest.mark.integration
+
+PLAN = Plan(rank=4, tokens=60, batches_per_step=1, warm_up=2, rate=0.02, save_every=2)
+ROWS = [Row(prompt="p", ids=[1 + at % 40, *range(60, 60 + 5 * (1 + at % 4))], learned=4) for at in range(60)]
+KEY = "k"
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+def weights(tuning: Tuning) -> dict[str, Any]:
+    return {name: each.tolist() for name, each in tuning.model.named_parameters() if each.requires_grad}
+
+
+def test_what_was_killed_goes_on_from_its_checkpoint_and_comes_to_the_same(base: Path, tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint.pt"
+    child = [sys.executable, str(Path(__file__).with_name("tuning_child.py")), str(base), str(file), "7"]
+    assert subprocess.run(child, check=False).returncode == -signal.SIGKILL
+    resumed, whole = Tuning(base, PLAN), Tuning(base, PLAN)
+    after_six = resumed.load(file, KEY)
+    assert (after_six.step, len(after_six.losses)) == (6, 6)
+    again = learn(resumed, PLAN.steps(ROWS), file, KEY)
+    once = learn(whole, PLAN.steps(ROWS), tmp_path / "other.pt", KEY)
+    assert again.losses == once.losses
+    assert weights(resumed) == weights(whole)
+
+
+def test_a_checkpoint_of_another_tuning_is_refused(base: Path, tmp_path: Path) -> None:
+    tuning = Tuning(base, PLAN)
+    learn(tuning, PLAN.steps(ROWS)[:2], tmp_path / "checkpoint.pt", KEY)
+    with pytest.raises(UsageError, match="is of another tuning"):
+        tuning.load(tmp_path / "checkpoint.pt", "another")
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    """Replies that begin as the question ends: of some questions "yes", of others "no"."""
+    rows = [
+        {
+            "question": str(at),
+            "prompt": "reader/read",
+            "messages": [{"role": "user", "content": f"{at}: {word}?"}],
+            "reply": word,
+        }
+        for at in range(200)
+        for word in ("yes" if at % 2 else "no",)
+    ]
+    (tmp_path / "examples.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return tmp_path / "examples.jsonl"
+
+
+def test_the_loss_falls_and_what_was_held_out_is_said_more_exactly(base: Path, examples: Path, tmp_path: Path) -> None:
+    plan = Plan(rank=16, tokens=400, batches_per_step=1, rate=0.02, epochs=3)
+    report = tune(examples, base, tmp_path / "adapter", plan)
+    before, after = report["before"]["reader/read"], report["after"]["reader/read"]
+    assert report["loss"][-1] < report["loss"][0] / 2
+    assert after["loss"] < before["loss"] / 2
+    assert after["exact"] >= before["exact"]
+    assert not (tmp_path / "adapter" / "checkpoint.pt").exists()
+
+
+def test_the_adapter_is_what_peft_makes_of_it(base: Path, examples: Path, tmp_path: Path) -> None:
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    tune(examples, base, tmp_path / "adapter", PLAN, limit=20)
+    bare = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    ids = torch.tensor([[5, 6, 7, 8]])
+    without = bare(input_ids=ids).logits
+    adapted = PeftModel.from_pretrained(bare, tmp_path / "adapter")(input_ids=ids).logits
+    assert (adapted - without).abs().max() > 0.01

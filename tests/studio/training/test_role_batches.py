@@ -1,0 +1,58 @@
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from sleuth.studio.training.roles.batches import HELD_OUT, IGNORED, Row, batches, read_examples
+from sleuth.studio.training.roles.tune import Plan
+from sleuth.tools.errors import UsageError
+
+ROWS = [Row(prompt="p", ids=[at] * (1 + at * 7 % 90), learned=1) for at in range(400)]
+
+
+def test_every_row_is_in_one_batch_and_batches_hold_so_many_tokens_with_their_padding() -> None:
+    found = batches(ROWS, tokens=300, seed=1)
+    assert Counter(row.ids[0] for batch in found for row in batch) == Counter(range(400))
+    assert max(max(len(row.ids) for row in batch) * len(batch) for batch in found) <= 300
+
+
+def test_little_is_padded_and_batches_follow_in_another_order_with_another_seed() -> None:
+    found = batches(ROWS, tokens=300, seed=1)
+    padded = sum(max(len(row.ids) for row in batch) * len(batch) for batch in found)
+    assert padded < 1.1 * sum(len(row.ids) for row in ROWS)
+    assert found == batches(ROWS, tokens=300, seed=1)
+    assert found != batches(ROWS, tokens=300, seed=2)
+
+
+def test_a_row_longer_than_a_batch_has_one_of_its_own() -> None:
+    assert [len(batch) for batch in batches([ROWS[12], ROWS[0]], tokens=10, seed=0)] == [1, 1]
+
+
+def test_only_the_reply_is_learned() -> None:
+    assert Row(prompt="p", ids=[5, 6, 7, 8], learned=2).labels == [IGNORED, IGNORED, 7, 8]
+
+
+def test_steps_have_several_batches_and_rates_rise_and_fall() -> None:
+    plan = Plan(tokens=300, batches_per_step=4, epochs=2, warm_up=5, rate=1.0)
+    steps = plan.steps(ROWS)
+    assert sum(len(batch) for step in steps for batch in step) == 2 * len(ROWS)
+    assert {len(step) for step in steps[:-1]} == {4}
+    rates = [plan.rate_at(step, 100) for step in range(100)]
+    assert rates[0] < rates[4] == max(rates)
+    assert rates[-1] < 0.01
+
+
+def test_the_examples_of_a_question_are_learned_or_held_out_together(tmp_path: Path) -> None:
+    rows = [{"question": str(at // 3), "reply": "x"} for at in range(900)]
+    (tmp_path / "examples.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    learned, held_out = read_examples(tmp_path / "examples.jsonl")
+    assert len(learned) + len(held_out) == 900
+    assert not {row["question"] for row in learned} & {row["question"] for row in held_out}
+    assert len(held_out) == pytest.approx(900 / HELD_OUT, rel=0.6)
+
+
+def test_what_is_no_example_is_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "examples.jsonl").write_text('{"reply": "x"}')
+    with pytest.raises(UsageError, match=r"make them with roles\.examples"):
+        read_examples(tmp_path / "examples.jsonl")
