@@ -46,29 +46,31 @@ class Replies(openai.DefaultAsyncHttpxClient):
     async def send(self, request: Any, **options: Any) -> Any:  # noqa: ANN401 - as the HTTP library has it
         """Sends a request; raises Malformed for a completion that is none."""
         listener = self._listeners.get(request.headers.get(CALL_HEADER, ""))
-        if listener is None:
-            response = await super().send(request, **options)
-        else:
-            response = await _listened(await super().send(request, **{**options, "stream": True}), listener)
+        how = {**options, "stream": True} if listener else options
+        response = await _whole(await super().send(request, **how), listener)
         if response.status_code == 200:
             _check(response)
         return response
 
 
-async def _listened(response: Any, listener: Listener) -> Any:  # noqa: ANN401 - as the HTTP library has it
+async def _whole(response: Any, listener: Listener | None) -> Any:  # noqa: ANN401 - as the HTTP library has it
     """The response once it is whole. Whatever breaks it off takes its words back and closes the connection."""
     whole = None
     try:
         if response.status_code != 200 or not is_stream(response.headers):
             await response.aread()
             return response
-        status, body = await gather(response.aiter_bytes(), listener.delta)
+        status, body = await gather(response.aiter_bytes(), listener.delta if listener else _unheard)
         whole = type(response)(status, json=body, request=response.request)
         return whole
     finally:
         await response.aclose()
-        if whole is None or whole.status_code != 200:
+        if listener and (whole is None or whole.status_code != 200):
             listener.reset()
+
+
+def _unheard(_text: str) -> None:
+    """For a server that streams although it was not asked to."""
 
 
 def _check(response: _Response) -> None:

@@ -1,12 +1,13 @@
 """What runs tell while they go on, kept beside their checkpoints: whoever comes back gets what was missed, once.
 
 Every event of a run has a number. It is committed before it is handed on, many at a time; a run does not wait for it.
+Between them comes, for those who listen, what is said at the moment: it has no number and is not kept.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,7 +15,9 @@ from pydantic_core import to_json
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, insert, select
 from sqlalchemy.engine import Engine
 
+from sleuth.graphs.events import Delta
 from sleuth.graphs.threads import threads
+from sleuth.studio.serve.ears import Ears, Said
 from sleuth.tools.database import transaction
 from sleuth.tools.errors import StoreError
 
@@ -34,7 +37,7 @@ events = Table(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One event of a thread; `data` is JSON, and no two have the same `key`."""
+    """One event of a thread; `data` is JSON, and no two have the same `key`. One that is not kept has 0 as its id."""
 
     thread: str
     id: int
@@ -50,7 +53,7 @@ class EventLog:
         """Blocks while it makes its table."""
         self._engine = engine
         self._queue: asyncio.Queue[Event] = asyncio.Queue()
-        self._bells: dict[str, set[asyncio.Event]] = {}
+        self.ears = Ears()
         metadata.create_all(engine)
 
     async def run(self) -> None:
@@ -66,7 +69,7 @@ class EventLog:
                 _log.error("events of runs were not kept: %s", error)
             for event in batch:
                 self._queue.task_done()
-                self.ring(event.thread)
+                self.ears.ring(event.thread)
 
     async def flush(self) -> None:
         """Waits until all that was told is kept."""
@@ -82,18 +85,29 @@ class EventLog:
         wanted = select(events).where(events.c.thread == thread, events.c.id > id).order_by(events.c.id)
         return await asyncio.to_thread(self._read, wanted)
 
-    async def follow(self, thread: str, after: int, *, active: Callable[[], bool]) -> AsyncGenerator[Event]:
-        """Events after a number as they come; ends when all were given and the run is not active any more."""
-        with self._listening(thread) as bell:
-            while True:
-                bell.clear()
-                going_on = active()  # before reading: what is told later rings the bell
-                for event in await self.after(thread, after):
-                    after = event.id
-                    yield event
-                if not going_on:
-                    return
-                await bell.wait()
+    async def follow(
+        self, thread: str, after: int, *, active: Callable[[], bool], words: bool = False
+    ) -> AsyncGenerator[Event]:
+        """Events after a number as they come; ends when all were given and the run is not active any more.
+
+        With `words` also what is said meanwhile: between the events that it was said between.
+        """
+        with self.ears.at(thread, deaf=not words, again=after > 0) as ear:
+            going_on = True
+            while going_on:
+                ear.bell.clear()
+                if ear.news:
+                    ear.news = False
+                    going_on = active()  # before reading: what is told later rings the bell
+                    for event in await self.after(thread, after):
+                        for said in ear.take(event.id - 1):
+                            yield _passing(said)
+                        after = event.id
+                        yield event
+                for said in ear.take(after):
+                    yield _passing(said)
+                if going_on:
+                    await ear.bell.wait()
 
     async def remove(self, thread: str) -> None:
         """Forgets a thread."""
@@ -106,22 +120,6 @@ class EventLog:
     def put(self, event: Event) -> None:
         """Takes an event to be kept."""
         self._queue.put_nowait(event)
-
-    def ring(self, thread: str) -> None:
-        """Wakes those who follow a thread."""
-        for bell in self._bells.get(thread, ()):
-            bell.set()
-
-    @contextmanager
-    def _listening(self, thread: str) -> Iterator[asyncio.Event]:
-        bell = asyncio.Event()
-        self._bells.setdefault(thread, set()).add(bell)
-        try:
-            yield bell
-        finally:
-            self._bells[thread].discard(bell)
-            if not self._bells[thread]:
-                del self._bells[thread]
 
     def _insert(self, batch: Sequence[Event]) -> None:
         with transaction(self._engine, write=True) as connection:
@@ -138,6 +136,11 @@ class EventLog:
     def _tidy(self) -> None:
         with transaction(self._engine, write=True) as connection:
             connection.execute(delete(events).where(events.c.thread.not_in(select(threads.c.id))))
+
+
+def _passing(said: Said) -> Event:
+    name = "delta" if isinstance(said, Delta) else "reset"
+    return Event(thread=said.thread, id=0, name=name, key="", data=to_json(said).decode())
 
 
 class Trail:
@@ -162,3 +165,7 @@ class Trail:
         self._last += 1
         self._log.put(Event(thread=self._thread, id=self._last, name=name, key=key, data=to_json(data).decode()))
         return True
+
+    def say(self, said: Said) -> None:
+        """Tells those who listen now, after what was told so far."""
+        self._log.ears.say(self._thread, said, after=self._last)

@@ -8,6 +8,7 @@ import logging
 import math
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
+from time import monotonic
 from uuid import uuid4
 
 from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
@@ -31,6 +32,9 @@ _log = logging.getLogger(__name__)
 PATIENCE = 60.0
 """Seconds that a run waits while another process reads documents in."""
 
+EXPECTED = 10.0
+"""Seconds in which a reader is taken to be there: whoever begins a run follows it right after."""
+
 metadata = MetaData()
 jobs = Table(
     "sleuth_serve_jobs",
@@ -42,13 +46,17 @@ jobs = Table(
 
 @dataclass(eq=False, kw_only=True)
 class _Job:
-    """A run under way; `stopped` once somebody has asked for its end, `ending` when all that is left is to say so."""
+    """A run under way; `stopped` once somebody has asked for its end, `ending` when all that is left is to say so.
+
+    Until `awaited`, a monotonic clock reading, somebody may come to listen.
+    """
 
     owner: str
     thread: str
     budget: Budget | None
     patience: float
     trail: Trail
+    awaited: float
     stopped: bool = False
     ending: bool = False
     task: asyncio.Task[None] = field(init=False)
@@ -89,8 +97,18 @@ class Jobs:
                 continue
             raise ThreadBusy(f"Thread {thread} is running: wait until it ends, or stop it first.")
 
-    async def begin(self, owner: str, thread: str, *, budget: Budget | None = None, patience: float = PATIENCE) -> None:
+    async def begin(
+        self,
+        owner: str,
+        thread: str,
+        *,
+        budget: Budget | None = None,
+        patience: float = PATIENCE,
+        heard: bool = True,
+    ) -> None:
         """Runs a thread of the owner's from wherever it stands; from here on it goes on whatever happens.
+
+        Whether its replies may be `heard` while they are written: not by those who follow its steps alone.
 
         Raises:
             ThreadBusy: it is running already.
@@ -102,7 +120,8 @@ class Jobs:
         await self.require_idle(thread)
         if self._closing:
             raise RunError("The server is shutting down; the run goes on when it is back.")
-        job = _Job(owner=owner, thread=thread, budget=budget, patience=patience, trail=trail)
+        awaited = monotonic() + (EXPECTED if heard else 0)
+        job = _Job(owner=owner, thread=thread, budget=budget, patience=patience, trail=trail, awaited=awaited)
         self._jobs[thread] = job
         job.task = asyncio.create_task(self._work(job))
         await asyncio.sleep(0)  # a task that is cancelled before it has begun would not clear up
@@ -156,7 +175,8 @@ class Jobs:
             if job.stopped or not self._closing:
                 await asyncio.to_thread(self._cross_out, job.thread)
             del self._jobs[job.thread]
-            self._log.ring(job.thread)
+            self._log.ears.hush(job.thread)
+            self._log.ears.ring(job.thread)
 
     async def _run(self, job: _Job) -> None:
         """The run, watched and accounted for."""
@@ -177,13 +197,19 @@ class Jobs:
             runs = await self._tenants.runs(job.owner)
             if not job.trail.fresh:
                 await self._tell_again(runs, job, record)
-            async with aclosing(runs.run(job.thread, budget=job.budget)) as happenings:
+            run = runs.run(job.thread, budget=job.budget, listening=lambda: self._is_heard(job))
+            async with aclosing(run) as happenings:
                 async for each in happenings:
                     if isinstance(each, Answer):
                         job.ending = True
                         job.trail.tell("answer", each.to_json(), key=f"answer {each.checkpoint}")
                     elif isinstance(each, Step):
                         self._tell_step(each, job, record)
+                    else:
+                        job.trail.say(each)
+
+    def _is_heard(self, job: _Job) -> bool:
+        return self._log.ears.listening(job.thread) or monotonic() < job.awaited
 
     async def _tell_again(self, runs: Runs, job: _Job, record: RunRecord) -> None:
         """What was done when the last server was killed, and not told any more."""
@@ -195,6 +221,8 @@ class Jobs:
         data = asdict(step)
         if job.trail.tell("step", data, key=f"{data.pop('task')} {step.state}"):
             self._telemetry.step(step, record)
+        if step.state == "finished":
+            self._log.ears.stands(job.thread, step)
 
     async def _fail(self, job: _Job, error: BaseException) -> None:
         job.ending = True

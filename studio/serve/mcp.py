@@ -34,7 +34,7 @@ class Served:
         thread = await runs.start(
             asked.question, asked.method, values=asked.values, profile=profile, budget=asked.budget
         )
-        await self.house.jobs.begin(self.owner, thread)
+        await self.house.jobs.begin(self.owner, thread, heard=False)
         async for event in self._followed(thread, after=0):
             yield event
 
@@ -43,7 +43,7 @@ class Served:
         await (await self.house.tenants.reading(self.owner)).store.threads.get(thread)  # or it is not the owner's
         await self.house.quota.require(self.owner)
         told = await self.house.log.after(thread, 0)
-        await self.house.jobs.begin(self.owner, thread, budget=budget)
+        await self.house.jobs.begin(self.owner, thread, budget=budget, heard=False)
         async for event in self._followed(thread, after=told[-1].id if told else 0):
             yield event
 

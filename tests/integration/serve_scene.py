@@ -27,12 +27,16 @@ FILES = {
 
 
 class Oracle:
-    """Knows who built the light; while it is held its calls wait, and a replaced `said` is what it says."""
+    """Knows who built the light; while it is held its calls wait, and a replaced `said` is what it says.
+
+    One that `speaks` tells its words to those who listen: half of them before it waits.
+    """
 
     context_window = 8192
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.speaks = False
         self.free = asyncio.Event()
         self.free.set()
         self.asked = asyncio.Event()
@@ -47,12 +51,17 @@ class Oracle:
 
     async def call(self, request: Request) -> Reply:
         self.requests.append(request)
+        said = self.said(request)
+        text = said if isinstance(said, str) else json.dumps(said, default=str)
+        listener = request.listener if self.speaks else None
+        if listener:
+            listener.delta(text[: len(text) // 2])
         self.asked.set()
         await self.free.wait()
-        said = self.said(request)
         if isinstance(said, BaseException):
             raise said
-        text = said if isinstance(said, str) else json.dumps(said)
+        if listener:
+            listener.delta(text[len(text) // 2 :])
         return reply(text, prompt_tokens=100)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:

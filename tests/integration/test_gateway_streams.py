@@ -200,6 +200,13 @@ async def test_a_server_that_answers_in_one_piece_although_asked_to_stream(tmp_p
     assert "".join(ear.heard).strip("!") == ""
 
 
+async def test_a_server_that_streams_although_it_was_not_asked_to(tmp_path: Path) -> None:
+    server = ModelServer()
+    server.script.append(Spoken(chunks(FAR)))
+    async with gateway(server, tmp_path) as model:
+        assert (await model.call(asked()))["text"] == "In the far east."
+
+
 async def test_a_server_that_cannot_stream_is_not_asked_to(tmp_path: Path) -> None:
     server, ear = ModelServer(supports=EVERYTHING - {"stream"}), Ear()
     async with gateway(server, tmp_path) as model:

@@ -39,9 +39,15 @@ class Reader:
                 path, headers = f"/v1/runs/{self.thread}/events", {"Last-Event-ID": last}
                 async with client.stream("GET", path, headers=headers) as stream:
                     async for block in _blocks(stream):
-                        self.events.append((int(block["id"]), block["event"], json.loads(block["data"])))
+                        if "id" in block:
+                            self.events.append((int(block["id"]), block["event"], json.loads(block["data"])))
+                        else:
+                            self.hear(block["event"], json.loads(block["data"]))
             except httpx.TransportError:
                 pass  # the server is gone
+
+    def hear(self, name: str, data: dict[str, str]) -> None:
+        """What is said meanwhile is no event of the run."""
 
     def steps(self) -> list[tuple[str, str]]:
         return sorted((data["node"], data["state"]) for _, name, data in self.events if name == "step")

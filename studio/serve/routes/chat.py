@@ -78,7 +78,7 @@ async def _begin(asked: forms.ChatForm, house: House, owner: str) -> Completing:
         profile=house.settings.profile,
         budget=asked.sleuth.budget.budget(),
     )
-    await house.jobs.begin(owner, thread)
+    await house.jobs.begin(owner, thread, heard=False)
     return Completing(thread=thread, method=asked.model, rewriting=rewriting)
 
 

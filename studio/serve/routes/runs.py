@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -151,9 +152,14 @@ async def events(
 
     A `step` is told once, also where the server was killed and started again. A run that goes on after its end tells
     more: the stream ends with the last end.
+
+    Between them, without an id and kept nowhere, come `delta` events: further `text` of the reply to a `call` that is
+    being written at a `node` by a `role`. A `reset` takes back all that was told of its `call`, which is made again or
+    has failed. The step's end has the result. Who comes in the middle of a call is told what was said of it so far.
     """
-    async for event in house.log.follow(thread, last_event_id, active=lambda: house.jobs.is_active(thread)):
-        yield ServerSentEvent(event=event.name, id=str(event.id), raw_data=event.data)
+    active = partial(house.jobs.is_active, thread)
+    async for event in house.log.follow(thread, last_event_id, active=active, words=True):
+        yield ServerSentEvent(event=event.name, id=str(event.id) if event.id else None, raw_data=event.data)
 
 
 @router.post("/{thread}/stop", status_code=202)
