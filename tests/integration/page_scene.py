@@ -39,7 +39,10 @@ def _gold() -> Gold:
 
 
 class Teller:
-    """Answers from the gold, unless it is `mistaken` or has a `fault`; calls with a prompt whose gate is shut wait."""
+    """Answers from the gold, unless it is `mistaken` or has a `fault`; calls with a prompt whose gate is shut wait.
+
+    Whoever listens hears a reply before the gate.
+    """
 
     context_window = 8192
 
@@ -53,9 +56,15 @@ class Teller:
         return "simulated"
 
     async def call(self, request: Request) -> Reply:
+        said = await self._reply(request)
+        if request.listener:
+            request.listener.delta(said["text"])
         await self.gates[request.prompt].wait()
         if self.fault:
             raise self.fault
+        return said
+
+    async def _reply(self, request: Request) -> Reply:
         if said := TALK.get(request.prompt):
             return reply(said if isinstance(said, str) else json.dumps(said), prompt_tokens=100)
         if self.mistaken and request.prompt == "planner/plan":

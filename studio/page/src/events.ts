@@ -2,7 +2,7 @@
 
 import { callsIn, type Calls } from "./cost";
 import type { ServerEvent } from "./sse";
-import type { Answer, JsonObject, StepEvent } from "./types";
+import type { Answer, DeltaEvent, JsonObject, StepEvent } from "./types";
 
 export interface LiveStep {
   node: string;
@@ -16,6 +16,7 @@ export interface LiveStep {
 
 export interface Draft {
   node: string;
+  thread: string;
   text: string;
 }
 
@@ -44,8 +45,8 @@ function apply(live: Live, event: ServerEvent): Live {
   switch (event.name) {
     case "step":
       return step(live, data as StepEvent);
-    case "token":
-      return token(live, data as { call: string; node: string; delta: string });
+    case "delta":
+      return delta(live, data as DeltaEvent);
     case "reset":
       return { ...live, drafts: without(live.drafts, (data as { call: string }).call) };
     case "answer":
@@ -70,13 +71,14 @@ function step(live: Live, { node, method, thread, state, update }: StepEvent): L
   const done: LiveStep = { node, method, thread, state: "done", update, again };
   const at = live.steps.findIndex((each) => each.state !== "done" && each.node === node && each.thread === thread);
   const steps = at < 0 ? [...live.steps, done] : live.steps.with(at, done);
-  const drafts = Object.fromEntries(Object.entries(live.drafts).filter(([, draft]) => draft.node !== node));
+  const others = Object.entries(live.drafts).filter(([, draft]) => draft.node !== node || draft.thread !== thread);
+  const drafts = Object.fromEntries(others);
   return { ...live, steps, drafts, calls: { ...live.calls, ...callsIn(update) }, end: null };
 }
 
-function token(live: Live, { call, node, delta }: { call: string; node: string; delta: string }): Live {
-  const text = (live.drafts[call]?.text ?? "") + delta;
-  return { ...live, drafts: { ...live.drafts, [call]: { node, text } } };
+function delta(live: Live, { call, node, thread, text }: DeltaEvent): Live {
+  const said = (live.drafts[call]?.text ?? "") + text;
+  return { ...live, drafts: { ...live.drafts, [call]: { node, thread, text: said } } };
 }
 
 function ended(live: Live, end: End): Live {

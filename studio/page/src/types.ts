@@ -178,6 +178,14 @@ export interface StepEvent {
   update: JsonObject;
 }
 
+/** Words of a reply that is being written. */
+export interface DeltaEvent {
+  thread: string;
+  node: string;
+  call: string;
+  text: string;
+}
+
 /** A model call with its words, as a checkpoint shows it. */
 export interface CallText extends CallRecord {
   id: string;

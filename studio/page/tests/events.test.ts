@@ -23,12 +23,17 @@ test("steps side by side end in any order", () => {
   expect(live.steps.map((each) => each.state)).toEqual(["done", "running"]);
 });
 
+const delta = (node: string, call: string, text: string, thread = "t") =>
+  event("", "delta", { thread, node, role: "drafter", call, text });
+
 test("the words of a call gather, a reset takes them back, its step clears them", () => {
-  const first = event("", "token", { call: "c", node: "draft", delta: "the " });
-  const second = event("", "token", { call: "c", node: "draft", delta: "fair" });
-  expect(after(first, second).drafts).toEqual({ c: { node: "draft", text: "the fair" } });
+  const first = delta("draft", "c", "the ");
+  const other = delta("draft", "d", "x", "hop");
+  expect(after(first, delta("draft", "c", "fair")).drafts).toMatchObject({ c: { node: "draft", text: "the fair" } });
   expect(after(first, event("", "reset", { call: "c" })).drafts).toEqual({});
-  expect(after(step(1, "draft", "started"), first, step(2, "draft", "finished")).drafts).toEqual({});
+  const ended = after(step(1, "draft", "started"), first, other, step(2, "draft", "finished"));
+  expect(ended.drafts).toMatchObject({ d: { text: "x" } });
+  expect(Object.keys(ended.drafts)).toHaveLength(1);
 });
 
 test("calls add up to the cost so far, each once", () => {

@@ -25,13 +25,18 @@ export function Steps({ live, running, id }: Props) {
       </ol>
       {drafts.map(([call, draft]) => (
         <p className="draft" key={call}>
-          <span className="quiet">{draft.node} writes:</span> {draft.text}
+          {draft.node} writes: {plain(draft.text)}
         </p>
       ))}
       {running && <Busy>{working.length ? `Working: ${working.join(", ")}` : "Waiting for the next step"}</Busy>}
       {live.end?.kind === "stopped" && <p className="hint">Stopped. It can be resumed; nothing is asked twice.</p>}
     </section>
   );
+}
+
+/** What a reply says, without the JSON that it says it in. */
+function plain(text: string): string {
+  return /^\s*[{[]/.test(text) ? text.replace(/[{}[\]"\s]+/g, " ") : text;
 }
 
 const MARKS = { running: "◌", done: "●", broken: "○" };
