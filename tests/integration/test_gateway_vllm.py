@@ -140,6 +140,57 @@ async def test_cancelling_frees_the_server_s_slot(model: Gateway, vllm_url: str)
             await asyncio.sleep(0.05)
 
 
+class Ear:
+    """Hears the words of a reply."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.resets = 0
+        self.heard = asyncio.Event()
+
+    def delta(self, text: str) -> None:
+        self.words.append(text)
+        self.heard.set()
+
+    def reset(self) -> None:
+        self.resets += 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampling": Sampling(max_tokens=20)},
+        {"schema": DRAFT.schema(), "sampling": DRAFT.sampling},
+        {"choices": ("quince", "medlar")},
+        {"sampling": Sampling(max_tokens=1, top_logprobs=20)},
+        {"sampling": Sampling(max_tokens=200, top_logprobs=1)},
+    ],
+    ids=["cut off", "schema", "choices", "yes or no", "perplexity"],
+)
+async def test_a_stream_is_the_reply_that_comes_in_one_piece(options: dict[str, Any], model: Gateway) -> None:
+    text = "Name a fruit that grows by the sea of Varn, in two words."
+    await model.call(asked(text, **options))  # from here on the prompt is in the server's cache
+    ear = Ear()
+    heard = await model.call(asked(text, listener=ear, **options))
+    whole = await model.call(asked(text, **options))
+    assert {**heard, "seconds": 0} == {**whole, "seconds": 0}
+    assert ("".join(ear.words), ear.resets) == (whole["text"], 0)
+    assert len(ear.words) > 1 or whole["usage"]["completion_tokens"] <= 2, "it came in one piece"
+
+
+async def test_cancelling_a_stream_frees_the_server_s_slot(model: Gateway, vllm_url: str) -> None:
+    ear = Ear()
+    task = asyncio.create_task(model.call(asked("Write a novel of a thousand chapters.", listener=ear, sampling=LONG)))
+    async with asyncio.timeout(120):
+        await ear.heard.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while await running(vllm_url):  # noqa: ASYNC110 - the server is asked
+            await asyncio.sleep(0.05)
+    assert ear.resets == 1
+
+
 async def test_the_server_never_sees_more_calls_than_allowed(model: Gateway, vllm_url: str) -> None:
     sampling = Sampling(max_tokens=30)
     calls = asyncio.gather(*(model.call(asked(f"Count to {i}.", sampling=sampling)) for i in range(8)))
