@@ -93,7 +93,7 @@ page: ## Build the page from studio/page/src; needs Node 20.19 or newer. The bui
 	cd studio/page && npm ci --silent && npm run --silent build
 
 pictures: setup ## Take the pictures in docs/page.md again; needs Chromium
-	mkdir -p docs/pictures && SLEUTH_PICTURES=docs/pictures $(PYTEST) tests/integration/test_page.py
+	mkdir -p docs/pictures && SLEUTH_PICTURES=docs/pictures $(PYTEST) tests/integration/test_page.py tests/integration/test_page_conversation.py
 
 clean: ## Remove caches and whatever tests and demo have left; .venv stays
 	rm -rf .cache .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api dist

@@ -123,8 +123,8 @@ class Catalogue:
         values = dict(rows[0]._mapping)
         return Document(**{field: values[field] for field in Document.__dataclass_fields__})
 
-    def list_documents(self, *, limit: int = 100, after: str = "") -> list[Listed]:
-        """Documents in the order of their ids, a page at a time: pass the last id seen as `after`."""
+    def list_documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
+        """Documents with `find` in their title in the order of their ids: pass the last id seen as `after`."""
         count = (
             select(func.count())
             .where(
@@ -135,7 +135,8 @@ class Catalogue:
             .scalar_subquery()
         )
         columns = [documents.c[name] for name in ("id", "title", "source", "media_type", "added_at")]
-        query = self._mine(documents, *columns, count.label("passages")).where(documents.c.id > after)
+        wanted = (documents.c.id > after) & documents.c.title.icontains(find, autoescape=True)
+        query = self._mine(documents, *columns, count.label("passages")).where(wanted)
         with self._begin() as connection:
             rows = connection.execute(query.order_by(documents.c.id).limit(limit)).all()
         return [Listed(**row._mapping) for row in rows]

@@ -151,9 +151,9 @@ class Library:
         """One document with its text; raises UnknownName with the nearest id where there is none."""
         return await asyncio.to_thread(self._catalogue.get_document, document_id)
 
-    async def documents(self, *, limit: int = 100, after: str = "") -> list[Listed]:
-        """Documents by id, a page at a time: pass the last id seen as `after`."""
-        return await asyncio.to_thread(self._catalogue.list_documents, limit=limit, after=after)
+    async def documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
+        """Documents with `find` in their title by id, a page at a time: pass the last id seen as `after`."""
+        return await asyncio.to_thread(self._catalogue.list_documents, limit=limit, after=after, find=find)
 
     async def passages_of(self, document_id: str) -> list[Passage]:
         """A document's passages in their order."""

@@ -5,16 +5,21 @@ With SLEUTH_PICTURES=FOLDER the pictures of the documentation are taken on the w
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from asgi_server import serving
 from page_fixture import Site
 from page_scene import DOCUMENTS, QUESTION, QUOTE, Teller
 from page_use import ask, drop_documents, expect_status, faults, open_tab, picture
 from playwright.async_api import Page, Route, expect
+from vllm_fixture import free_port
 
+from sleuth.studio.serve.app import create_app
 from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
 
@@ -93,6 +98,23 @@ async def test_a_run_is_stopped_resumed_and_watched_across_a_reload(page: Page, 
     visited = await steps.locator("li strong").all_inner_texts()
     assert visited[: len(before)] == before == ["plan", "retrieve_coarse", "draft", "retrieve_fine", "review"]
     assert visited[-1] == "answer"
+
+
+async def test_a_document_is_found_by_its_title(page: Page, site: Site) -> None:
+    await drop_documents(page, await site())
+    await page.get_by_label("Find by title").fill("oake")
+    await expect(page.locator("tbody tr")).to_have_count(1)
+    await expect(page.get_by_role("button", name="Bastian Oake", exact=True)).to_be_visible()
+    await page.get_by_label("Find by title").fill("nobody")
+    await expect(page.get_by_text("None has that in its title.")).to_be_visible()
+
+
+async def test_what_is_missing_for_an_answer_is_told_before_one_asks(page: Page, tmp_path: Path) -> None:
+    app = create_app(Settings(home=tmp_path, embedder="none", model_url=f"http://127.0.0.1:{free_port()}/v1"))
+    async with app.router.lifespan_context(app), serving(app) as url:
+        await page.goto(url)
+        await expect(page.get_by_text("There are no documents yet")).to_be_visible()
+        await expect(page.get_by_text("Nothing can be answered yet. No model server answers")).to_be_visible()
 
 
 async def test_what_made_a_run_fail_is_told_and_the_run_resumed(page: Page, site: Site, teller: Teller) -> None:
@@ -224,6 +246,7 @@ async def test_a_server_with_keys_asks_for_one(page: Page, site: Site) -> None:
     dialog = page.get_by_role("dialog", name="This server asks for a key")
     await dialog.get_by_label("Key").fill("wrong")
     await dialog.get_by_role("button").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("does not take that key")
     await dialog.get_by_label("Key").fill("apple-secret")
     await dialog.get_by_role("button").click()
     await expect(dialog).to_have_count(0)

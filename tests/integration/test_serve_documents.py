@@ -12,6 +12,8 @@ async def test_files_are_read_in_listed_and_found(client: httpx.AsyncClient) -> 
     assert (last["status"], last["read"], last["total"], last["failed"]) == ("done", 3, 3, [])
     listed = (await client.get("/v1/documents")).json()
     assert {each["id"]: each["source"] for each in listed} == {name: name for name in FILES}
+    for find, count in (("pELLOWRIG", 1), ("%", 0), ("", 3)):
+        assert len((await client.get("/v1/documents", params={"find": find})).json()) == count, find
     document = (await client.get("/v1/documents/light.md")).json()
     [span] = document["passages"]
     assert LIGHT in document["text"][span["start"] : span["end"]]

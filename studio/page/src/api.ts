@@ -23,6 +23,10 @@ export function onUnauthorized(handler: () => void): void {
   askForKey = handler;
 }
 
+export function hasKey(): boolean {
+  return sessionStorage.getItem(KEY) !== null;
+}
+
 export function keepKey(key: string): void {
   sessionStorage.setItem(KEY, key);
 }
@@ -40,9 +44,9 @@ async function problem(response: Response): Promise<ApiError> {
   return new ApiError(told ?? `The server answered ${response.status} ${response.statusText}.`, response.status);
 }
 
-/** A request below `v1/`; throws ApiError with the server's own words. */
+/** A request below `v1/`, or to `/healthz`; throws ApiError with the server's own words. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
-  const url = `${serverRoot(location.pathname)}v1/${path}`;
+  const url = `${serverRoot(location.pathname)}${path.startsWith("/") ? path.slice(1) : `v1/${path}`}`;
   let response: Response;
   try {
     response = await fetch(url, { ...init, headers: headers(init.headers) });

@@ -14,7 +14,6 @@ const DEFAULT = "par-rag";
 /** A question, the method that is to answer it, its settings, and what it may spend. */
 export function Ask() {
   const { value: methods, problem } = useLoaded<Method[]>("methods");
-  const { value: documents } = useLoaded<DocumentRow[]>("documents?limit=1");
   const [question, setQuestion] = useState("");
   const [name, setName] = useState(DEFAULT);
   const [typed, setTyped] = useState<Record<string, string>>({});
@@ -33,11 +32,7 @@ export function Ask() {
   return (
     <article className="page ask">
       <h1>Ask your documents</h1>
-      {documents?.length === 0 && (
-        <p className="hint">
-          There are no documents yet: <a href={hrefOf("documents")}>add some</a> first.
-        </p>
-      )}
+      <Missing />
       <form onSubmit={submit} className="stack">
         <label>
           Question
@@ -89,6 +84,22 @@ export function Ask() {
         )}
       </form>
     </article>
+  );
+}
+
+/** What has to be there before anything can be answered. */
+function Missing() {
+  const { value: documents } = useLoaded<DocumentRow[]>("documents?limit=1");
+  const { value: health } = useLoaded<{ problem?: string }>("/healthz");
+  return (
+    <>
+      {documents?.length === 0 && (
+        <p className="hint">
+          There are no documents yet: <a href={hrefOf("documents")}>add some</a> first.
+        </p>
+      )}
+      {health?.problem && <p className="hint">Nothing can be answered yet. {health.problem}</p>}
+    </>
   );
 }
 

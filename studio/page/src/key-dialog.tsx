@@ -1,10 +1,12 @@
 import { useState } from "react";
-import { keepKey } from "./api";
+import { hasKey, keepKey } from "./api";
 import { Dialog } from "./dialog";
+import { Problem } from "./parts";
 
 /** Asks for the key that the server wants; it is kept until this tab is closed. */
 export function KeyDialog({ onKey }: { onKey: () => void }) {
   const [key, setKey] = useState("");
+  const [refused] = useState(hasKey);
   const submit = (event: React.SubmitEvent) => {
     event.preventDefault();
     keepKey(key.trim());
@@ -13,6 +15,7 @@ export function KeyDialog({ onKey }: { onKey: () => void }) {
   return (
     <Dialog title="This server asks for a key">
       <form onSubmit={submit} className="stack">
+        <Problem>{refused && "The server does not take that key. Try another one."}</Problem>
         <label>
           Key
           <input

@@ -32,14 +32,16 @@ Collection = Annotated[Library, Depends(_library)]
 
 @router.get("/documents")
 async def list_documents(
+    *,
     library: Collection,
     house: TheHouse,
     owner: Owner,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     after: Annotated[str, Query(max_length=4096, description="go on after this id")] = "",
+    find: Annotated[str, Query(max_length=200, description="only those with this in their title")] = "",
 ) -> list[forms.DocumentRow]:
     """Documents by id."""
-    found = await library.documents(limit=limit, after=after)
+    found = await library.documents(limit=limit, after=after, find=find)
     return [
         forms.DocumentRow(
             id=each.id,

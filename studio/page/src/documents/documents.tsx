@@ -13,6 +13,7 @@ const PAGE = 200;
 export function Documents({ ingest }: { ingest: string }) {
   const [version, setVersion] = useState(0);
   const [opened, setOpened] = useState<DocumentRow | null>(null);
+  const [find, setFind] = useState("");
   const changed = () => {
     setVersion((before) => before + 1);
   };
@@ -20,6 +21,17 @@ export function Documents({ ingest }: { ingest: string }) {
     <article className="page">
       <h1>Documents</h1>
       <Upload ingest={ingest} onRead={changed} />
+      <label className="inline find">
+        Find by title
+        <input
+          type="search"
+          maxLength={200}
+          value={find}
+          onChange={(event) => {
+            setFind(event.target.value);
+          }}
+        />
+      </label>
       <div className="scroll" role="region" aria-label="Documents" tabIndex={0}>
         <table className="documents">
           <thead>
@@ -32,7 +44,7 @@ export function Documents({ ingest }: { ingest: string }) {
               </th>
             </tr>
           </thead>
-          <Page after="" version={version} onOpen={setOpened} onGone={changed} />
+          <Page key={find} find={find} after="" version={version} onOpen={setOpened} onGone={changed} />
         </table>
       </div>
       {opened && (
@@ -48,6 +60,7 @@ export function Documents({ ingest }: { ingest: string }) {
 }
 
 interface PageProps {
+  find: string;
   after: string;
   version: number;
   onOpen: (row: DocumentRow) => void;
@@ -55,13 +68,13 @@ interface PageProps {
 }
 
 /** Some documents, and those after them once they are wanted. */
-function Page({ after, version, onOpen, onGone }: PageProps) {
-  const path = `documents?${new URLSearchParams({ limit: String(PAGE), after }).toString()}`;
+function Page({ find, after, version, onOpen, onGone }: PageProps) {
+  const path = `documents?${new URLSearchParams({ limit: String(PAGE), after, find }).toString()}`;
   const { value: rows, problem } = useLoaded<DocumentRow[]>(path, version);
   const [wanted, setWanted] = useState(false);
   const last = rows?.length === PAGE ? rows.at(-1) : undefined;
   if (!rows) return <Told>{problem ? <Problem>{problem}</Problem> : <Busy>Loading the documents</Busy>}</Told>;
-  if (!rows.length && !after) return <Told>There are none yet.</Told>;
+  if (!rows.length && !after) return <Told>{find ? "None has that in its title." : "There are none yet."}</Told>;
   return (
     <>
       <tbody>
@@ -69,7 +82,7 @@ function Page({ after, version, onOpen, onGone }: PageProps) {
           <Row key={row.id} row={row} onOpen={onOpen} onGone={onGone} />
         ))}
       </tbody>
-      {last && wanted && <Page after={last.id} version={version} onOpen={onOpen} onGone={onGone} />}
+      {last && wanted && <Page find={find} after={last.id} version={version} onOpen={onOpen} onGone={onGone} />}
       {last && !wanted && (
         <Told>
           <button

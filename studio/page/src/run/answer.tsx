@@ -31,7 +31,7 @@ export function Said({ answer, label }: { answer: Answer; label: string }) {
         </p>
         <Sources citations={answer.citations} onOpen={setOpened} />
         {answer.warnings.length > 0 && (
-          <details className="warnings">
+          <details className="warnings" open={answer.status !== "answered"}>
             <summary>Warnings ({answer.warnings.length})</summary>
             <ul>
               {answer.warnings.map((warning) => (

@@ -88,11 +88,23 @@ function askedIn({ thread, follow_up }: Run): string {
   return follow_up?.asked ?? thread.question;
 }
 
+const LONG = 200;
+
+/** A long question is set smaller, and scrolls where it would fill the screen. */
+function Asked({ children }: { children: string }) {
+  if (children.length <= LONG) return <h1>{children}</h1>;
+  return (
+    <div className="long" role="region" aria-label="Question" tabIndex={0}>
+      <h1>{children}</h1>
+    </div>
+  );
+}
+
 function Head({ run, live, status }: { run: Run; live: Live; status: string }) {
   const { thread } = run;
   return (
     <>
-      <h1>{askedIn(run)}</h1>
+      <Asked>{askedIn(run)}</Asked>
       <Understood asked={askedIn(run)} question={thread.question} />
       {run.follow_up?.warnings.map((warning) => (
         <p key={warning} className="warnings">
