@@ -19,6 +19,7 @@ from sleuth.graphs.threads import Threads
 from sleuth.tools.archive import SqlArchive
 from sleuth.tools.database import catalogue_url, open_engine
 from sleuth.tools.errors import StoreError, StoreTooNew
+from sleuth.tools.extras import extra
 from sleuth.tools.settings import Settings
 
 STORE_VERSION = 1
@@ -112,9 +113,10 @@ def _check_version(engine: Engine) -> None:
 async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckpointSaver[str]]:
     serde = JsonPlusSerializer(pickle_fallback=False)
     if engine.dialect.name == "postgresql":
-        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-        from psycopg.rows import dict_row
-        from psycopg_pool import AsyncConnectionPool
+        with extra("postgres", "Postgres"):
+            from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+            from psycopg.rows import dict_row
+            from psycopg_pool import AsyncConnectionPool
 
         url = runs_url(settings).replace("+psycopg", "", 1)
         arguments = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}

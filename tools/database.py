@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from sleuth.tools.errors import StoreError, UsageError
+from sleuth.tools.extras import extra
 
 _BUSY_MILLISECONDS = 30_000
 # Any constant of our own: writers of one Postgres catalogue take turns on it.
@@ -28,11 +29,10 @@ def catalogue_url(home: Path, database_url: str | None) -> str:
 def open_engine(url: str) -> Engine:
     """An engine whose write transactions are serialised, so that journal numbers become visible in their order."""
     try:
-        engine = create_engine(url, **({} if url.startswith("sqlite") else {"pool_pre_ping": True}))
+        with extra("postgres", "Postgres"):
+            engine = create_engine(url, **({} if url.startswith("sqlite") else {"pool_pre_ping": True}))
     except (ArgumentError, ValueError) as error:
         raise UsageError(f"SLEUTH_DATABASE_URL is not a database URL: {error}") from error
-    except ModuleNotFoundError as error:
-        raise StoreError("Postgres needs psycopg: pip install 'sleuth[postgres]'.") from error
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _set_up_sqlite)
         event.listen(engine, "begin", _begin_sqlite)

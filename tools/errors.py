@@ -3,6 +3,7 @@
 SleuthError
 ├── UsageError            a wrong argument, name or value (exit status 2)
 │   └── UnknownName       a method, thread, checkpoint or document that is not there; names the nearest
+├── MissingExtra          a package of an extra is not installed
 ├── DocumentError         one file or document cannot be read; the others go on
 ├── StoreError            the catalogue, an index or the checkpoint store cannot be used
 │   ├── StoreBusy         another process holds the lock; says which
@@ -37,6 +38,10 @@ class UnknownName(UsageError):
         near = get_close_matches(name, known, n=1, cutoff=0.4)
         guess = f" Did you mean {near[0]}?" if near else ""
         super().__init__(f"There is no {kind} {name!r}.{guess}{' ' + hint if hint else ''}")
+
+
+class MissingExtra(SleuthError):
+    """A package of an extra is not installed."""
 
 
 class DocumentError(SleuthError):

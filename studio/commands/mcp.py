@@ -3,6 +3,7 @@
 import asyncio
 
 from sleuth.studio.mcp.backend import Local
+from sleuth.tools.extras import extra
 from sleuth.tools.settings import Settings
 
 
@@ -11,7 +12,8 @@ def mcp() -> None:
 
     It talks over standard input and output. `sleuth serve` offers the same tools over HTTP, at /mcp.
     """
-    from sleuth.studio.mcp.server import mcp_server
+    with extra("mcp", "MCP"):
+        from sleuth.studio.mcp.server import mcp_server
 
     backend = Local(settings=Settings())
     asyncio.run(mcp_server(lambda _owner: backend).run_stdio_async())

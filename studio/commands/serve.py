@@ -6,7 +6,7 @@ import typer
 from rich.text import Text
 
 from sleuth.studio.output import progress_console
-from sleuth.tools.errors import StoreError
+from sleuth.tools.extras import extra
 from sleuth.tools.settings import Settings
 
 
@@ -16,10 +16,10 @@ def serve(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")] = 8100,
 ) -> None:
     """Serve the chat page, the OpenAI-compatible API and the runs API over HTTP."""
-    try:
+    with extra("serve", "Serving"):
+        import python_multipart  # noqa: F401 - FastAPI would complain of it in words of its own
+
         from sleuth.studio.serve.server import serve as serve_app
-    except ModuleNotFoundError as error:
-        raise StoreError(f"Serving needs {error.name}: pip install 'sleuth[serve]'.") from error
     settings = Settings()
     progress_console().print(Text(f"http://{host}:{port}, until it is interrupted"))
     serve_app(settings, host=host, port=port)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sleuth.studio.training.pools import Pool, pools, read_training
 from sleuth.tools.errors import SleuthError
+from sleuth.tools.extras import extra
 from sleuth.tools.ranker.features import VERSION
 from sleuth.tools.ranker.trees import Trees
 
@@ -61,7 +62,8 @@ def train(
 
 def grow(found: Sequence[Pool], names: Sequence[str], *, seed: int, files: Sequence[Path] = ()) -> Trees:
     """Boosts trees on the pools for lambdarank's objective (Burges, 2010)."""
-    import lightgbm
+    with extra("train", "Training"):
+        import lightgbm
 
     data = lightgbm.Dataset(
         np.vstack([pool.rows for pool in found]),

@@ -1,0 +1,19 @@
+"""Packages that are installed by an extra of ours only: without one, a line says which."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sleuth.tools.errors import MissingExtra
+
+
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """Around the imports of packages that come with `sleuth[name]`, which `what` needs.
+
+    Raises:
+        MissingExtra: one of them is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"{what} needs {error.name}: pip install 'sleuth[{name}]'.") from error
