@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sleuth.graphs.checkpoints import SqliteCheckpoints
 from sleuth.graphs.threads import Threads
 from sleuth.tools.archive import SqlArchive
-from sleuth.tools.database import catalogue_url, open_engine
+from sleuth.tools.database import catalogue_url, is_damaged, open_engine
 from sleuth.tools.errors import StoreError, StoreTooNew
 from sleuth.tools.extras import extra
 from sleuth.tools.settings import Settings
@@ -67,10 +67,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
                 leases=runs_folder(settings) / "leases",
             )
     except (SQLAlchemyError, sqlite3.Error) as error:  # also what a full disk does to a run in the middle
-        where = engine.url.render_as_string()
-        raise StoreError(
-            f"The runs in {where} cannot be read or written: {_cause(error)}. What was saved before is not lost."
-        ) from error
+        raise _unusable(engine, error) from error
     finally:
         await asyncio.to_thread(engine.dispose)
 
@@ -79,9 +76,16 @@ def _leave_syncing(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute(_UNSYNCED)
 
 
-def _cause(error: Exception) -> str:
-    """What the database said, without SQLAlchemy's wrapping."""
-    return str(getattr(error, "orig", None) or error).strip().rstrip(".")
+def _unusable(engine: Engine, error: Exception) -> StoreError:
+    """What the database said, without SQLAlchemy's wrapping, and what to do about it."""
+    cause = getattr(error, "orig", None) or error
+    said, where = str(cause).strip().rstrip("."), engine.url.render_as_string()
+    if is_damaged(cause):
+        return StoreError(
+            f"The runs in {where} are damaged: {said}. Put a backup of that file in its place, "
+            "or move it away and go on without them; documents are not in it."
+        )
+    return StoreError(f"The runs in {where} cannot be read or written: {said}. What was saved before is not lost.")
 
 
 def runs_folder(settings: Settings) -> Path:

@@ -54,8 +54,19 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
 def unusable(engine: Engine, error: DBAPIError, what: str) -> StoreError:
     """The database's complaint in a line, with where to look."""
     reason = " ".join(str(error.orig).split())
+    if is_damaged(error.orig):
+        return StoreError(
+            f"The catalogue {engine.url.database} is damaged: {reason}. Put a backup of it in its place, "
+            "or move it away and read the documents in anew."
+        )
     look = "the disk's free space and SLEUTH_HOME" if engine.dialect.name == "sqlite" else "SLEUTH_DATABASE_URL"
     return StoreError(f"The catalogue cannot be {what}: {reason}. Check {look}.")
+
+
+def is_damaged(error: BaseException | None) -> bool:
+    """Whether SQLite finds pages in a file that it cannot have written."""
+    damaged = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in damaged
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:

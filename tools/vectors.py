@@ -185,5 +185,9 @@ def _speaking(place: Path | str) -> Iterator[None]:
         yield
     except (ChromaError, httpx.HTTPError, OSError, ValueError) as error:
         where = place if isinstance(place, Path) else f"the Chroma server at {place}"
-        look = "the disk's free space" if isinstance(place, Path) else "SLEUTH_CHROMA_URL"
-        raise StoreError(f"The vectors in {where} cannot be used: {error}. Check {look}.") from error
+        look = (
+            "Check the disk's free space. They are derived: delete that folder and they are made again."
+            if isinstance(place, Path)
+            else "Check SLEUTH_CHROMA_URL."
+        )
+        raise StoreError(f"The vectors in {where} cannot be used: {error}. {look}") from error

@@ -23,9 +23,21 @@ async def test_a_store_of_a_newer_release_is_left_alone(settings: Settings) -> N
 async def test_a_file_that_is_no_database_is_named(settings: Settings) -> None:
     settings.home.mkdir()
     (settings.home / "runs.sqlite").write_bytes(b"my diary" * 1000)
-    with pytest.raises(StoreError, match=r"runs\.sqlite"):
+    with pytest.raises(StoreError, match=r"runs\.sqlite are damaged: .* backup"):
         async with open_store(settings):
             pytest.fail("it was opened")
+
+
+async def test_damaged_pages_are_explained(settings: Settings) -> None:
+    async with open_store(settings) as store:
+        await store.archive.keep(f"text {number} {number % 7}" * 500 for number in range(200))
+    file = settings.home / "runs.sqlite"
+    pages = bytearray(file.read_bytes())
+    pages[-len(pages) // 2 :] = b"\xff" * (len(pages) // 2)
+    file.write_bytes(pages)
+    with pytest.raises(StoreError, match=r"runs\.sqlite are damaged: .* backup"):
+        async with open_store(settings) as store:
+            await store.archive.drop_all_but(set())
 
 
 async def test_a_home_that_cannot_be_made_is_named(settings: Settings) -> None:

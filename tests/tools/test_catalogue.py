@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -128,8 +129,22 @@ def test_a_store_of_a_newer_release_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_is_explained(tmp_path: Path) -> None:
     (tmp_path / "catalogue.db").write_bytes(b"not a database at all" * 100)
-    with pytest.raises(StoreError, match="catalogue"):
+    with pytest.raises(StoreError, match=r"catalogue\.db is damaged: .* backup"):
         open_catalogue(tmp_path)
+
+
+def test_damaged_pages_are_explained(tmp_path: Path) -> None:
+    with closing(open_catalogue(tmp_path)) as whole:
+        whole.put_documents([entry(f"document {number}", f"text {number} " * 50) for number in range(50)])
+    file = tmp_path / "catalogue.db"
+    pages = bytearray(file.read_bytes())
+    pages[4096:] = b"\xff" * (len(pages) - 4096)
+    file.write_bytes(pages)
+    with (
+        pytest.raises(StoreError, match=r"catalogue\.db is damaged: .* backup"),
+        closing(open_catalogue(tmp_path)) as damaged,
+    ):
+        damaged.passage_ids()
 
 
 PUTS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.sampled_from("xyz"), unique=True)), max_size=4)
