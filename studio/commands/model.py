@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import typer
 
 from sleuth.studio.embedded import server
+from sleuth.studio.embedded.adapter import chosen
 from sleuth.studio.embedded.flags import Dtype, ServeOptions, gpu_command
 from sleuth.studio.embedded.install import install as install_lock
 from sleuth.studio.output import JsonOption, activity, emit
@@ -44,6 +45,14 @@ def serve(
     eager: Annotated[bool, typer.Option("--eager/--compile", help="Compiling starts slower.")] = DEFAULTS.eager,
     max_model_len: Annotated[int, typer.Option(min=512, max=DEFAULTS.max_model_len)] = DEFAULTS.max_model_len,
     threads: Annotated[int, typer.Option(min=0, help="0: one per physical core.")] = DEFAULTS.threads,
+    adapter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FOLDER|none",
+            help="LoRA adapter of the small model; default: the one that comes with sleuth, if one does. "
+            "Several are served under their folders' names.",
+        ),
+    ] = None,
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay until it ends or Ctrl-C.")] = False,
     print_command: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Only print how to serve MODEL on a machine with GPUs.")
@@ -58,7 +67,14 @@ def serve(
         line = gpu_command(print_command, port=port, gpus=gpus)
         emit({"command": line}, as_json, line)
         return
-    options = ServeOptions(port=port, dtype=dtype, eager=eager, max_model_len=max_model_len, threads=threads)
+    options = ServeOptions(
+        port=port,
+        dtype=dtype,
+        eager=eager,
+        max_model_len=max_model_len,
+        threads=threads,
+        adapters=chosen(adapter),
+    )
     run = _serve_in_foreground if foreground else _serve
     asyncio.run(run(settings, options, as_json=as_json))
 

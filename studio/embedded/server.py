@@ -15,7 +15,7 @@ from typing import Literal
 import httpx
 from filelock import AsyncFileLock, Timeout
 
-from sleuth.studio.embedded.convert import MODEL_NAME, ensure_checkpoint, is_converted
+from sleuth.studio.embedded.convert import ensure_checkpoint, is_converted
 from sleuth.studio.embedded.flags import ServeOptions, serve_command, serve_environment
 from sleuth.studio.embedded.process import Process, end_session, identify, is_alive, session_members
 from sleuth.studio.embedded.state import ServerFiles, ServerState
@@ -52,7 +52,7 @@ async def status(home: Path) -> ServerStatus:
         state="running" if await _is_healthy(state) else "starting",
         log=str(files.log),
         url=state.url,
-        model=MODEL_NAME,
+        model=state.options.model_name,
         pid=state.process.pid,
         started=state.started,
         options=state.options,
@@ -122,9 +122,9 @@ async def _start(
     await stop(files.home)  # what a dead one left behind still holds memory
     _check_installed()
     _check_port(options.port)
-    if not is_converted(files.home):
+    if not is_converted(files.home, options.merged):
         report("Converting the model to vLLM's format, only this once")
-    checkpoint = await ensure_checkpoint(files.home)
+    checkpoint = await ensure_checkpoint(files.home, options.merged)
     report("Starting vLLM" if foreground else f"Starting vLLM (log: {files.log})")
     # No await until it is written down: nothing may come between, or nobody would know of the process.
     process = _spawn(options, checkpoint, None if foreground else files.log)

@@ -61,7 +61,9 @@ class ServerFiles:
         if not self.state.is_file():
             return None
         data = json.loads(self.state.read_text())
-        process, options = Process(**data["process"]), ServeOptions(**data["options"])
+        chosen = data["options"]
+        options = ServeOptions(**chosen | {"adapters": tuple(chosen.get("adapters", ()))})
+        process = Process(**data["process"])
         return ServerState(process=process, options=options, started=data["started"])
 
     def write(self, state: ServerState) -> None:

@@ -1,6 +1,7 @@
 """The embedded server's pieces that need no server: flags, locks, platform, processes."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -11,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from sleuth.studio.embedded.adapter import chosen, fingerprint
 from sleuth.studio.embedded.convert import MARKER, checkpoint_folder, is_converted
 from sleuth.studio.embedded.flags import ServeOptions, gpu_command, physical_cores, serve_command, serve_environment
 from sleuth.studio.embedded.install import LOCK, check_platform, locked_pins, missing_pins
 from sleuth.studio.embedded.process import Process, end_session, identify, is_alive, session_members
 from sleuth.studio.embedded.state import ServerFiles, ServerState
 from sleuth.studio.embedded.torch_index import configured_links, has_cpu_wheel
-from sleuth.tools.errors import SleuthError
+from sleuth.tools.errors import SleuthError, UsageError
 
 ROOT = Path(__file__).parents[2]
 # A leader with one descendant; both only wait.
@@ -120,7 +122,8 @@ def test_state_survives_a_round_trip(tmp_path: Path) -> None:
     assert files.read() is None
     files.prepare()
     process = Process(pid=1, ticks=2, boot="b")
-    state = ServerState(process=process, options=ServeOptions(port=8123, dtype="float32"), started=4.5)
+    options = ServeOptions(port=8123, dtype="float32", adapters=("/a",))
+    state = ServerState(process=process, options=options, started=4.5)
     files.write(state)
     assert files.read() == state
     assert state.url == "http://127.0.0.1:8123/v1"
@@ -161,3 +164,56 @@ async def test_another_process_with_the_same_number_is_left_alone() -> None:
         assert await end_session(other) == 0
     assert is_alive(leader)
     await end_session(leader)
+
+
+def adapter(folder: Path, rank: int = 4, weights: bytes = b"w") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "adapter_config.json").write_text(json.dumps({"r": rank, "lora_alpha": 8}))
+    (folder / "adapter_model.safetensors").write_bytes(weights)
+    return folder
+
+
+def test_without_an_adapter_the_bare_model_is_served(tmp_path: Path) -> None:
+    assert chosen(None, tmp_path) == ()
+    assert chosen(["none"], adapter(tmp_path)) == ()
+    assert ServeOptions().merged is None
+    assert "--enable-lora" not in serve_command(ServeOptions(), tmp_path)
+
+
+def test_the_adapter_that_comes_with_the_package_is_served_unless_another_is_named(tmp_path: Path) -> None:
+    packaged, other = adapter(tmp_path / "packaged"), adapter(tmp_path / "other")
+    assert chosen(None, packaged) == (str(packaged),)
+    assert chosen([str(other)], packaged) == (str(other),)
+
+
+def test_one_adapter_goes_into_the_weights_and_gives_them_their_name(tmp_path: Path) -> None:
+    options = ServeOptions(adapters=(str(adapter(tmp_path / "a")),))
+    command = serve_command(options, tmp_path)
+    assert options.merged == tmp_path / "a"
+    assert command[command.index("--served-model-name") + 1] == options.model_name == "sleuth-small"
+    assert "--enable-lora" not in command
+
+
+def test_several_adapters_are_served_beside_the_bare_model(tmp_path: Path) -> None:
+    folders = (adapter(tmp_path / "a", rank=4), adapter(tmp_path / "b", rank=12))
+    options = ServeOptions(adapters=tuple(map(str, folders)))
+    command = serve_command(options, tmp_path)
+    assert options.merged is None
+    assert options.model_name == "smollm2-135m-instruct"
+    assert command[command.index("--max-lora-rank") + 1] == "16"
+    assert command[-2:] == [f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}"]
+
+
+def test_what_is_no_adapter_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no LoRA adapter"):
+        chosen([str(tmp_path)])
+    with pytest.raises(UsageError, match="must differ"):
+        chosen([str(adapter(tmp_path / "x" / "a")), str(adapter(tmp_path / "y" / "a"))])
+
+
+def test_a_checkpoint_is_of_one_adapter(tmp_path: Path) -> None:
+    one = adapter(tmp_path / "one")
+    first = fingerprint(one)
+    assert checkpoint_folder(tmp_path, one) != checkpoint_folder(tmp_path)
+    assert fingerprint(adapter(tmp_path / "one", weights=b"v")) != first
+    assert not is_converted(tmp_path, one)
