@@ -79,10 +79,11 @@ class Ingest:
 
 @dataclass(kw_only=True)
 class _Waiting:
-    """An ingest that is not done, and those who follow it; `begun` once something of it may have been read."""
+    """An ingest, and those who follow it; `begun` once something of it may have been read, `ended` as it ends."""
 
     ingest: Ingest
     begun: bool
+    ended: bool = False
     bells: set[asyncio.Event] = field(default_factory=set)
 
     def stopping(self) -> bool:
@@ -126,7 +127,7 @@ class Ingests:
     async def stop(self, owner: str, id: str) -> Ingest:
         """Reads no further document of an ingest, whatever happens from here on; one that has ended is let be."""
         ingest, waiting = await self.get(owner, id), self._waiting.get(id)
-        if waiting is None or ingest.done:
+        if waiting is None or waiting.ended:
             return ingest
         if waiting.begun:
             waiting.tell(replace(waiting.ingest, status="stopping"))
@@ -162,7 +163,7 @@ class Ingests:
             if waiting is None:  # stopped before its turn
                 continue
             (ended,) = await asyncio.gather(self._read(waiting), return_exceptions=True)
-            if waiting.ingest.done:
+            if waiting.ended:  # stopped while it waited for its turn
                 continue
             if isinstance(ended, BaseException):
                 waiting.ingest = _failed(waiting.ingest, ended)
@@ -178,10 +179,12 @@ class Ingests:
             waiting.tell(waiting.ingest)
 
     async def _end(self, waiting: _Waiting, status: Status) -> None:
-        """Nothing more will happen to an ingest: its files go, and those who follow it are told."""
-        waiting.tell(replace(waiting.ingest, status=status))
-        await asyncio.to_thread(self._finish, waiting.ingest, placed=waiting.begun)
-        self._waiting.pop(waiting.ingest.id, None)
+        """Nothing more will happen to an ingest: its files go, and then those who follow it are told."""
+        waiting.ended = True
+        ingest = replace(waiting.ingest, status=status)
+        await asyncio.to_thread(self._finish, ingest, placed=waiting.begun)
+        self._waiting.pop(ingest.id, None)
+        waiting.tell(ingest)
 
     def _enter(self, ingest: Ingest, *, begun: bool) -> None:
         self._waiting[ingest.id] = _Waiting(ingest=ingest, begun=begun)
@@ -191,7 +194,7 @@ class Ingests:
         ingest, settings = waiting.ingest, self._tenants.settings_of(waiting.ingest.owner)
         library = await self._tenants.library(ingest.owner)
         async with self._door.open("exclusive", patience=math.inf):
-            if waiting.ingest.done:  # it was stopped meanwhile
+            if waiting.ended:
                 return
             waiting.begun = True
             paths = await asyncio.to_thread(self._place, ingest)
