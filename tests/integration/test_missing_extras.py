@@ -1,0 +1,48 @@
+"""What an extra installs and is not there: a line says which extra it is, and all else works without."""
+
+from pathlib import Path
+
+import pytest
+from cli_process import sleuth
+
+pytestmark = pytest.mark.integration
+
+OPTIONAL = [
+    *("mcp", "fastapi", "uvicorn", "python_multipart", "prometheus_client", "opentelemetry"),
+    *("psycopg", "psycopg_pool", "langgraph.checkpoint.postgres", "matplotlib", "rouge_score", "lightgbm", "peft"),
+    *("langgraph_cli", "langgraph_api", "vllm"),
+]
+POSTGRES = {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+
+
+@pytest.mark.parametrize(
+    ("command", "without", "extra"),
+    [
+        ("mcp", "mcp", "mcp"),
+        ("serve", "fastapi", "serve"),
+        ("serve", "uvicorn", "serve"),
+        ("serve", "python_multipart", "serve"),
+        ("serve", "prometheus_client", "serve"),
+        ("serve", "opentelemetry", "serve"),
+        ("serve", "mcp", "serve"),
+        ("runs list", "psycopg", "postgres"),
+        ("eval questions.jsonl --methods par-rag --out report", "matplotlib", "eval"),
+        ("calibrate questions.jsonl --out report", "rouge_score", "eval"),
+    ],
+)
+async def test_a_line_says_which_extra_to_install(tmp_path: Path, command: str, without: str, extra: str) -> None:
+    own = {"SLEUTH_HOME": str(tmp_path), "SLEUTH_EMBEDDER": "none", **POSTGRES}
+    done = await sleuth(*command.split(), without=[without], **own)
+    assert (done.status, done.out) in ((1, ""), (2, "")), done.err
+    assert len(done.err.strip().splitlines()) == 1, done.err
+    assert f"pip install 'sleuth[{extra}]'" in done.err
+    assert without in done.err
+
+
+async def test_all_else_works_without_any_extra(tmp_path: Path) -> None:
+    (tmp_path / "light.md").write_text("# The light\n\nIt was built by Oda.\n")
+    own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none"}
+    for command in ("methods", f"ingest {tmp_path / 'light.md'}", "search light --mode keyword", "runs list"):
+        done = await sleuth(*command.split(), without=OPTIONAL, **own)
+        assert done.status == 0, (command, done.err)
+        assert "Traceback" not in done.err
