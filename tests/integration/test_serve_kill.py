@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import four_hops
 import httpx
@@ -78,9 +79,13 @@ async def reach(readers: list[Reader], number: int) -> None:
 
 
 @pytest.mark.parametrize("killed", [True, False], ids=["kill", "terminate"])
-async def test_every_run_goes_on_and_tells_each_step_once(tmp_path: Path, killed: bool) -> None:
+async def test_every_run_goes_on_and_tells_each_step_once(
+    tmp_path: Path, database_url: str | None, killed: bool
+) -> None:
     async with proxying(Scripted(four_hops.four_hops, slower=0.1)) as proxy:
         own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "SLEUTH_MODEL_URL": proxy.url}
+        if database_url:
+            own |= {"SLEUTH_DATABASE_URL": database_url, "SLEUTH_COLLECTION": uuid4().hex}
         async with sleuth_serve(tmp_path, **own) as served:
             async with httpx.AsyncClient(base_url=served.url, timeout=300, trust_env=False) as client:
                 await upload(client, ARTICLES)
