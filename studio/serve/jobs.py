@@ -18,6 +18,7 @@ from sleuth.graphs.events import Step
 from sleuth.graphs.history import happened
 from sleuth.graphs.runs import Runs, now
 from sleuth.graphs.state import Budget
+from sleuth.graphs.threads import lease
 from sleuth.studio.serve.door import Door
 from sleuth.studio.serve.events import EventLog, Trail
 from sleuth.studio.serve.faults import kind_of
@@ -155,11 +156,21 @@ class Jobs:
             await asyncio.wait(tasks)
 
     async def pick_up(self) -> int:
-        """Goes on with what the last server left; returns how many runs that are."""
-        left = await asyncio.to_thread(self._left)
-        for thread, owner in left:
-            await self.begin(owner, thread, patience=math.inf)
-        return len(left)
+        """Goes on with what the last server left and no other one works at; returns how many runs that are."""
+        begun = 0
+        for thread, owner in await asyncio.to_thread(self._left):
+            if await self._is_free(thread):
+                await self.begin(owner, thread, patience=math.inf)
+                begun += 1
+        return begun
+
+    async def _is_free(self, thread: str) -> bool:
+        store = self._tenants.store
+        try:
+            async with lease(store.engine, store.leases, thread):
+                return True
+        except ThreadBusy:
+            return False
 
     async def _work(self, job: _Job) -> None:
         """One run to its end, which is an event: an answer, an error, or a stop."""

@@ -73,6 +73,21 @@ async def test_a_run_goes_on_when_the_server_is_back(serving: Serve, oracle: Ora
         assert await told(client, thread) == events, "a finished run was run again"
 
 
+async def test_a_second_server_leaves_the_first_one_s_runs_alone(serving: Serve, oracle: Oracle) -> None:
+    async with serving() as first:
+        await upload(first)
+        oracle.free.clear()
+        thread = await begin(first)
+        await oracle.asked.wait()
+        async with serving() as second:
+            assert (await second.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "running"
+        oracle.free.set()
+        events = await told(first, thread)
+        assert [(data["node"], data["state"]) for _, name, data in events if name == "step"] == STEPS
+        assert events[-1][1] == "answer"
+        assert len(oracle.requests) == 1
+
+
 async def test_what_ends_a_run_is_told_and_it_can_be_resumed(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)
     good, oracle.said = oracle.said, lambda _: ModelUnavailable("The model server is down.")
