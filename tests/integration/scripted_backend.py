@@ -81,11 +81,12 @@ class Scripted:
         if path != CHAT:
             return Said(200, json.dumps(KNOWN.get(path, {})).encode())
         asked = json.loads(body)
-        reply = self._reply(asked)
+        reply = self.reply(asked)
         await asyncio.sleep(self.slower + 0.02 + sha256(body).digest()[0] / 255 * 0.06)
         return reply
 
-    def _reply(self, asked: dict[str, Any]) -> Said:
+    def reply(self, asked: dict[str, Any]) -> Said:
+        """At once."""
         name = prompt_of(asked)
         if not name:
             guided = "response_format" in asked

@@ -6,14 +6,18 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import four_hops
 import httpx
 import pytest
 from fastapi import FastAPI
 from model_server import ModelServer, Spoken, chunks, completion, cut, forever
 from model_server import serving as model_serving
+from scripted_backend import Scripted
 from serve_process import sleuth_serve
 from serve_scene import Oracle, begin, client_of, opening, told, upload
-from test_serve_kill import Reader
+from starlette.requests import Request
+from starlette.responses import Response
+from test_serve_kill import ARTICLES, Reader
 
 from sleuth.studio.serve.app import create_app, house_of
 from sleuth.studio.serve.house import House
@@ -178,3 +182,48 @@ async def test_words_of_a_call_that_is_repeated_are_taken_back(tmp_path: Path, k
 
 def _words(parts: list[dict[str, Any]]) -> str:
     return "".join(choice["delta"].get("content", "") for part in parts for choice in part["choices"])
+
+
+class Clerk(ModelServer):
+    """Answers from the script of four hops, in one piece or as a stream."""
+
+    backend = Scripted(four_hops.four_hops)
+
+    async def scripted(self, request: Request) -> Response:
+        said = self.backend.reply(await request.json())
+        return await self.replied(json.loads(said.body), request)
+
+
+NAMES = {"thread", "id", "checkpoint", "parent", "at", "seconds", "created_at", "updated_at"}
+"""What differs from run to run."""
+
+
+def essence(value: Any) -> Any:
+    """An export without names and times; what is kept by name stands as a list."""
+    if isinstance(value, list):
+        return [essence(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {name: essence(each) for name, each in value.items() if name not in NAMES}
+    return {**kept, "calls": list(kept["calls"].values())} if isinstance(kept.get("calls"), dict) else kept
+
+
+async def test_a_run_is_the_same_whether_it_was_heard_or_not(tmp_path: Path) -> None:
+    server = Clerk()
+    async with model_serving(server):
+        settings = Settings(home=tmp_path / "home", embedder="none", model_url=server.url)
+        app = create_app(settings)
+        async with app.router.lifespan_context(app), client_of(app) as client:
+            await upload(client, ARTICLES)
+            started = await client.post("/v1/runs", json={"question": four_hops.QUESTION, "method": "par-rag"})
+            heard = started.json()["thread"]
+            events = await told(client, heard)
+            streamed = [bool(body.get("stream")) for body in server.calls]
+            message = {"role": "user", "content": four_hops.QUESTION}
+            completed = await client.post("/v1/chat/completions", json={"model": "par-rag", "messages": [message]})
+            unheard = completed.json()["metadata"]["thread"]
+            exports = [(await client.get(f"/v1/runs/{thread}/export")).json() for thread in (heard, unheard)]
+    assert all(streamed)
+    assert not any(body.get("stream") for body in server.calls[len(streamed) :])
+    assert {name for _, name, _ in events} >= {"delta", "reset"}, "one reply had to be repaired"
+    assert essence(exports[0]) == essence(exports[1])
