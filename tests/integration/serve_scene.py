@@ -113,9 +113,11 @@ async def begin(client: httpx.AsyncClient, question: str = QUESTION, **options: 
     return str(begun.json()["thread"])
 
 
-async def told(client: httpx.AsyncClient, thread: str, after: int = 0, **options: Any) -> list[tuple[int, str, Any]]:
-    """The run's events from after an id to its end."""
+async def told(
+    client: httpx.AsyncClient, thread: str, after: int = 0, *, words: bool = False, **options: Any
+) -> list[tuple[int, str, Any]]:
+    """The run's events from after an id to its end; `words` are told meanwhile, with 0 as their id."""
     headers = {**options.pop("headers", {}), "Last-Event-ID": str(after)}
     body = await client.get(f"/v1/runs/{thread}/events", headers=headers, **options)
     assert body.status_code == 200, body.text
-    return events_in(body.text)
+    return [event for event in events_in(body.text) if event[0] or words]

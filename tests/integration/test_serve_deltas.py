@@ -58,7 +58,7 @@ async def follow(
     client: httpx.AsyncClient, house: House, thread: str, oracle: Oracle, after: int = 0
 ) -> list[tuple[int, str, Any]]:
     """The run's events; its model goes on when they are listened to and half a reply is said."""
-    reading = asyncio.create_task(told(client, thread, after))
+    reading = asyncio.create_task(told(client, thread, after, words=True))
     async with asyncio.timeout(LIMIT):
         while not house.log.ears.listening(thread):  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.01)
@@ -83,7 +83,7 @@ async def test_words_come_within_their_step_without_an_id_and_once(
     about |= {"method": "plain-rag", "part_of": ""}
     assert all((id, {**data, "text": ""}) == (0, {**about, "text": ""}) for id, data in heard)
     kept = [event for event in events if event[1] != "delta"]
-    assert await told(client, thread) == kept
+    assert await told(client, thread, words=True) == kept
     assert [id for id, _, _ in kept] == [1, 2, 3, 4, 5]
 
 
@@ -217,7 +217,7 @@ async def test_a_run_is_the_same_whether_it_was_heard_or_not(tmp_path: Path) -> 
             await upload(client, ARTICLES)
             started = await client.post("/v1/runs", json={"question": four_hops.QUESTION, "method": "par-rag"})
             heard = started.json()["thread"]
-            events = await told(client, heard)
+            events = await told(client, heard, words=True)
             streamed = [bool(body.get("stream")) for body in server.calls]
             message = {"role": "user", "content": four_hops.QUESTION}
             completed = await client.post("/v1/chat/completions", json={"model": "par-rag", "messages": [message]})
