@@ -2,10 +2,11 @@
 
 import { useState } from "react";
 import { post } from "../api";
+import { spent } from "../format";
 import { Chip, Problem } from "../parts";
 import { go, hrefOf } from "../route";
 import { runsChanged } from "../run-list";
-import type { Method, Run, Thread, Turn } from "../types";
+import type { Cost, Method, Run, Thread, Turn } from "../types";
 import { useAction, useLoaded } from "../use";
 import { Said } from "./answer";
 
@@ -37,10 +38,14 @@ export function Earlier({ turns, id }: { turns: readonly Turn[]; id: string }) {
   ));
 }
 
-/** How a follow-up was understood, where that is not what was asked. */
-export function Understood({ asked, question }: { asked: string; question: string }) {
+/** How a follow-up was understood, where that is not what was asked, and what it took. */
+export function Understood({ asked, question, cost }: { asked: string; question: string; cost?: Cost | undefined }) {
   if (asked === question) return null;
-  return <span className="quiet">Understood as: {question}</span>;
+  return (
+    <span className="quiet">
+      Understood as: {question} {cost && <small>({spent(cost)})</small>}
+    </span>
+  );
 }
 
 export function Later({ turns, id }: { turns: readonly Turn[]; id: string }) {

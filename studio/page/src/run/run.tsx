@@ -105,7 +105,7 @@ function Head({ run, live, status }: { run: Run; live: Live; status: string }) {
   return (
     <>
       <Asked>{askedIn(run)}</Asked>
-      <Understood asked={askedIn(run)} question={thread.question} />
+      <Understood asked={askedIn(run)} question={thread.question} cost={run.follow_up?.cost} />
       {run.follow_up?.warnings.map((warning) => (
         <p key={warning} className="warnings">
           {warning}
