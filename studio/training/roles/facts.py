@@ -18,7 +18,7 @@ Known = Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]
 _VERB = re.compile(
     r"\b(?:is|was|are|were|has|had|became|won|plays|played|wrote|stars|received|died|served|includes|features|took|"
     r"made|began|lives|moved|married|attended|holds)\b"
-    r"(?: (?:\w+ed|born|known|won|made|set))?(?: (?:in|on|at|by|of|for|to|from))?"
+    r"(?: (?:\w+ed|born|known|won|made|set))?(?: (?:in|on|at|by|of|for|to|from)\b)?"
 )
 _LIFE = re.compile(r"\(\s?(?:born )?([^()]*\b\d{4}\b[^()]*)\)")
 _PRONOUN = re.compile(r"(?:he|she|it|they|this|that|the (?:film|song|album|book|band|series))\b", re.IGNORECASE)

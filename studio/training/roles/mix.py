@@ -18,21 +18,23 @@ from sleuth.studio.cli import guarded
 from sleuth.studio.training.roles.teacher import Example
 from sleuth.tools.errors import UsageError
 
-LONGEST = 6_000
+LONGEST = 5_000
 """Characters of a prompt; longer ones cost more than they teach."""
-PER_TOKEN = 4.0
+LONG = {"planner/next_with_finding": 8_000, "answerer/from_facts": 8_000}
+"""The same of prompts that would lose their later rounds."""
+PER_TOKEN = 3.9
 """Characters of a token, about."""
 UNTOLD = 0.18
 """The share of a prompt's examples in which what was asked for is not there."""
 SHARES = {
-    "reader/read": 24,
-    "drafter/draft": 13,
-    "reviewer/review": 9,
+    "reader/read": 30,
+    "drafter/draft": 14,
+    "reviewer/review": 8,
     "planner/next_with_finding": 8,
-    "extractor/extract": 7,
-    "reasoner/reason": 5,
-    "aggregator/aggregate": 5,
-    "detective/infer": 4,
+    "extractor/extract": 6,
+    "reasoner/reason": 4,
+    "aggregator/aggregate": 4,
+    "detective/infer": 3,
     "answerer/from_facts": 4,
     "evaluator/evidence": 4,
     "reasoner/monitor": 3,
@@ -59,8 +61,8 @@ MOST = {"planner/begin": 60, "detective/entities": 150}
 ONE_HOP = {"planner": 0.15, "expander": 0.15, "refiner": 0.15, "detective": 0.15}
 """The share of questions of one hop in what a role learns; otherwise OFTEN."""
 OFTEN = 0.35
-BUDGET = 2_200_000
-"""Tokens of an epoch: an hour and a half at 400 tokens a second."""
+BUDGET = 2_400_000
+"""Tokens of an epoch: a hundred minutes at 400 tokens a second."""
 
 
 def tokens(example: Example) -> float:
@@ -77,7 +79,7 @@ def mixed(found: Iterable[Example], *, budget: float, seed: int) -> list[Example
     pools: dict[str, dict[str, Example]] = defaultdict(dict)
     for example in found:
         sent = json.dumps(example.messages)
-        if example.prompt in SHARES and len(sent) <= LONGEST:
+        if example.prompt in SHARES and len(sent) <= LONG.get(example.prompt, LONGEST):
             pools[example.prompt].setdefault(sent, example)
     orders = {prompt: balanced(list(pool.values()), dice) for prompt, pool in sorted(pools.items())}
     kept: list[Example] = []

@@ -4,6 +4,7 @@ So the examples cover what a model meets when it, or another role, has gone wron
 right for what was shown (the idea of DAgger: Ross, Gordon and Bagnell, 2011).
 """
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -12,10 +13,12 @@ from random import Random
 from typing import Any, NamedTuple
 
 from sleuth.agents.detective import REQUERY
+from sleuth.agents.expander import EXPAND
 from sleuth.agents.extractor import EXTRACT, Extraction
 from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.planner import PLAN
 from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
-from sleuth.agents.simulation.wording import broader
+from sleuth.agents.simulation.wording import broader, names, says
 from sleuth.agents.verifier import VERIFY
 from sleuth.studio.training.roles.wording import clumsy, guided, naturally
 from sleuth.tools.documents import Hit, Passage
@@ -61,6 +64,18 @@ class Learned(NamedTuple):
     given: dict[str, Any]
 
 
+def foretold(example: Example) -> bool:
+    """Whether a plan has a name that nobody has found yet, as where gold calls one thing by two names."""
+    if example.prompt not in (PLAN.prompt, EXPAND.prompt):
+        return False
+    return not all(says(example.messages[-1]["content"], name) for name in names(_asked(example.reply)))
+
+
+def _asked(reply: str) -> str:
+    said = json.loads(reply)
+    return " ".join(step["question"] for step in said["steps"]) if "steps" in said else str(said["step"])
+
+
 def _undecided(reply: Reply) -> bool:
     first = reply["logprobs"][0]["top"] if reply["logprobs"] else {}
     return "Yes" in first and _SURE[0] < math.exp(first["Yes"]) < _SURE[1]
@@ -93,7 +108,7 @@ class Teacher:
         right = await self._faultless.call(request)
         example = self._example(request, right)
         told = " ".join(each["content"] for each in example.messages) + example.reply
-        if not (_undecided(right) or clumsy(told) or self._idle(example)):
+        if not (_undecided(right) or clumsy(told) or foretold(example) or self._idle(example)):
             self.learned.append(Learned(example, request.input))
         return await self._student.call(request)
 
