@@ -33,7 +33,8 @@ async def standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
     if not turns:
         return question
     given = Heard(question=question, turns=latest(turns))
-    return (await ask_or(asking, REWRITE, given, Rewritten.model_construct(question=question), _LOSS)).question.strip()
+    made = await ask_or(asking, REWRITE, given, Rewritten.model_construct(question=question), _LOSS)
+    return made.question.strip() or question
 
 
 async def rewritten(question: str, turns: Sequence[Turn], *, model: Model, archive: Archive) -> Rewriting:

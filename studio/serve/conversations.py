@@ -57,9 +57,10 @@ class Conversations:
         metadata.create_all(engine)
 
     async def add(self, follow_up: FollowUp) -> None:
-        """Writes one down, before its run is."""
+        """Writes one down, before its run is; takes the place of one whose run was never begun."""
         row = {**asdict(follow_up), "cost": json.dumps(follow_up.cost), "warnings": json.dumps(follow_up.warnings)}
-        await asyncio.to_thread(self._write, insert(follow_ups).values(row))
+        old = delete(follow_ups).where(follow_ups.c.thread == follow_up.thread)
+        await asyncio.to_thread(self._write, old, insert(follow_ups).values(row))
 
     async def get(self, thread: str) -> FollowUp | None:
         """What a run follows up on; None where it is the first of its conversation."""
@@ -102,9 +103,10 @@ class Conversations:
             for row in rows
         ]
 
-    def _write(self, statement: Any) -> None:  # noqa: ANN401 - an insert or a delete
+    def _write(self, *statements: Any) -> None:  # noqa: ANN401 - inserts and deletes
         with transaction(self._engine, write=True) as connection:
-            connection.execute(statement)
+            for statement in statements:
+                connection.execute(statement)
 
 
 async def _said(runs: Runs, thread: str, *, needed: bool) -> Sequence[Turn]:
