@@ -137,7 +137,7 @@ def cost_of(calls: dict[str, Any]) -> Cost:
             part["calls"] += 1
             part["prompt_tokens"] += call["prompt_tokens"]
             part["completion_tokens"] += call["completion_tokens"]
-            part["seconds"] = round(part["seconds"] + call["seconds"], 3)
+            part["seconds"] = round(part["seconds"] + call["seconds"], 4)  # as each call is: the same in any order
     return cost
 
 

@@ -46,5 +46,5 @@ class Meter:
         return cached
 
     def seconds(self, new: int, written: int) -> float:
-        """Reading the tokens that are not cached, and writing the reply."""
-        return new / self._simulation.prefill + written / self._simulation.decode
+        """Reading the tokens that are not cached, and writing the reply, rounded as what is measured."""
+        return round(new / self._simulation.prefill + written / self._simulation.decode, 4)
