@@ -71,7 +71,7 @@ def langgraph_dev(folder: Path, **environment: str) -> Iterator[Server]:
         )
     server = Server(f"http://127.0.0.1:{port}", log, process)
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not server.ready():
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
@@ -80,4 +80,4 @@ def langgraph_dev(folder: Path, **environment: str) -> Iterator[Server]:
     finally:
         server.close()
         process.send_signal(signal.SIGINT)
-        process.wait(60)
+        process.wait(120)

@@ -1,0 +1,170 @@
+"""What LangGraph's SDK takes back, copies and removes in the development server, over our checkpointer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_scene import archive, knowing, script
+from dev_server import langgraph_dev
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import NotFoundError
+from recording_proxy import CHAT, Said
+from scripted_backend import Scripted
+from serve_scene import QUESTION
+
+pytestmark = pytest.mark.integration
+
+PLAIN = {"method": "plain-rag"}
+TWO = ["Hello!", "Hello to you."]
+
+
+@dataclass
+class Held(Scripted):
+    """While it is `held` no call is answered; `asked` is set by one that waits."""
+
+    held: bool = False
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    free: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def say(self, method: str, path: str, body: bytes) -> Said:
+        if self.held and path == CHAT:
+            self.asked.set()
+            await self.free.wait()
+        return await super().say(method, path, body)
+
+
+@dataclass
+class Scene:
+    client: LangGraphClient
+    backend: Held
+
+    async def thread(self) -> str:
+        """A thread with one turn."""
+        made = str((await self.client.threads.create())["thread_id"])
+        assert await self.turn(made, "Hello!") == TWO
+        return made
+
+    async def turn(self, thread: str, text: str) -> list[str]:
+        given = {"messages": [{"role": "user", "content": text}]}
+        return texts(await self.client.runs.wait(thread, "chat", input=given, context=PLAIN))
+
+    async def begin(self, thread: str, text: str) -> str:
+        """A turn that waits for the model."""
+        self.backend.asked.clear()
+        self.backend.held = True
+        given = {"messages": [{"role": "user", "content": text}]}
+        run = await self.client.runs.create(thread, "chat", input=given, context=PLAIN)
+        await asyncio.wait_for(self.backend.asked.wait(), 120)
+        return str(run["run_id"])
+
+    def release(self) -> None:
+        """Lets what waits, and all later calls, be answered."""
+        self.backend.held = False
+        self.backend.free.set()
+        self.backend.free = asyncio.Event()
+
+    async def gone(self, thread: str, run: str) -> None:
+        """Waits until the server has forgotten a run."""
+        async with asyncio.timeout(120):
+            while run in [each["run_id"] for each in await self.client.runs.list(thread)]:  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
+
+    async def said(self, thread: str) -> list[str]:
+        return texts((await self.client.threads.get_state(thread))["values"])
+
+    async def history(self, thread: str) -> list[Any]:
+        return [state["values"] for state in await self.client.threads.get_history(thread, limit=100)]
+
+
+def texts(state: Any) -> list[str]:
+    return [message["content"].split(" [1]")[0] for message in state["messages"]]
+
+
+@pytest.fixture
+async def backend() -> Held:
+    return Held(script)
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, backend: Held) -> AsyncIterator[Scene]:
+    async with knowing(backend) as proxy:
+        environment = {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
+        running = langgraph_dev(tmp_path, **environment)
+        server = await asyncio.to_thread(running.__enter__)
+        try:
+            yield Scene(get_client(url=server.url), backend)
+        finally:
+            backend.free.set()
+            await asyncio.to_thread(running.__exit__, None, None, None)
+
+
+async def test_runs_are_taken_back_and_threads_copied_and_removed(scene: Scene) -> None:
+    """One server for all of it: it takes long to start."""
+    await a_further_message_takes_the_place_of_a_run(scene)
+    await a_run_is_cancelled_and_taken_back(scene)
+    await a_run_is_removed(scene)
+    await a_thread_is_copied(scene)
+    await threads_are_removed(scene)
+
+
+async def a_further_message_takes_the_place_of_a_run(scene: Scene) -> None:
+    thread = await scene.thread()
+    first = await scene.begin(thread, "And who built the light?")
+    given = {"messages": [{"role": "user", "content": QUESTION}]}
+    run = await scene.client.runs.create(thread, "chat", input=given, context=PLAIN, multitask_strategy="rollback")
+    await scene.gone(thread, first)
+    scene.release()
+    await scene.client.runs.join(thread, run["run_id"])
+    assert await scene.said(thread) == [*TWO, QUESTION, "Edric Gannow"]
+    assert all("And who built the light?" not in texts(state) for state in await scene.history(thread))
+    assert await scene.turn(thread, "Hello!") == [*TWO, QUESTION, "Edric Gannow", *TWO]
+
+
+async def a_run_is_cancelled_and_taken_back(scene: Scene) -> None:
+    thread = await scene.thread()
+    before = await scene.history(thread)
+    run = await scene.begin(thread, QUESTION)
+    await scene.client.runs.cancel(thread, run, wait=True, action="rollback")
+    scene.release()
+    assert await scene.history(thread) == before
+    assert await scene.turn(thread, QUESTION) == [*TWO, QUESTION, "Edric Gannow"]
+
+
+async def a_run_is_removed(scene: Scene) -> None:
+    thread = await scene.thread()
+    assert len(await scene.turn(thread, QUESTION)) == 4
+    middle = (await scene.client.runs.list(thread, limit=1))[0]["run_id"]
+    whole = await scene.turn(thread, "Hello!")
+    await scene.client.runs.delete(thread, middle)
+    assert await scene.said(thread) == whole
+    assert await scene.turn(thread, "Hello!") == [*whole, *TWO]
+    history = await scene.client.threads.get_history(thread, limit=100)
+    assert middle not in {state["metadata"]["run_id"] for state in history}
+
+
+async def a_thread_is_copied(scene: Scene) -> None:
+    thread = await scene.thread()
+    await scene.client.threads.copy(thread)
+    copies = await scene.client.threads.search(limit=1, sort_by="created_at", sort_order="desc")
+    copy = copies[0]["thread_id"]
+    assert copy != thread
+    assert await scene.history(copy) == await scene.history(thread)
+    await scene.turn(copy, QUESTION)
+    assert await scene.said(thread) == TWO
+    assert await scene.said(copy) == [*TWO, QUESTION, "Edric Gannow"]
+
+
+async def threads_are_removed(scene: Scene) -> None:
+    gone, pruned, kept = [await scene.thread() for _ in range(3)]
+    await scene.client.threads.delete(gone)
+    assert await scene.client.threads.prune([pruned]) == {"pruned_count": 1}
+    for thread in (gone, pruned):
+        with pytest.raises(NotFoundError):
+            await scene.client.threads.get(thread)
+        await scene.client.threads.create(thread_id=thread, graph_id="chat")
+        assert not await scene.history(thread)
+    assert await scene.said(kept) == TWO
