@@ -25,7 +25,7 @@ from sleuth.graphs.registry import METHODS
 from sleuth.graphs.state import Context, MethodSettings
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.attributes import Predictor
-from sleuth.tools.embedder import Embedder, NoEmbedder, Vectors
+from sleuth.tools.embedder import Embedder, Vectors
 from sleuth.tools.intake import Place
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Mode, Retriever
@@ -65,7 +65,7 @@ class Collection:
 
     library: Library
     golds: list[Gold]
-    embedder: Embedder
+    embedder: Embedder | None
 
 
 @asynccontextmanager
@@ -80,9 +80,8 @@ async def collection(
         async with await Library.open(settings) as library:
             if mode == "keyword":
                 await _read_in(library, corpus, Path(scratch) / "files")
-            yield Collection(
-                library, await golds(library, questions, limit), Remembering(library.embedder or NoEmbedder())
-            )
+            embedder = Remembering(library.embedder) if library.embedder else None
+            yield Collection(library, await golds(library, questions, limit), embedder)
 
 
 async def golds(library: Library, questions: Path, limit: int | None = None) -> list[Gold]:
@@ -127,7 +126,7 @@ async def run(
     model: Model,
     retriever: Retriever,
     *,
-    embedder: Embedder,
+    embedder: Embedder | None,
     settings: MethodSettings,
     predictor: Predictor | None = None,
 ) -> Outcome:
