@@ -196,7 +196,6 @@ class Jobs:
         with self._telemetry.run(job.thread, method, job.owner) as record:
             try:
                 await self._tell(job, record)
-                record.outcome = "done"
             except SleuthError:
                 record.outcome = "failed"
                 raise
@@ -213,6 +212,7 @@ class Jobs:
                 async for each in happenings:
                     if isinstance(each, Answer):
                         job.ending = True
+                        record.outcome = "done"  # whatever comes: who asked for it may hang up now
                         job.trail.tell("answer", each.to_json(), key=f"answer {each.checkpoint}")
                     elif isinstance(each, Step):
                         self._tell_step(each, job, record)

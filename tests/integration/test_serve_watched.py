@@ -1,5 +1,6 @@
 """What the server tells about itself, and the limits that it holds its owners to."""
 
+import asyncio
 import json
 import logging
 
@@ -51,6 +52,19 @@ async def test_metrics_count_requests_runs_and_tokens(client: httpx.AsyncClient)
     assert 'sleuth_model_calls_total{method="plain-rag"} 1.0' in found
     assert 'sleuth_request_seconds_count{method="POST",route="/v1/runs",status="201"} 1.0' in found
     assert "sleuth_runs_active 0.0" in found
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_completion_whose_reader_leaves_after_its_answer_was_done(
+    client: httpx.AsyncClient, stream: bool
+) -> None:
+    await upload(client)
+    asked = {"model": "plain-rag", "messages": [{"role": "user", "content": QUESTION}], "stream": stream}
+    assert (await client.post("/v1/chat/completions", json=asked)).status_code == 200
+    async with asyncio.timeout(120):
+        while "sleuth_runs_active 0.0" not in (found := (await client.get("/metrics")).text):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert 'sleuth_run_seconds_count{method="plain-rag",outcome="done"} 1.0' in found
 
 
 async def test_traces_have_requests_runs_and_nodes(serving: Serve) -> None:
