@@ -2,6 +2,7 @@ import { useState } from "react";
 import { post } from "./api";
 import { budgetOf, LimitsForm, type Limits } from "./limits";
 import { Problem } from "./parts";
+import { QuestionField } from "./question-field";
 import { go, hrefOf } from "./route";
 import { runsChanged } from "./run-list";
 import { parsed, fieldsOf } from "./schema";
@@ -34,21 +35,7 @@ export function Ask() {
       <h1>Ask your documents</h1>
       <Missing />
       <form onSubmit={submit} className="stack">
-        <label>
-          Question
-          <textarea
-            rows={3}
-            required
-            maxLength={20_000}
-            value={question}
-            onChange={(event) => {
-              setQuestion(event.target.value);
-            }}
-            onKeyDown={(event) => {
-              if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) submit(event);
-            }}
-          />
-        </label>
+        <QuestionField label="Question" rows={3} value={question} onType={setQuestion} onSubmit={submit} />
         <div className="row spread">
           <label className="inline">
             Method

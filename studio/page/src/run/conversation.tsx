@@ -4,6 +4,7 @@ import { useState } from "react";
 import { post } from "../api";
 import { spent } from "../format";
 import { Chip, Problem } from "../parts";
+import { QuestionField } from "../question-field";
 import { go, hrefOf } from "../route";
 import { runsChanged } from "../run-list";
 import type { Cost, Method, Run, Thread, Turn } from "../types";
@@ -90,21 +91,13 @@ export function AskOn({ run, onSaid }: Props) {
   };
   return (
     <form className="ask-on stack" aria-label="Ask on" onSubmit={submit}>
-      <label>
-        Ask on in this conversation
-        <textarea
-          rows={2}
-          required
-          maxLength={20_000}
-          value={question}
-          onChange={(event) => {
-            setQuestion(event.target.value);
-          }}
-          onKeyDown={(event) => {
-            if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) submit(event);
-          }}
-        />
-      </label>
+      <QuestionField
+        label="Ask on in this conversation"
+        rows={2}
+        value={question}
+        onType={setQuestion}
+        onSubmit={submit}
+      />
       <div className="row spread">
         {thread.method === CHAT ? (
           <span className="quiet">The chat takes the next message.</span>

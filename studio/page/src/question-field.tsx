@@ -1,0 +1,30 @@
+const MOST_CHARACTERS = 20_000;
+
+interface Props {
+  label: string;
+  rows: number;
+  value: string;
+  onType: (text: string) => void;
+  onSubmit: (event: React.SyntheticEvent) => void;
+}
+
+/** The box for a question: Enter sends it, Shift+Enter begins a line. */
+export function QuestionField({ label, rows, value, onType, onSubmit }: Props) {
+  return (
+    <label>
+      {label}
+      <textarea
+        rows={rows}
+        required
+        maxLength={MOST_CHARACTERS}
+        value={value}
+        onChange={(event) => {
+          onType(event.target.value);
+        }}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) onSubmit(event);
+        }}
+      />
+    </label>
+  );
+}
