@@ -20,7 +20,6 @@ import typer
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
-from sleuth.agents.desk import messages
 from sleuth.agents.detective import INFER
 from sleuth.agents.extractor import EXTRACT, MOST, ExtractInput, Extraction, Triple
 from sleuth.agents.reader import READ
@@ -156,15 +155,8 @@ def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
 def _extraction(title: str, text: str, triples: Sequence[tuple[str, str, str]]) -> Example:
     given = ExtractInput(sources=(Source(title=title, text=text),))
     fields = [Triple(subject=one[:100], predicate=two[:80], object=three[:160]) for one, two, three in triples[:MOST]]
-    return Example(
-        set="triples",
-        hops=0,
-        question=title,
-        role=EXTRACT.name,
-        prompt=EXTRACT.prompt,
-        messages=messages(EXTRACT, given),
-        reply=Extraction(triples=fields).model_dump_json(),
-    )
+    reply = Extraction(triples=fields).model_dump_json()
+    return Example.of(EXTRACT, given, reply, set="triples", hops=0, question=title)
 
 
 def plays(known: TrainingSet, *, seed: int, limit: int | None) -> list[Play]:

@@ -6,7 +6,6 @@ from random import Random
 
 from pydantic import BaseModel, ConfigDict
 
-from sleuth.agents.desk import messages
 from sleuth.agents.detective import Inferences
 from sleuth.agents.evaluator import ATTRIBUTION, RELEVANCE, SUPPORT, AttributionInput, RelevanceInput, SupportInput
 from sleuth.agents.reader import Reading
@@ -61,16 +60,9 @@ def attributions(claims: Path, corpus: Path) -> Iterator[Example]:
             evidence = told.get(id)
             source = Source(title=abstracts[id].title, text=_shown(abstracts[id].abstract, evidence))
             given = AttributionInput(claim=claim.claim, sources=(source,))
-            supported = evidence is not None and evidence.label == "SUPPORT"
-            yield Example(
-                set=f"{claims.parent.name}/{claims.name.partition('.')[0]}",
-                hops=0,
-                question=claim.id,
-                role=ATTRIBUTION.name,
-                prompt=ATTRIBUTION.prompt,
-                messages=messages(ATTRIBUTION, given),
-                reply="Yes" if supported else "No",
-            )
+            reply = "Yes" if evidence is not None and evidence.label == "SUPPORT" else "No"
+            source_file = f"{claims.parent.name}/{claims.name.partition('.')[0]}"
+            yield Example.of(ATTRIBUTION, given, reply, set=source_file, hops=0, question=claim.id)
 
 
 def _shown(sentences: list[str], evidence: _Evidence | None) -> str:
@@ -112,25 +104,10 @@ def irrelevances(learned: Learned) -> Iterator[Example]:
     for source in idle[:1]:
         claim = next(iter(units(source["text"])), "")[:240]
         asked = RelevanceInput(query=naturally(given["question"]), claim=claim, known=())
-        yield Example(
-            set=read.set,
-            hops=read.hops,
-            question=read.question,
-            role=RELEVANCE.name,
-            prompt=RELEVANCE.prompt,
-            messages=messages(RELEVANCE, asked),
-            reply="No",
-        )
+        yield Example.of(RELEVANCE, asked, "No", set=read.set, hops=read.hops, question=read.question)
 
 
 def _support(read: Example, question: str, answer: str, quotes: list[Source], *, holds: bool) -> Example:
     given = SupportInput(question=question, answer=answer, sources=tuple(quotes))
-    return Example(
-        set=read.set,
-        hops=read.hops,
-        question=read.question,
-        role=SUPPORT.name,
-        prompt=SUPPORT.prompt,
-        messages=messages(SUPPORT, given),
-        reply="Yes" if holds else "No",
-    )
+    reply = "Yes" if holds else "No"
+    return Example.of(SUPPORT, given, reply, set=read.set, hops=read.hops, question=read.question)

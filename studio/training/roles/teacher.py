@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, NamedTuple
 
+from sleuth.agents.desk import messages
 from sleuth.agents.detective import REQUERY
 from sleuth.agents.expander import EXPAND
 from sleuth.agents.extractor import EXTRACT, Extraction
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.planner import PLAN
+from sleuth.agents.role import I, Role
 from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
 from sleuth.agents.simulation.wording import broader, names, says
 from sleuth.agents.verifier import VERIFY
@@ -55,6 +57,14 @@ class Example:
     messages: tuple[Message, ...]
     reply: str
     told: bool = True
+
+    @classmethod
+    def of(cls, role: Role[I, Any], given: I, reply: str, *, set: str, hops: int, question: str) -> "Example":
+        """A role asked by itself, with the prompt that it has in use."""
+        sent = messages(role, given)
+        return cls(
+            set=set, hops=hops, question=question, role=role.name, prompt=role.prompt, messages=sent, reply=reply
+        )
 
 
 class Learned(NamedTuple):
