@@ -43,6 +43,11 @@ def refused(url: str, status: int, detail: str) -> ModelError:
         return ModelUnavailable(f"The model server at {url} is overloaded (status 429): lower SLEUTH_CONCURRENCY.")
     if status >= 500:
         return ModelUnavailable(f"The model server at {url} fails with status {status}: {detail}")
+    if status in (400, 422) and "prompt_embeds" in detail:
+        return ModelError(
+            f"The model server at {url} cannot take the token of this graph model: {detail} Serve the language model "
+            "that it was tuned with: `sleuth model serve --adapter FOLDER`, or vLLM with --enable-prompt-embeds."
+        )
     if status in (400, 413, 422) and _TOO_LONG.search(detail):
         return ContextTooLong(f"The model server at {url} finds the prompt too long: {detail}")
     return ModelError(f"The model server at {url} refuses the call with status {status}: {detail}")

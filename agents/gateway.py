@@ -89,8 +89,7 @@ class Gateway:
         options, suffix, warnings = _constraints(request, served.can)
         if listener is not None:
             options["extra_body"] |= STREAMED
-        messages = [{"role": message["role"], "content": message["content"]} for message in request.messages]
-        messages[-1]["content"] += suffix
+        messages = _as_sent(request, suffix)
         async with self._slots:
             started = time.monotonic()
             with self._replies.told_to(listener, request.call_id):
@@ -108,7 +107,7 @@ class Gateway:
     def _of(self, role: str) -> "_Served":
         return self._served.get(role) or self._served["default"]
 
-    async def _send(self, served: "_Served", messages: list[dict[str, str]], options: dict[str, Any]) -> AIMessage:
+    async def _send(self, served: "_Served", messages: list[dict[str, Any]], options: dict[str, Any]) -> AIMessage:
         """One reply within the time-out, which spans the client's retries; raises ModelError."""
         url, seconds = self._endpoint.url, self._endpoint.timeout
         try:
@@ -167,6 +166,17 @@ def _chat(settings: Settings, model: str, http: Replies) -> ChatOpenAI:
         tags=[TAG_NOSTREAM],  # what a role says is no message of a chat that streams its messages
         disable_streaming=True,  # streams are put together below it: see Replies
     )
+
+
+def _as_sent(request: Request, suffix: str) -> list[dict[str, Any]]:
+    """The messages, the last one with a suffix, the first user's with the token in front of its text."""
+    sent: list[dict[str, Any]] = [dict(message) for message in request.messages]
+    sent[-1]["content"] += suffix
+    if request.soft_token is not None:
+        first = next(message for message in sent if message["role"] == "user")
+        text = {"type": "text", "text": first["content"]}
+        first["content"] = [{"type": "prompt_embeds", "data": request.soft_token}, text]
+    return sent
 
 
 def _constraints(request: Request, can: Capabilities) -> tuple[dict[str, Any], str, list[str]]:

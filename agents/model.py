@@ -43,6 +43,8 @@ class Request:
 
     `schema` (a JSON schema) or `choices` (the only replies allowed) constrain the reply; at most one of them is set.
     `input` is what the role was given, as plain JSON: stand-ins read it, servers never see it.
+    `soft_token` is an embedding that the server puts in front of the first user message: base64 of a tensor of shape
+    (1, hidden size), as `torch.save` writes it.
     A `listener` may be told the reply as it comes; it changes nothing about the reply.
     """
 
@@ -54,6 +56,7 @@ class Request:
     sampling: Sampling = field(default_factory=Sampling)
     schema: dict[str, Any] | None = None
     choices: tuple[str, ...] | None = None
+    soft_token: str | None = field(default=None, repr=False)
     listener: Listener | None = field(default=None, compare=False, repr=False)
 
     def text(self) -> str:

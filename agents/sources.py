@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 _FENCE = re.compile(r"<(?=\s*/?\s*source\b)", re.IGNORECASE)
 _NUMBERED = re.compile(r"^<source (?:\d+)>\n(.*)\n((?s:.*?))\n</source \d+>$", re.MULTILINE)
-_CHAT_MARKER = re.compile(r"<(?=[|｜]|/?s>|(?:start|end)_of_turn>)|\[(?=/?INST\])", re.IGNORECASE)
+_CHAT_MARKER = re.compile(
+    r"<(?=[|｜]|/?s>|(?:start|end)_of_turn>|prompt_embeds>)|\[(?=/?INST\])",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,5 +38,5 @@ def unfenced(text: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """The text without the marks by which chat templates tell speakers apart; half characters become "?"."""
+    """The text without the marks of chat templates and of embeddings among text; half characters become "?"."""
     return _CHAT_MARKER.sub(lambda mark: f"{mark.group()} ", text).encode("utf-8", "replace").decode("utf-8")

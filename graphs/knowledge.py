@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing_extensions import TypedDict
 
 from sleuth import prompts
+from sleuth.agents import chain
 from sleuth.agents.chain import Facts
 from sleuth.agents.desk import Desk
 from sleuth.agents.extractor import EXTRACT, MOST, ExtractInput, Extraction
@@ -175,7 +176,7 @@ def as_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) ->
     behind = {}
     for number, fact in facts.items():
         subject, object = entities.get(fact["subject"], ""), entities.get(fact["object"], "")
-        line = f"[{number}] S> {subject} | P> {fact['predicate']} | O> {object}"
+        line = chain.fact(int(number), (subject, fact["predicate"], object))
         lines.setdefault((int(fact["round"]), fact["passages"][0]), []).append(line)
         stands_in = [by_id[id] for id in fact["passages"] if id in by_id]
         behind[int(number)] = Behind(names=(object, subject), passages=stands_in)

@@ -2,8 +2,8 @@
 
     plan -> (retrieve -> structure -> plan)* -> answer
 
-The language model plans from the chain of sub-queries and their triples; the paper's trained graph encoder is not part
-of it. A round is a sub-query with its passages; at most `max_iterations` are made.
+The language model plans from the chain of sub-queries and their triples, with `graph_model` also from these encoded as
+a token. A round is a sub-query with its passages; at most `max_iterations` are made.
 """
 
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from sleuth.agents.desk import Desk
 from sleuth.agents.subquery import NO_RETRIEVAL, SUBQ, SUFFICIENT, Bare, SoFar
 from sleuth.graphs.answer import Note
 from sleuth.graphs.evidence import answered, as_query, clean, conclude, find, known_steps, load, note
+from sleuth.graphs.graph_model import GraphSettings, desk
 from sleuth.graphs.knowledge import (
     Fact,
     Found,
@@ -38,20 +39,18 @@ from sleuth.graphs.knowledge import (
 from sleuth.graphs.state import (
     Context,
     Keyed,
-    MethodSettings,
     Question,
     RunState,
     RunUpdate,
     affordable,
     ask_or,
-    desk,
     settings_of,
 )
 from sleuth.tools.documents import Passage
 from sleuth.tools.retriever import Mode, Query
 
 
-class Settings(MethodSettings):
+class Settings(GraphSettings):
     """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
 
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a sub-query")

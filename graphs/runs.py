@@ -15,6 +15,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
+from sleuth.agents.graph_llm.model import GraphModels
 from sleuth.agents.model import Model
 from sleuth.agents.words import Hearing
 from sleuth.graphs import talk
@@ -52,6 +53,7 @@ class Services:
     threshold: Threshold | None = None
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
+    graph_models: GraphModels = field(default_factory=GraphModels)
 
     def context(self, *, archive: Archive, settings: MethodSettings, budget: Budget, **more: Any) -> Context:  # noqa: ANN401
         """What a run needs, with these services but for those given anew."""

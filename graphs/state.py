@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
 
 from sleuth.agents.desk import CallRecord, Desk
+from sleuth.agents.graph_llm.model import GraphModels
 from sleuth.agents.model import Model
 from sleuth.agents.role import I, O, Role
 from sleuth.agents.words import Hearing
@@ -171,8 +172,9 @@ class Context:
 
     `embedder` is for comparing texts, `threshold` the perplexity that `sleuth calibrate` has fitted for the verifier's
     model; `pages` came with the question, and the retriever searches them; `hops` are for the method `auto`; `graph`
-    is asked, and `predictor` tells a question's attributes, in hybrid-rag; `started` is a monotonic clock reading, in
-    seconds; `hearing` has replies told on the custom stream while they are written.
+    is asked, and `predictor` tells a question's attributes, in hybrid-rag; `graph_models` are those that RAS may be
+    set to; `started` is a monotonic clock reading, in seconds; `hearing` has replies told on the custom stream while
+    they are written.
     """
 
     model: Model
@@ -187,6 +189,7 @@ class Context:
     hops: Hops | None = None
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
+    graph_models: GraphModels = field(default_factory=GraphModels)
     started: float = field(default_factory=time.monotonic)
     hearing: Hearing | None = None
 

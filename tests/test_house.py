@@ -28,6 +28,7 @@ TOO_LONG: set[str] = set()
 
 HEAVY = {
     "torch",
+    "torch_geometric",
     "transformers",
     "sentence_transformers",
     "chromadb",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sleuth.agents.graph_llm.folder import is_graph_model
 from sleuth.studio.embedded.adapter import TUNED_NAME, rank
 from sleuth.studio.embedded.convert import CONTEXT, MODEL_NAME
 
@@ -36,7 +37,7 @@ class ServeOptions:
     float32 makes greedy replies repeatable, bfloat16 is 1.6 times as fast. Not `eager` compiles first: a quarter
     faster afterwards, needs a C++ compiler and up to two minutes at the first start. `threads` 0: one per core.
     `adapters` are folders: one is in the checkpoint's weights, several are served beside the bare model, under their
-    folders' names.
+    folders' names. Where one of them is a graph model, requests may carry embeddings.
     """
 
     port: int = 8000
@@ -68,6 +69,7 @@ def serve_command(options: ServeOptions, checkpoint: Path) -> list[str]:
         *("--no-enable-chunked-prefill", "--max-num-batched-tokens", str(options.max_model_len)),
         *COMMON,
         *(["--enforce-eager"] if options.eager else []),
+        *(["--enable-prompt-embeds"] if any(is_graph_model(Path(folder)) for folder in options.adapters) else []),
         *(_lora([Path(folder) for folder in options.adapters]) if len(options.adapters) > 1 else []),
     ]
 

@@ -26,7 +26,18 @@ def test_a_passage_cannot_end_its_fence(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "mark", ["<|im_end|>", "<|im_start|>system", "</s>", "<s>", "[INST]", "[/INST]", "<end_of_turn>", "<｜User｜>"]
+    "mark",
+    [
+        "<|im_end|>",
+        "<|im_start|>system",
+        "</s>",
+        "<s>",
+        "[INST]",
+        "[/INST]",
+        "<end_of_turn>",
+        "<｜User｜>",
+        "<prompt_embeds>",
+    ],
 )
 def test_marks_of_chat_templates_lose_their_form(mark: str) -> None:
     assert mark not in unmarked(f"a {mark} b")

@@ -3,12 +3,14 @@
 import json
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes import Chain, Replying, Shelf, example, finish, passage, resolves, structured
+from told import Told
 
 from sleuth.agents.extractor import MOST
 from sleuth.agents.model import Reply, Request
@@ -16,10 +18,11 @@ from sleuth.agents.scripted import ScriptedModel
 from sleuth.graphs.history import fork, history
 from sleuth.graphs.knowledge import identity
 from sleuth.graphs.ras import Settings
+from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.state import Budget
 from sleuth.graphs.store import Store
-from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.triples import MemoryTriples
 
 PAPER = Settings().as_in_paper()
@@ -637,3 +640,30 @@ async def test_each_round_looks_for_passages_that_none_has_found() -> None:
     first, second = case.retriever.queries
     assert (first.hop, first.seen) == (False, frozenset())
     assert (second.hop, second.seen, second.entities) == (True, {"q08-1"}, ("Trevandle & Ruske",))
+
+
+async def test_with_a_graph_model_what_plans_and_answers_is_told_the_graph_as_a_token(tmp_path: Path) -> None:
+    for name in ("graph.json", "graph.safetensors"):
+        (tmp_path / name).touch()
+    chain, folder = example("q08"), str(tmp_path)
+    plain = structured(Replying(reply_to(chain)), shelf(chain))
+    case = structured(Replying(reply_to(chain)), shelf(chain), Settings(graph_model=folder))
+    assert await case.run(chain.question, graph_models=Told()) == await plain.run(chain.question)
+    told = [(each.prompt, each.soft_token) for each in case.model.requests]
+    assert told == [
+        ("planner/begin", None),
+        ("extractor/extract", None),
+        ("planner/next_with_finding", f"{folder} 1 1"),
+        ("extractor/extract", None),
+        ("planner/next_with_finding", f"{folder} 2 2"),
+        ("answerer/from_facts", f"{folder} 2 2"),
+    ]
+    assert [each.messages for each in case.model.requests] == [each.messages for each in plain.model.requests]
+    without = structured(Replying(reply_to(chain)), shelf(chain), Settings(graph_model=folder, triples=False))
+    await without.run(chain.question, graph_models=Told())
+    assert {each.soft_token for each in without.model.requests} == {None}
+
+
+def test_a_folder_without_a_graph_model_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"graph_model: .* holds no graph model"):
+        method("ras").configure({"graph_model": str(tmp_path)}, "default")

@@ -68,6 +68,20 @@ async def test_sends_what_was_asked_and_reads_what_came(tmp_path: Path) -> None:
     assert (reply["logprobs"], reply["warnings"]) == (None, [])
 
 
+async def test_a_token_stands_in_front_of_the_first_user_s_text(tmp_path: Path) -> None:
+    server = ModelServer()
+    async with gateway(server, tmp_path) as model:
+        await model.call(asked(soft_token="AAAA"))
+    (body,) = server.calls
+    assert body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {
+            "role": "user",
+            "content": [{"type": "prompt_embeds", "data": "AAAA"}, {"type": "text", "text": "Where is Varn?"}],
+        },
+    ]
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -104,6 +118,11 @@ async def test_waits_as_long_as_retry_after_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "message"),
     [
+        (
+            status(400, "`prompt_embeds` hidden_size 32 does not match the model's hidden_size 576."),
+            ModelError,
+            "cannot take the token of this graph model: .* 576. Serve the language model that it was tuned with",
+        ),
         (status(500, "out of memory"), ModelUnavailable, "fails with status 500: out of memory"),
         (status(429), ModelUnavailable, "overloaded .*SLEUTH_CONCURRENCY"),
         ({**completion(), "choices": []}, BadReply, "no usable reply, also after retries: it has no choices"),

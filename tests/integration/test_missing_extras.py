@@ -10,6 +10,7 @@ pytestmark = pytest.mark.integration
 OPTIONAL = [
     *("mcp", "fastapi", "uvicorn", "python_multipart", "prometheus_client", "opentelemetry"),
     *("psycopg", "psycopg_pool", "langgraph.checkpoint.postgres", "matplotlib", "rouge_score", "lightgbm", "peft"),
+    "torch_geometric",
     *("langgraph_cli", "langgraph_api", "vllm"),
 ]
 POSTGRES = {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}

@@ -8,8 +8,8 @@ TEMPLATE = (
 )
 
 
-def write_tiny_model(folder: Path) -> Path:
-    """The folder, with a checkpoint in it."""
+def write_tiny_model(folder: Path, **sizes: int) -> Path:
+    """The folder, with a checkpoint in it; `sizes` are those of its configuration that are to be others."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -24,9 +24,9 @@ def write_tiny_model(folder: Path) -> Path:
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
+    shape |= {"num_attention_heads": 2, "num_key_value_heads": 1, **sizes}
     wide = {"initializer_range": 0.3}  # with the usual small weights no output could be likely, whatever is learned
     ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    config = LlamaConfig(vocab_size=len(tokenizer), tie_word_embeddings=True, **shape, **heads, **wide, **ends)
+    config = LlamaConfig(vocab_size=len(tokenizer), tie_word_embeddings=True, **shape, **wide, **ends)
     LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
     return folder

@@ -204,6 +204,16 @@ def test_several_adapters_are_served_beside_the_bare_model(tmp_path: Path) -> No
     assert command[-2:] == [f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}"]
 
 
+def test_embeddings_are_taken_where_the_adapter_is_of_a_graph_model(tmp_path: Path) -> None:
+    folder = adapter(tmp_path / "graph")
+    assert "--enable-prompt-embeds" not in serve_command(ServeOptions(adapters=(str(folder),)), tmp_path)
+    for name in ("graph.json", "graph.safetensors"):
+        (folder / name).touch()
+    other = adapter(tmp_path / "other")
+    for served in ([folder], [other, folder]):
+        assert "--enable-prompt-embeds" in serve_command(ServeOptions(adapters=tuple(map(str, served))), tmp_path)
+
+
 def test_what_is_no_adapter_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no LoRA adapter"):
         chosen([str(tmp_path)])

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from sleuth.agents.model import Message
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,10 +59,27 @@ def tokenized(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedTokenizerBas
 
 
 def _tokenized(row: dict[str, Any], tokenizer: "PreTrainedTokenizerBase") -> Row:
-    asked = tokenizer.apply_chat_template(row["messages"], add_generation_prompt=True, tokenize=False)
-    prompt = tokenizer(asked, add_special_tokens=False)["input_ids"]
-    reply = tokenizer(row["reply"] + tokenizer.eos_token, add_special_tokens=False)["input_ids"]
-    return Row(prompt=row["prompt"], ids=[*prompt, *reply], learned=len(reply))
+    reply = reply_ids(row["reply"], tokenizer)
+    return Row(prompt=row["prompt"], ids=[*asked_ids(row["messages"], tokenizer), *reply], learned=len(reply))
+
+
+def asked_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> list[int]:
+    """A prompt, with whatever the chat template has between its end and the reply."""
+    asked = in_template(messages, tokenizer)
+    ids: list[int] = tokenizer(asked, add_special_tokens=False)["input_ids"]
+    return ids
+
+
+def reply_ids(reply: str, tokenizer: "PreTrainedTokenizerBase") -> list[int]:
+    """A reply and its end."""
+    ids: list[int] = tokenizer(reply + tokenizer.eos_token, add_special_tokens=False)["input_ids"]
+    return ids
+
+
+def in_template(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> str:
+    """A prompt as the server writes it."""
+    plain = [{"role": each["role"], "content": each["content"]} for each in messages]
+    return str(tokenizer.apply_chat_template(plain, add_generation_prompt=True, tokenize=False))
 
 
 def batches(rows: Sequence[Row], *, tokens: int, seed: int) -> list[list[Row]]:

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -30,6 +30,7 @@ from sleuth.graphs.ingest import ingest
 from sleuth.graphs.registry import method
 from sleuth.graphs.state import Context
 from sleuth.studio.cli import guarded
+from sleuth.studio.commands.ask import pairs
 from sleuth.studio.training.roles.facts import Known, PassageFacts
 from sleuth.studio.training.roles.judgements import attributions, irrelevances, supports
 from sleuth.studio.training.roles.mix import BUDGET, counted, mixed, write_lines
@@ -37,6 +38,7 @@ from sleuth.studio.training.roles.questions import TrainingSet, read
 from sleuth.studio.training.roles.teacher import Arranging, Example, Learned, Teacher
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.documents import Passage
+from sleuth.tools.errors import UnknownName
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.settings import Settings
@@ -63,11 +65,12 @@ FEW = (2, 3, 3, 5)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Play:
-    """A question by a method."""
+    """A question by a method, with further settings of it."""
 
     row: dict[str, Any]
     method: str
     seed: int
+    values: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -116,7 +119,7 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
         model=teacher,
         retriever=_arranged(retriever, known, each.row["gold_ids"], dice),
         archive=MemoryArchive(),
-        settings=kind.configure(dict.fromkeys(SOURCES[each.method], few), "default"),
+        settings=kind.configure({**dict.fromkeys(SOURCES[each.method], few), **each.values}, "default"),
     )
     place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=NO_LIMIT)
     await compiled(each.method, InMemorySaver()).ainvoke({"question": gold.question}, place, context=context)
@@ -159,17 +162,34 @@ def _extraction(title: str, text: str, triples: Sequence[tuple[str, str, str]]) 
     return Example.of(EXTRACT, given, reply, set="triples", hops=0, question=title)
 
 
-def plays(known: TrainingSet, *, seed: int, limit: int | None) -> list[Play]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Which:
+    """The methods that are played, and settings that differ from their defaults."""
+
+    methods: Sequence[str] = METHODS
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def checked(self) -> "Which":
+        """Raises UsageError for a method that is not played, or a setting that one of them does not have."""
+        for name in self.methods:
+            if name not in METHODS:
+                raise UnknownName("method to play", name, list(METHODS), f"There are: {', '.join(METHODS)}.")
+            method(name).configure(self.values, "default")
+        return self
+
+
+def plays(known: TrainingSet, *, seed: int, limit: int | None, which: Which | None = None) -> list[Play]:
     """Every question with one method, drawn at random, then with another, until all had all of theirs."""
+    chosen = which or Which()
     dice = Random(seed)  # noqa: S311 - repeatable by design
     rows = [row for row in known.questions if row["gold_ids"]]
     orders = [_methods(row, dice) for row in rows]
     shuffled = dice.sample(range(len(rows)), len(rows))
     turns = [
-        Play(row=rows[at], method=orders[at][turn], seed=seed)
+        Play(row=rows[at], method=orders[at][turn], seed=seed, values=chosen.values)
         for turn in range(len(METHODS))
         for at in shuffled
-        if turn < len(orders[at])
+        if turn < len(orders[at]) and orders[at][turn] in chosen.methods
     ]
     return turns[:limit]
 
@@ -207,7 +227,9 @@ class Given:
         return [*self.questions, *self.triples, *(self.claims or ())]
 
 
-async def make(given: Given, folder: Path, *, limit: int | None, budget: float, seed: int) -> dict[str, Any]:
+async def make(
+    given: Given, folder: Path, *, limit: int | None, budget: float, seed: int, which: Which | None = None
+) -> dict[str, Any]:
     """Writes `all.jsonl`, of it `examples.jsonl`, and a card of both; returns the card.
 
     Interrupted, it goes on after the last play that it has written down.
@@ -218,7 +240,9 @@ async def make(given: Given, folder: Path, *, limit: int | None, budget: float, 
     facts = PassageFacts(triples)
     diary = Diary(folder / "played.jsonl")
     async with collection(known, folder) as library:
-        with typer.progressbar(plays(known, seed=seed, limit=limit), label="Playing", file=sys.stderr) as turns:
+        with typer.progressbar(
+            plays(known, seed=seed, limit=limit, which=which), label="Playing", file=sys.stderr
+        ) as turns:
             for each in turns:
                 if each.name not in diary.plays:
                     diary.write(each.name, await play(each, known, library, facts))
@@ -243,13 +267,18 @@ def main(
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
     triples: Annotated[list[Path], typer.Option(help="Triples of passages, as `sleuth triples import` reads.")] = [],  # noqa: B006 - never changed
     claims: Annotated[tuple[Path, Path] | None, typer.Option(help="SciFact's claims, and its abstracts.")] = None,
+    methods: Annotated[str, typer.Option(help="The methods to play.")] = ",".join(METHODS),
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of these methods.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Runs to play; default: all.")] = None,
     tokens: Annotated[float, typer.Option(help="About how many tokens the examples may have.")] = BUDGET,
     seed: Annotated[int, typer.Option(help="For whatever is drawn.")] = 0,
 ) -> None:
     """Make examples for all roles, and print how many of each."""
     given = Given(questions=files, triples=triples, claims=claims)
-    card = asyncio.run(make(given, out, limit=limit, budget=tokens, seed=seed))
+    which = Which(methods=methods.split(","), values=pairs(set_ or [])).checked()
+    card = asyncio.run(make(given, out, limit=limit, budget=tokens, seed=seed, which=which))
     typer.echo(json.dumps(card, indent=1))
 
 

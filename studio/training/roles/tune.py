@@ -9,7 +9,7 @@ import math
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -119,39 +119,55 @@ class Tuning:
         ids, labels = (each.to(self.device) for each in padded(batch))
         wanted = labels[:, 1:] != IGNORED
         model = self.model.get_base_model()
+        shown = self.embedded(batch, ids)
         with torch.autocast(self.device.type, torch.bfloat16):
-            hidden = model.model(input_ids=ids, use_cache=False)[0]
+            hidden = model.model(inputs_embeds=shown, use_cache=False)[0]
             logits = model.lm_head(hidden[:, :-1][wanted])
         return logits, labels[:, 1:][wanted], wanted.nonzero()[:, 0]
+
+    def embedded(self, _batch: Sequence[Row], ids: "torch.Tensor") -> "torch.Tensor":
+        """What the model is shown of a batch: its tokens as vectors, of shape (rows, tokens, hidden)."""
+        shown: torch.Tensor = self.model.get_input_embeddings()(ids)
+        return shown
 
     def save(self, file: Path, progress: "Progress") -> None:
         """A checkpoint, in one piece: a kill leaves this one or the last."""
         import torch
-        from peft import get_peft_model_state_dict
 
         file.parent.mkdir(parents=True, exist_ok=True)
         fresh = file.with_suffix(".new")
-        adapter = get_peft_model_state_dict(self.model)
-        torch.save({"progress": asdict(progress), "adapter": adapter, "optimizer": self.optimizer.state_dict()}, fresh)
+        torch.save({"progress": asdict(progress), **self.state()}, fresh)
         fresh.replace(file)
+
+    def state(self) -> dict[str, Any]:
+        """What changes while it learns."""
+        from peft import get_peft_model_state_dict
+
+        return {"adapter": get_peft_model_state_dict(self.model), "optimizer": self.optimizer.state_dict()}
 
     def load(self, file: Path, key: str) -> "Progress":
         """The state of a checkpoint; raises UsageError for one of another tuning."""
         import torch
-        from peft import set_peft_model_state_dict
 
         kept = torch.load(file, map_location=self.device, weights_only=True)
         progress = Progress(**kept["progress"])
         if progress.key != key:
             raise UsageError(f"{file} is of another tuning: remove it, or choose another folder with --out.")
+        self.restore(kept)
+        return progress
+
+    def restore(self, kept: Mapping[str, Any]) -> None:
+        """Takes over a `state`."""
+        from peft import set_peft_model_state_dict
+
         set_peft_model_state_dict(self.model, kept["adapter"])
         self.optimizer.load_state_dict(kept["optimizer"])
-        return progress
 
     def finish(self, folder: Path) -> None:
         """Writes the adapter in bfloat16, as it is merged or served."""
-        for each in self.learned:
-            each.data = each.data.bfloat16()
+        for each in self.model.parameters():
+            if each.requires_grad:
+                each.data = each.data.bfloat16()
         self.model.save_pretrained(str(folder))
 
 
@@ -211,8 +227,13 @@ def tune(examples: Path, base: Path, out: Path, plan: Plan, *, limit: int | None
     learned, held_out = read_examples(examples)
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
     rows, checked = tokenized(learned[:limit], tokenizer), tokenized(held_out[:limit], tokenizer)
-    key = sha256(json.dumps([asdict(plan), [row.ids for row in rows]]).encode()).hexdigest()
-    tuning = Tuning(base, plan)
+    return tuned(Tuning(base, plan), rows, checked, out)
+
+
+def tuned(tuning: Tuning, rows: Sequence[Row], checked: Sequence[Row], out: Path, *marks: str) -> dict[str, Any]:
+    """The same with a tuning that has been made; `marks` tell its checkpoints from those of another kind."""
+    plan = tuning.plan
+    key = sha256(json.dumps([asdict(plan), [row.ids for row in rows], *marks]).encode()).hexdigest()
     before = validate(tuning, checked)
     progress = learn(tuning, plan.steps(rows), out / CHECKPOINT, key)
     tuning.finish(out)

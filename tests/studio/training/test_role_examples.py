@@ -11,13 +11,14 @@ import jsonschema
 import pytest
 
 from sleuth import agents
+from sleuth.agents.graph_llm.encoder import graph_of
 from sleuth.agents.role import Role
-from sleuth.studio.training.roles.examples import METHODS, WHOLE_QUESTION, Diary, Play, extractions, play, plays
+from sleuth.studio.training.roles.examples import METHODS, WHOLE_QUESTION, Diary, Play, Which, extractions, play, plays
 from sleuth.studio.training.roles.facts import PassageFacts
 from sleuth.studio.training.roles.questions import TrainingSet, read
 from sleuth.studio.training.roles.teacher import Arranging, Example
 from sleuth.tools.documents import Hit, Passage
-from sleuth.tools.errors import UsageError
+from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.retriever import Query
 
 FERRY = {"title": "Ferry", "text": "The ferry was built for Oda Brask.", "is_supporting": True}
@@ -127,6 +128,28 @@ async def test_every_reply_is_one_that_its_schema_lets_a_guided_model_write(know
                 jsonschema.validate(json.loads(example.reply), schema)
                 orders = [list(shape["properties"]) for shape in schema.get("anyOf", [schema])]
                 assert list(json.loads(example.reply)) in orders
+
+
+async def test_ras_is_played_with_texts_where_that_is_set(known: TrainingSet) -> None:
+    found = []
+    for values in ({}, {"triples": "false"}):
+        learned = await play(
+            Play(row=known.questions[0], method="ras", seed=0, values=values), known, All(known), NOTHING
+        )
+        found.append(next(example for example in learned if example.prompt == "answerer/from_facts"))
+    assert [bool(graph_of(example.messages)) for example in found] == [True, False]
+    assert "Oda Brask was born in Kestrow." in found[1].messages[-1]["content"]
+
+
+def test_only_the_methods_that_are_named_are_played_with_settings_that_they_have(known: TrainingSet) -> None:
+    which = Which(methods=["ras"], values={"triples": "false"}).checked()
+    assert {(each.method, each.values["triples"]) for each in plays(known, seed=0, limit=None, which=which)} == {
+        ("ras", "false")
+    }
+    with pytest.raises(UnknownName, match="There is no method to play 'agent'"):
+        Which(methods=["agent"]).checked()
+    with pytest.raises(UnknownName, match="setting of par-rag 'triples'"):
+        Which(methods=["par-rag"], values={"triples": "false"}).checked()
 
 
 def all_roles() -> Iterator[Role[Any, Any]]:

@@ -1,0 +1,200 @@
+"""Tunes RAS's graph model: `python -m sleuth.studio.training.graph_llm EXAMPLES --base MODEL --out FOLDER`.
+
+One language model learns planning and answering together, mixed at random, and with it the encoder that shows it the
+triples of a prompt as a token (Jiang et al., section 3.4). Everything else, checkpoints too, is as in roles.tune.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sleuth.agents.answerer import ANSWER_FROM_FACTS, ANSWER_UNAIDED
+from sleuth.agents.graph_llm.encoder import Encoder, Graph, Shape, first_user, graph_of, texts_of
+from sleuth.agents.graph_llm.folder import save
+from sleuth.agents.model import Message
+from sleuth.agents.subquery import BEGIN, NEXT, NEXT_WITH_FINDING
+from sleuth.studio.cli import guarded
+from sleuth.studio.training.roles.batches import (
+    Row,
+    asked_ids,
+    in_template,
+    read_examples,
+    reply_ids,
+    tokenized,
+)
+from sleuth.studio.training.roles.tune import USUAL, Plan, Tuning, tuned
+from sleuth.tools.embedder import Embedder, make_embedder
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
+
+PLANNING = (BEGIN.prompt, NEXT.prompt, NEXT_WITH_FINDING.prompt)
+ANSWERING = (ANSWER_FROM_FACTS.prompt, ANSWER_UNAIDED.prompt)
+PLACEHOLDER = "<prompt_embeds>"
+"""Where vLLM puts an embedding into a chat; no text that is sent has it in it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GraphRow(Row):
+    """An example with its graph, and the place of the token that stands for it; nothing and -1 without triples."""
+
+    graph: Graph = ()
+    at: int = -1
+
+
+def with_token(messages: Sequence[Message]) -> list[Message]:
+    """The messages with the placeholder where the server has the token: a part of a message has a line of its own."""
+    first = first_user(messages)
+    shown = Message(role="user", content=f"{PLACEHOLDER}\n{first['content']}")
+    return [shown if message is first else message for message in messages]
+
+
+def graph_rows(examples: Sequence[Mapping[str, Any]], tokenizer: "PreTrainedTokenizerBase") -> list[GraphRow]:
+    """Examples as tokens, with 0 at the place of the graph's."""
+    return [_graph_row(example, tokenizer) for example in examples]
+
+
+def _graph_row(example: Mapping[str, Any], tokenizer: "PreTrainedTokenizerBase") -> GraphRow:
+    prompt, messages = example["prompt"], example["messages"]
+    reply, graph = reply_ids(example["reply"], tokenizer), graph_of(messages)
+    if not graph:
+        return GraphRow(prompt=prompt, ids=[*asked_ids(messages, tokenizer), *reply], learned=len(reply))
+    before, after = prompt_ids(messages, tokenizer)
+    ids = [*before, 0, *after, *reply]
+    return GraphRow(prompt=prompt, ids=ids, learned=len(reply), graph=graph, at=len(before))
+
+
+def prompt_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> tuple[list[int], list[int]]:
+    """The tokens of a prompt before its graph's and after it."""
+    asked = in_template(with_token(messages), tokenizer)
+    before, after = (tokenizer(part, add_special_tokens=False)["input_ids"] for part in asked.split(PLACEHOLDER))
+    return before, after
+
+
+class GraphTuning(Tuning):
+    """A tuning that also learns the encoder, whose tokens the model is shown."""
+
+    def __init__(self, base: Path, plan: Plan, embedder: Embedder, graphs: Sequence[Graph]) -> None:
+        """Embeds all texts of the graphs at once.
+
+        Raises:
+            MissingExtra: the library for graphs is not installed.
+            UsageError: the examples have no triples.
+        """
+        super().__init__(base, plan)
+        texts = texts_of(graphs)
+        if not texts:
+            raise UsageError("None of the examples shows triples: make them with roles.examples, with the method ras.")
+        rows = embedder.embed_passages(texts)
+        self.embedder = embedder.name
+        self.vectors = dict(zip(texts, rows, strict=True))
+        table = self.model.get_input_embeddings().weight
+        shape = Shape(width=rows.shape[1], hidden=table.shape[1])
+        self.encoder = Encoder(shape, scale=float(table.float().std()))
+        weights = self.encoder.module.to(self.device).parameters()
+        self.optimizer.add_param_group({"params": list(weights), "weight_decay": 0.0})
+        self.learned += self.encoder.module.parameters()
+
+    def embedded(self, batch: Sequence[Row], ids: "torch.Tensor") -> "torch.Tensor":
+        """The tokens as vectors, with the graphs' at their places."""
+        import torch
+
+        shown = super().embedded(batch, ids)
+        rows = [(at, row) for at, row in enumerate(batch) if isinstance(row, GraphRow) and row.graph]
+        if not rows:
+            return shown
+        tokens = self.encoder.tokens([row.graph for _, row in rows], self.vectors).to(shown.dtype)
+        places = [
+            torch.tensor(each, device=self.device) for each in ([at for at, _ in rows], [row.at for _, row in rows])
+        ]
+        return shown.index_put((places[0], places[1]), tokens)
+
+    def state(self) -> dict[str, Any]:
+        """The encoder's weights too."""
+        return {**super().state(), "encoder": self.encoder.module.state_dict()}
+
+    def restore(self, kept: Mapping[str, Any]) -> None:
+        """Takes over a `state`."""
+        self.encoder.module.load_state_dict(kept["encoder"])
+        super().restore(kept)
+
+    def finish(self, folder: Path) -> None:
+        """Writes the adapter, and the encoder beside it."""
+        super().finish(folder)
+        save(self.encoder, folder, embedder=self.embedder)
+
+
+def tune(
+    examples: Path,
+    base: Path,
+    out: Path,
+    plan: Plan,
+    *,
+    embedder: Embedder,
+    prompts: Sequence[str] = (*PLANNING, *ANSWERING),
+    limit: int | None = None,
+    encode: bool = True,
+) -> dict[str, Any]:
+    """Writes the graph model and a report; returns the report: how held-out replies were met before and after.
+
+    Args:
+        examples: as roles.examples has made them.
+        base: the folder of the model to tune.
+        out: the graph model's folder; a checkpoint is kept in it until the end.
+        plan: how it is tuned.
+        embedder: gives nodes and edges their vectors; the same has to be used with the graph model.
+        prompts: those that are learned; of none, all.
+        limit: examples to learn from, and held out ones to check with.
+        encode: without it only the adapter is learned, and nothing is put in front of the text (ablation).
+
+    Raises:
+        UsageError: the examples cannot be read, or none is of these prompts or has triples.
+        MissingExtra: the library for graphs is not installed.
+    """
+    from transformers import AutoTokenizer
+
+    learned, held_out = (
+        [row for row in rows if not prompts or row["prompt"] in prompts][:limit] for rows in read_examples(examples)
+    )
+    if not learned:
+        raise UsageError(f"None of the examples in {examples} is of these prompts: {', '.join(prompts)}.")
+    tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
+    if not encode:
+        return tuned(Tuning(base, plan), tokenized(learned, tokenizer), tokenized(held_out, tokenizer), out)
+    rows, checked = graph_rows(learned, tokenizer), graph_rows(held_out, tokenizer)
+    tuning = GraphTuning(base, plan, embedder, [row.graph for row in (*rows, *checked)])
+    return tuned(tuning, rows, checked, out, "graph", embedder.name)
+
+
+def main(
+    examples: Annotated[Path, typer.Argument(help="`examples.jsonl` or `all.jsonl`, as roles.examples has made them.")],
+    *,
+    base: Annotated[Path, typer.Option(help="Folder of the model to tune: `SLEUTH_HOME/models/...`.")],
+    out: Annotated[Path, typer.Option(help="The graph model's folder; a checkpoint is kept in it until the end.")],
+    all_roles: Annotated[
+        bool, typer.Option("--all-roles", help="Learn every example, not only RAS's planning and answering.")
+    ] = False,
+    encode: Annotated[bool, typer.Option("--encode/--no-encode", help="Off: no graph token (ablation).")] = True,
+    limit: Annotated[int | None, typer.Option(help="Examples to learn from; default: all.")] = None,
+    rank: Annotated[int, typer.Option(help="Rank of the adapter.")] = USUAL.rank,
+    rate: Annotated[float, typer.Option(help="The largest step size.")] = USUAL.rate,
+    epochs: Annotated[int, typer.Option(help="Times over all examples.")] = USUAL.epochs,
+    seed: Annotated[int, typer.Option(help="For the order of examples, and the first weights.")] = USUAL.seed,
+) -> None:
+    """Tune a graph model on examples, and print what came of it as JSON."""
+    plan = replace(USUAL, rank=rank, rate=rate, epochs=epochs, seed=seed)
+    chosen = () if all_roles else (*PLANNING, *ANSWERING)
+    embedder = make_embedder(Settings())
+    report = tune(examples, base, out, plan, embedder=embedder, prompts=chosen, limit=limit, encode=encode)
+    typer.echo(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    guarded(lambda: typer.run(main))

@@ -1,0 +1,66 @@
+"""What a graph model says without a server: transformers, one prompt at a time, the likeliest token each time."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sleuth.agents.graph_llm.encoder import graph_of, texts_of
+from sleuth.agents.graph_llm.folder import is_graph_model, load
+from sleuth.agents.model import Message
+from sleuth.studio.embedded.adapter import merge
+from sleuth.studio.training.graph_llm import prompt_ids
+from sleuth.studio.training.roles.batches import asked_ids
+from sleuth.tools.embedder import Embedder
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Replies:
+    """A base model with the adapter of a folder, and its encoder where it is a graph model."""
+
+    def __init__(self, base: Path, folder: Path, embedder: Embedder, *, exact: bool = False) -> None:
+        """`exact` computes in float32; the weights are those that a server would be given, in bfloat16."""
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(base, local_files_only=True)
+        kind: Any = AutoModelForCausalLM
+        self.model: Any = kind.from_pretrained(base, local_files_only=True, dtype=torch.bfloat16)
+        merge(self.model, folder)
+        self.model = self.model.to("cuda" if torch.cuda.is_available() else "cpu", torch.float32 if exact else None)
+        self.encoder = load(folder)[0] if is_graph_model(folder) else None
+        self.embedder = embedder
+
+    def say(self, messages: Sequence[Message], *, tokens: int, encode: bool = True) -> str:
+        """The reply, cut off after so many tokens; not `encode`: the graph is left out (ablation)."""
+        import torch
+
+        with torch.inference_mode():
+            shown = self._shown(messages, encode=encode)
+            ids = self.model.generate(
+                inputs_embeds=shown,
+                attention_mask=torch.ones(shown.shape[:2], dtype=torch.long, device=shown.device),
+                max_new_tokens=tokens,
+                do_sample=False,
+                pad_token_id=self.tokenizer.eos_token_id,
+            )[0]
+        said: str = self.tokenizer.decode(ids, skip_special_tokens=True)
+        return said
+
+    def _shown(self, messages: Sequence[Message], *, encode: bool) -> "torch.Tensor":
+        """The prompt as vectors, of shape (1, tokens, hidden)."""
+        import torch
+
+        def vectors(ids: Sequence[int]) -> "torch.Tensor":
+            found: torch.Tensor = self.model.get_input_embeddings()(torch.tensor([ids], device=self.model.device))
+            return found
+
+        graph = graph_of(messages)
+        if not (encode and graph and self.encoder):
+            return vectors(asked_ids(messages, self.tokenizer))
+        before, after = prompt_ids(messages, self.tokenizer)
+        texts = texts_of([graph])
+        rows = dict(zip(texts, self.embedder.embed_passages(texts), strict=True))
+        token = self.encoder.tokens([graph], rows).to(self.model.device, self.model.dtype)
+        return torch.cat([vectors(before), token[None], vectors(after)], dim=1)
