@@ -1,0 +1,163 @@
+"""What RAS's graph model gains by its token, and by triples in place of text: the ablation of the paper's table 2.
+
+    python -m sleuth.studio.training.roles.examples TRAIN... --methods ras --out TRIPLES
+    python -m sleuth.studio.training.roles.examples TRAIN... --methods ras --set triples=false --out TEXTS
+    python benchmarks/graph_model.py TRIPLES/all.jsonl TEXTS/all.jsonl --base SLEUTH_HOME/models/smollm2-135m-instruct \
+        --out FOLDER [--limit N] [--questions N]
+
+Tunes three models from the same base with the same plan: on triples with their token, on triples alone, and on texts.
+Each plans and answers for questions that none has learned from; the first also without the token that it was tuned
+with. Prompts are those of simulated runs, replies are not guided. Run again after an interruption it goes on. `FOLDER`
+then has a model that is served, in each of `graph`, `triples` and `texts`: see docs/tuning.md for whole runs.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sleuth.agents.answerer import ANSWER_FROM_FACTS, FromFacts
+from sleuth.agents.parsing import Unparsable, parse
+from sleuth.agents.subquery import NEXT_WITH_FINDING, NextWithFinding
+from sleuth.studio.evaluation.metrics import exact_match, f1
+from sleuth.studio.evaluation.statistics import difference, interval
+from sleuth.studio.training.graph_llm import tune
+from sleuth.studio.training.graph_replies import Replies
+from sleuth.studio.training.roles.batches import read_examples
+from sleuth.studio.training.roles.tune import USUAL, Plan
+from sleuth.tools.embedder import Embedder, make_embedder
+from sleuth.tools.settings import Settings
+
+Said = TypeVar("Said", FromFacts, NextWithFinding)
+
+ROLES = (ANSWER_FROM_FACTS, NEXT_WITH_FINDING)
+MEASURES = ("valid", "f1", "em", "decision", "query")
+"""Replies that can be read; answers; [SUBQ] or [SUFFICIENT]; the words of the sub-query."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A model: where it is kept, what it learns from, whether it has a token then, and whether when it is asked."""
+
+    name: str
+    folder: str
+    examples: Path
+    learned: bool
+    asked: bool
+
+
+def variants(triples: Path, texts: Path) -> list[Variant]:
+    return [
+        Variant("triples and token", "graph", triples, True, True),
+        Variant("the same, asked without the token", "graph", triples, True, False),
+        Variant("triples, tuned without the token", "triples", triples, False, False),
+        Variant("texts", "texts", texts, False, False),
+    ]
+
+
+def tuned(each: Variant, given: argparse.Namespace, plan: Plan, embedder: Embedder) -> Path:
+    folder: Path = given.out / each.folder
+    if not (folder / "report.json").is_file():
+        tune(each.examples, given.base, folder, plan, embedder=embedder, limit=given.limit, encode=each.learned)
+    return folder
+
+
+def judged(each: Variant, folder: Path, given: argparse.Namespace, embedder: Embedder) -> Iterator[dict[str, Any]]:
+    """The replies to held-out prompts, each with its scores; those that were had before are read."""
+    file = given.out / f"{each.name.replace(' ', '-').replace(',', '')}.jsonl"
+    done = [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
+    _, held_out = read_examples(each.examples)
+    replies = None
+    with file.open("a", encoding="utf-8") as lines:
+        for role in ROLES:
+            latest = {row["question"]: row for row in held_out if row["prompt"] == role.prompt}
+            rows = list(latest.values())[: given.questions]
+            before = [row for row in done if row["prompt"] == role.prompt]
+            yield from before
+            for row in rows[len(before) :]:
+                replies = replies or Replies(given.base, folder, embedder)
+                said = replies.say(row["messages"], tokens=role.sampling.max_tokens, encode=each.asked)
+                scores = {"prompt": role.prompt, "question": row["question"], **scored(role.prompt, said, row["reply"])}
+                lines.write(json.dumps({**scores, "said": said}, ensure_ascii=False) + "\n")
+                lines.flush()
+                yield scores
+
+
+def scored(prompt: str, said: str, right: str) -> dict[str, float | None]:
+    if prompt == ANSWER_FROM_FACTS.prompt:
+        gold = parse(right, FromFacts).answer
+        answer = parsed(said, FromFacts)
+        return {
+            "valid": float(answer is not None),
+            "f1": f1(answer.answer if answer else "", [gold]),
+            "em": exact_match(answer.answer if answer else "", [gold]),
+        }
+    plan, wanted = parsed(said, NextWithFinding), parse(right, NextWithFinding)
+    return {
+        "valid": float(plan is not None),
+        "decision": float(plan is not None and plan.plan == wanted.plan),
+        "query": f1(plan.query if plan else "", [wanted.query]) if wanted.query else None,
+    }
+
+
+def parsed(said: str, output: type[Said]) -> Said | None:
+    try:
+        return parse(said, output)
+    except Unparsable:
+        return None
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Each measure's mean over questions, with its interval."""
+    names = dict.fromkeys((row["prompt"], key) for row in rows for key in row if key in MEASURES)
+    return {
+        f"{prompt} {key}": interval(
+            [row[key] for row in rows if row.get(key) is not None and row["prompt"] == prompt], seed=0
+        )
+        for prompt, key in names
+    }
+
+
+def compared(found: dict[str, list[dict[str, Any]]]) -> list[Any]:
+    """Every other model's answers against the first one's, question by question."""
+    answers = {
+        name: {row["question"]: row["f1"] for row in rows if row["prompt"] == ANSWER_FROM_FACTS.prompt}
+        for name, rows in found.items()
+    }
+    first, *others = answers
+    return [
+        difference(
+            first,
+            name,
+            "f1",
+            [(answers[first][id], answers[name][id]) for id in answers[first] if id in answers[name]],
+            seed=0,
+        )
+        for name in others
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("triples", type=Path)
+    parser.add_argument("texts", type=Path)
+    parser.add_argument("--base", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--limit", type=int, help="examples to learn from; default: all")
+    parser.add_argument("--questions", type=int, default=200, help="held-out questions of each role")
+    parser.add_argument("--epochs", type=int, default=USUAL.epochs)
+    given = parser.parse_args()
+    plan, embedder = replace(USUAL, epochs=given.epochs), make_embedder(Settings())
+    found = {}
+    for each in variants(given.triples, given.texts):
+        folder = tuned(each, given, plan, embedder)
+        found[each.name] = list(judged(each, folder, given, embedder))
+        print(json.dumps({each.name: summary(found[each.name])}), flush=True)
+    table = {"models": {name: summary(rows) for name, rows in found.items()}, "differences": compared(found)}
+    (given.out / "table.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
