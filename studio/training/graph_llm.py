@@ -102,15 +102,24 @@ class GraphTuning(Tuning):
         self.optimizer.add_param_group({"params": list(weights), "weight_decay": 0.0})
         self.learned += self.encoder.module.parameters()
 
-    def embedded(self, batch: Sequence[Row], ids: "torch.Tensor") -> "torch.Tensor":
-        """The tokens as vectors, with the graphs' at their places."""
+    def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":
+        """As without graphs, where their tokens stand in the batch as the model looks up its vectors."""
+        embeddings = self.model.get_input_embeddings()
+        hook = embeddings.register_forward_hook(lambda _module, _ids, shown: self._with_tokens(batch, shown))
+        try:
+            return super().logits(batch)
+        finally:
+            hook.remove()
+
+    def _with_tokens(self, batch: Sequence[Row], shown: "torch.Tensor") -> "torch.Tensor":
+        """The vectors of a batch, of shape (rows, tokens, hidden), with those of its graphs at their places."""
         import torch
 
-        shown = super().embedded(batch, ids)
         rows = [(at, row) for at, row in enumerate(batch) if isinstance(row, GraphRow) and row.graph]
         if not rows:
             return shown
-        tokens = self.encoder.tokens([row.graph for _, row in rows], self.vectors).to(shown.dtype)
+        with torch.autocast(self.device.type, enabled=False):
+            tokens = self.encoder.tokens([row.graph for _, row in rows], self.vectors).to(shown.dtype)
         places = [
             torch.tensor(each, device=self.device) for each in ([at for at, _ in rows], [row.at for _, row in rows])
         ]

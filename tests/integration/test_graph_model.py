@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -160,3 +162,16 @@ def test_what_cannot_be_learned_or_used_is_said_in_a_line(base: Path, file: Path
     (tmp_path / "graph" / "graph.safetensors").write_bytes(b"\x00" * 40)
     with pytest.raises(UsageError, match="cannot be read"):
         load(tmp_path / "graph")
+
+
+def test_without_the_extra_a_line_says_which_one_it_is() -> None:
+    """In a process of its own, to which the library is as good as not installed."""
+    code = (
+        "import sys; sys.modules['torch_geometric'] = None\n"
+        "from sleuth.agents.graph_llm.encoder import Encoder, Shape\n"
+        "from sleuth.studio.cli import guarded\n"
+        "guarded(lambda: Encoder(Shape(width=8, hidden=8)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.strip() == "A graph model needs torch_geometric: pip install 'sleuth[graph]'."

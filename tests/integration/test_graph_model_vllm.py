@@ -34,7 +34,7 @@ from sleuth.tools.settings import Settings
 pytestmark = [pytest.mark.integration, pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]
 
 EMBEDDER = HashingEmbedder(dimension=32)
-PLAN = Plan(rank=8, tokens=3000, batches_per_step=1, warm_up=2, rate=0.01, epochs=3)
+PLAN = Plan(rank=8, tokens=3000, batches_per_step=1, warm_up=2, rate=0.004, epochs=3)
 WIDE = {"hidden_size": 64, "num_attention_heads": 2}
 """vLLM's kernels for processors take no heads of 16 numbers."""
 

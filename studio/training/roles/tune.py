@@ -119,16 +119,10 @@ class Tuning:
         ids, labels = (each.to(self.device) for each in padded(batch))
         wanted = labels[:, 1:] != IGNORED
         model = self.model.get_base_model()
-        shown = self.embedded(batch, ids)
         with torch.autocast(self.device.type, torch.bfloat16):
-            hidden = model.model(inputs_embeds=shown, use_cache=False)[0]
+            hidden = model.model(input_ids=ids, use_cache=False)[0]
             logits = model.lm_head(hidden[:, :-1][wanted])
         return logits, labels[:, 1:][wanted], wanted.nonzero()[:, 0]
-
-    def embedded(self, _batch: Sequence[Row], ids: "torch.Tensor") -> "torch.Tensor":
-        """What the model is shown of a batch: its tokens as vectors, of shape (rows, tokens, hidden)."""
-        shown: torch.Tensor = self.model.get_input_embeddings()(ids)
-        return shown
 
     def save(self, file: Path, progress: "Progress") -> None:
         """A checkpoint, in one piece: a kill leaves this one or the last."""
