@@ -51,7 +51,7 @@ test-sweeps: setup ## As the unit tests, at every place or number; no sockets
 test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgres
 	$(PYTEST) tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml
 
-test-faults: setup ## Long sweeps: kill -9 at every checkpoint and at many random moments
+test-faults: setup ## Long hunts, in slices that go on from each other: kills, faults of the model server and of storage
 	$(PYTEST) tests/integration -m faults
 
 check: setup ## Formatting, lint and types, as in CI

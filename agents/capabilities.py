@@ -17,6 +17,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from sleuth.agents.endpoint import Endpoint
 
@@ -115,6 +116,6 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _write(file: Path, known: dict[str, Any]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_suffix(".new")
+    new = file.with_suffix(f".{uuid4().hex}.new")  # of its own: another process may be writing too
     new.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
     new.replace(file)

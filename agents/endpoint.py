@@ -1,12 +1,18 @@
-"""The few questions about a model server itself: which models, which version, how many tokens, what it can do."""
+"""The few questions about a model server itself: which models, which version, how many tokens, what it can do.
 
+A passing fault is got over as in a chat call: else a run would end, or an ability be taken for missing, for its sake.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 
 from sleuth.agents import faults
-from sleuth.agents.streams import STREAMED, gather, is_stream
+from sleuth.agents.replies import check
+from sleuth.agents.streams import STREAMED, NoUsage, gather, is_stream
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
@@ -18,6 +24,14 @@ _PROBE = {"messages": [{"role": "user", "content": "Say hello."}], "temperature"
 _REFUSALS = (400, 404, 405, 422, 501)
 """Statuses of what a server does not have or cannot do."""
 
+_PASSING = (408, 409, 429)
+"""Statuses beside 5xx that may be another one soon."""
+
+_PAUSES = (0.25, 0.5, 1.0)
+"""Seconds before each further try."""
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listed:
@@ -25,6 +39,10 @@ class Listed:
 
     name: str
     context_window: int
+
+
+def _any(_response: httpx.Response) -> None:
+    """Every response will do."""
 
 
 class Endpoint:
@@ -35,6 +53,7 @@ class Endpoint:
         if not self.url.startswith(("http://", "https://")):
             raise UsageError(f"SLEUTH_MODEL_URL is {self.url!r}: it must begin with http:// or https://.")
         self.timeout = settings.timeout
+        self._reached = False
         key = settings.model_key
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
         self._http = httpx.AsyncClient(headers=headers, timeout=settings.timeout)
@@ -72,40 +91,95 @@ class Endpoint:
 
     async def chat(self, model: str, **options: object) -> dict[str, Any] | None:
         """A very short completion with these options; None where the server refuses them."""
-        return await self._json("POST", f"{self.url}/chat/completions", {"model": model, **_PROBE, **options})
+        body = {"model": model, **_PROBE, **options}
+        return await self._json("POST", f"{self.url}/chat/completions", body, check=check)
 
     async def stream(self, model: str, **options: object) -> dict[str, Any] | None:
-        """The same read as a stream; None where the server refuses it, sends something else, or less than a reply."""
+        """The same read as a stream; None where the server refuses it, answers in one piece, or tells no usage."""
         body = {"model": model, **_PROBE, **STREAMED, **options}
-        try:
+
+        async def read() -> dict[str, Any] | None:
             async with self._http.stream("POST", f"{self.url}/chat/completions", json=body) as response:
-                if response.status_code in _REFUSALS or (response.is_success and not is_stream(response.headers)):
+                if response.status_code in _REFUSALS:
                     return None
-                if not response.is_success:
-                    await response.aread()  # for the error's words
+                if not is_stream(response.headers):
+                    await response.aread()
                     response.raise_for_status()
+                    check(response)
+                    return None
                 status, whole = await gather(response.aiter_bytes(), lambda _: None)
-        except faults.Malformed:
+            if status != 200:
+                raise faults.Malformed(f"its stream ends with status {status}")
+            return whole
+
+        try:
+            return await self._patiently(read)
+        except NoUsage:
             return None
-        except httpx.HTTPError as error:
-            raise faults.from_http(error, url=self.url, seconds=self.timeout) from error
-        return whole if status == 200 else None
 
     @property
     def _root(self) -> str:
         return self.url.removesuffix("/v1")
 
-    async def _json(self, method: str, url: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
+    async def _json(
+        self,
+        method: str,
+        url: str,
+        body: dict[str, Any] | None = None,
+        *,
+        check: Callable[[httpx.Response], None] = _any,
+    ) -> dict[str, Any] | None:
         """The JSON object that a URL gives; None for one that is not there or refuses what was asked."""
-        try:
+
+        async def ask() -> dict[str, Any] | None:
             response = await self._http.request(method, url, json=body)
             if response.status_code in _REFUSALS:
                 return None
             response.raise_for_status()
+            check(response)
+            return _object(response)
+
+        return await self._patiently(ask)
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What is said at the end of a few tries, all of them within the time-out; raises ModelError."""
+        try:
+            async with asyncio.timeout(self.timeout):
+                for pause in _PAUSES:
+                    try:
+                        return await self._once(ask)
+                    except httpx.HTTPError as error:
+                        if not self._passes(error):
+                            raise
+                    await asyncio.sleep(pause)
+                return await self._once(ask)
+        except NoUsage:
+            raise
+        except TimeoutError as error:
+            raise faults.too_slow(self.url, self.timeout) from error
         except httpx.HTTPError as error:
             raise faults.from_http(error, url=self.url, seconds=self.timeout) from error
-        try:
-            value = response.json()
-        except ValueError:
-            return None
-        return value if isinstance(value, dict) else None
+
+    async def _once(self, ask: Callable[[], Awaitable[T]]) -> T:
+        said = await ask()
+        self._reached = True
+        return said
+
+    def _passes(self, error: httpx.HTTPError) -> bool:
+        """Whether asking again may help. Where nobody has ever listened, nobody is waited for."""
+        if isinstance(error, httpx.HTTPStatusError):
+            return error.response.status_code >= 500 or error.response.status_code in _PASSING
+        if isinstance(error, httpx.ConnectError):
+            return self._reached
+        return not isinstance(error, httpx.TimeoutException | NoUsage)
+
+
+def _object(response: httpx.Response) -> dict[str, Any] | None:
+    """What a response holds; None for a page, which another kind of server sends. Raises Malformed for broken JSON."""
+    try:
+        value = response.json()
+    except ValueError as error:
+        if "json" in response.headers.get("content-type", ""):
+            raise faults.Malformed("its body is not JSON") from error
+        return None
+    return value if isinstance(value, dict) else None

@@ -53,6 +53,11 @@ def refused(url: str, status: int, detail: str) -> ModelError:
     return ModelError(f"The model server at {url} refuses the call with status {status}: {detail}")
 
 
+def unusable(url: str, malformed: Exception) -> BadReply:
+    """It answers, but not what a model server answers."""
+    return BadReply(f"The model server at {url} sends no usable reply, also after retries: {malformed}.")
+
+
 def from_client(error: openai.APIError, *, url: str, seconds: float) -> ModelError:
     """The error of a chat call, after the client's own retries."""
     if isinstance(error, openai.APITimeoutError):
@@ -62,7 +67,7 @@ def from_client(error: openai.APIError, *, url: str, seconds: float) -> ModelErr
         code = f" ({error.code})" if isinstance(error.code, str) else ""
         return refused(url, error.status_code, _short(detail) + code)
     if (malformed := _cause(error, Malformed)) is not None:
-        return BadReply(f"The model server at {url} sends no usable reply, also after retries: {malformed}.")
+        return unusable(url, malformed)
     if isinstance(error, openai.APIConnectionError):
         return unreachable(url)
     return ModelError(f"The model server at {url}: {_short(error.message)}")
@@ -74,6 +79,8 @@ def from_http(error: httpx.HTTPError, *, url: str, seconds: float) -> ModelError
         return too_slow(url, seconds)
     if isinstance(error, httpx.HTTPStatusError):
         return refused(url, error.response.status_code, _short(error.response.text))
+    if isinstance(error, Malformed):
+        return unusable(url, error)
     return unreachable(url)
 
 

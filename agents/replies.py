@@ -49,7 +49,7 @@ class Replies(openai.DefaultAsyncHttpxClient):
         how = {**options, "stream": True} if listener else options
         response = await _whole(await super().send(request, **how), listener)
         if response.status_code == 200:
-            _check(response)
+            check(response)
         return response
 
 
@@ -73,7 +73,8 @@ def _unheard(_text: str) -> None:
     """For a server that streams although it was not asked to."""
 
 
-def _check(response: _Response) -> None:
+def check(response: _Response) -> None:
+    """Raises Malformed for a response that holds no completion."""
     try:
         body = response.json()
     except ValueError as error:

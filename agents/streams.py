@@ -10,6 +10,10 @@ STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": 
 """What asks for a stream that has all that a whole reply has."""
 
 
+class NoUsage(Malformed):
+    """A stream that does not say what it cost: of no use, and no passing fault."""
+
+
 def is_stream(headers: Mapping[str, str]) -> bool:
     """Whether a response with these headers is one; a server may answer in one piece although it was asked."""
     return headers.get("content-type", "").startswith("text/event-stream")
@@ -19,7 +23,7 @@ async def gather(pieces: AsyncIterable[bytes], say: Callable[[str], None]) -> tu
     """The status and the body that the server would have sent in one piece; `say` is told the words as they come.
 
     Raises:
-        Malformed: half an event, an end before the reply's, or no usage.
+        Malformed: half an event, an end before the reply's, or no usage (NoUsage).
     """
     completion = _Completion()
     async for data in _events(pieces):
@@ -103,7 +107,7 @@ class _Completion:
         if not self.ended and self._finish is None:
             raise Malformed("its stream ends before the reply does")
         if self._begun and self._usage is None:
-            raise Malformed("its stream has no usage")
+            raise NoUsage("its stream has no usage")
         message = {"role": "assistant", "content": "".join(self._texts)}
         choice = {"index": 0, "message": message, "finish_reason": self._finish or "stop"}
         logprobs = {"content": self._tokens} if self._tokens else None

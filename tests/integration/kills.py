@@ -94,9 +94,13 @@ async def run(job: Job, *, kill_after: float | None = None) -> Ended:
 
 
 def committed(settings: Settings, calls: set[str]) -> set[str]:
-    """Those of the calls whose results are in the store, in whatever thread: a call's task has its id."""
+    """Those of the calls whose results are in the store, in whatever thread: a call's task has its id.
+
+    An error is no result: its call may be made again.
+    """
     engine = open_engine(runs_url(settings))
-    rows = text(f"SELECT DISTINCT task_id FROM {WRITES[engine.dialect.name]} WHERE task_id IN :calls")
+    table = WRITES[engine.dialect.name]
+    rows = text(f"SELECT DISTINCT task_id FROM {table} WHERE channel = '__return__' AND task_id IN :calls")
     with engine.connect() as connection:
         given = rows.bindparams(bindparam("calls", expanding=True))
         found = {str(id) for (id,) in connection.execute(given, {"calls": sorted(calls)})}

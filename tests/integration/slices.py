@@ -1,0 +1,63 @@
+"""Long sweeps in slices: what has passed is written down, and the next slice goes on from there.
+
+`SLEUTH_SLICE_SECONDS` is how long a slice may begin new work (50 minutes where it is not set). The record is below
+.cache/faults, a line of JSON for each seed; a sweep that has come to its end begins anew the next time.
+"""
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / ".cache" / "faults"
+_SECONDS = 3000.0
+
+
+class Sweep:
+    """The seeds of one sweep, and what was seen with each."""
+
+    def __init__(self, name: str, seeds: int) -> None:
+        self._file = FOLDER / f"{name}.jsonl"
+        self._seeds = seeds
+        self._until = time.monotonic() + float(os.environ.get("SLEUTH_SLICE_SECONDS", _SECONDS))
+        FOLDER.mkdir(parents=True, exist_ok=True)
+
+    def left(self) -> Iterator[int]:
+        """The seeds that have not passed, as long as the slice lasts."""
+        passed = {row["seed"] for row in self.rows()}
+        for seed in range(self._seeds):
+            if seed not in passed and time.monotonic() < self._until:
+                yield seed
+
+    def passed(self, seed: int, **seen: Any) -> None:
+        """Writes down that a seed has passed."""
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"seed": seed, **seen}) + "\n")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What was written down; a line that a kill has cut off counts as not written."""
+        if not self._file.exists():
+            return []
+        lines = self._file.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def end(self) -> list[dict[str, Any]]:
+        """All that was seen, once all seeds have passed; otherwise the test is skipped until the next slice."""
+        rows = self.rows()
+        if len(rows) < self._seeds:
+            pytest.skip(f"{len(rows)} of {self._seeds} have passed: the next `make test-faults` goes on")
+        self._file.replace(self._file.with_suffix(".done"))
+        return rows
+
+
+def count(rows: list[dict[str, Any]], name: str) -> dict[str, int]:
+    """How often each value was seen; values that are counts themselves are added up."""
+    total: Counter[str] = Counter()
+    for row in rows:
+        total.update(row[name] if isinstance(row[name], dict) else [str(row[name])])
+    return dict(total.most_common())
