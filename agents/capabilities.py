@@ -20,6 +20,7 @@ from typing import Any
 from uuid import uuid4
 
 from sleuth.agents.endpoint import Endpoint
+from sleuth.tools.errors import StoreError
 
 CHOICES = ["amber", "violet"]
 
@@ -115,7 +116,16 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, known: dict[str, Any]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_suffix(f".{uuid4().hex}.new")  # of its own: another process may be writing too
-    new.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
-    new.replace(file)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            new.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+            new.replace(file)
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"SLEUTH_HOME ({file.parent}) cannot be written: {error}. "
+            "Free some space or set SLEUTH_HOME to another folder."
+        ) from error

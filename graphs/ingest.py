@@ -288,4 +288,7 @@ async def _checkpoints(folder: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
             await saver.setup()
             yield saver
     except sqlite3.DatabaseError as error:
-        raise StoreError(f"The ingest's checkpoints in {folder} cannot be used: {error}.") from error
+        raise StoreError(
+            f"The ingest's checkpoints in {folder} cannot be used: {error}. Check the disk's free space. "
+            "Delete that folder and the ingest begins anew; what is stored is skipped."
+        ) from error

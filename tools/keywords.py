@@ -55,7 +55,8 @@ class KeywordIndex:
 
     def refresh(self) -> None:
         """Sees what another process has written."""
-        self._index.reload()
+        with self._storing("read"):
+            self._index.reload()
 
     def applied(self) -> int:
         """The last journal number that this index contains."""
@@ -67,7 +68,7 @@ class KeywordIndex:
     def set_applied(self, seq: int) -> None:
         """Remembers how far in the journal this index is."""
         draft = self._mark.with_suffix(".new")
-        with self._storing():
+        with self._storing("written"):
             draft.write_text(str(seq), encoding="ascii")
             draft.replace(self._mark)
 
@@ -92,12 +93,14 @@ class KeywordIndex:
     def ids(self) -> set[str]:
         """The ids of all passages that are in."""
         searcher = self._index.searcher()
-        hits = searcher.search(tantivy.Query.all_query(), max(1, searcher.num_docs)).hits
-        return {searcher.doc(address)["id"][0] for _, address in hits}
+        with self._storing("read"):
+            hits = searcher.search(tantivy.Query.all_query(), max(1, searcher.num_docs)).hits
+            return {searcher.doc(address)["id"][0] for _, address in hits}
 
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
         """The best passages for any text at all, as ids with BM25 scores, best first."""
-        return _search(self._index, self._schema, self._words.analyze(text), k)
+        with self._storing("read"):
+            return _search(self._index, self._schema, self._words.analyze(text), k)
 
     def stems(self, text: str) -> Sequence[str]:
         """The stems that a text is searched by, in their order; nobody may change them."""
@@ -107,7 +110,8 @@ class KeywordIndex:
         """How many passages have a word with this stem."""
         query = tantivy.Query.term_query(self._schema, "text", stem)
         # The index's own document frequency still counts what was deleted.
-        found = self._index.searcher().search(query, 1, count=True)
+        with self._storing("read"):
+            found = self._index.searcher().search(query, 1, count=True)
         return int(found.count)  # type: ignore[attr-defined]  # the stubs leave it out
 
     def _open(self) -> tantivy.Index:
@@ -115,10 +119,7 @@ class KeywordIndex:
             self._folder.mkdir(parents=True, exist_ok=True)
             index = tantivy.Index(self._schema, path=str(self._folder))
         except (OSError, ValueError) as error:
-            raise StoreError(
-                f"The keyword index in {self._folder} cannot be opened: {error}. "
-                "It is derived: delete that folder and it is built again."
-            ) from error
+            raise self._unusable("opened", error) from error
         index.register_tokenizer(_ANALYZER, self._words)
         index.config_reader("manual")
         return index
@@ -126,7 +127,7 @@ class KeywordIndex:
     @contextmanager
     def _writing(self) -> Iterator[tantivy.IndexWriter]:
         """All changes together, committed at the end."""
-        with self._storing():
+        with self._storing("written"):
             writer = self._index.writer(_WRITER_BYTES, num_threads=1)
             yield writer
             writer.commit()
@@ -134,11 +135,17 @@ class KeywordIndex:
             self._index.reload()
 
     @contextmanager
-    def _storing(self) -> Iterator[None]:
+    def _storing(self, what: str) -> Iterator[None]:
         try:
             yield
         except (OSError, ValueError) as error:  # tantivy raises ValueError for everything
-            raise StoreError(f"The keyword index in {self._folder} cannot be written: {error}") from error
+            raise self._unusable(what, error) from error
+
+    def _unusable(self, what: str, error: Exception) -> StoreError:
+        return StoreError(
+            f"The keyword index in {self._folder} cannot be {what}: {error}. Check the disk's free space. "
+            "It is derived: delete that folder and it is built again."
+        )
 
 
 class MemoryKeywords:

@@ -17,6 +17,7 @@ import numpy as np
 from sleuth.tools.documents import Passage
 from sleuth.tools.embedder import Embedder, Vectors
 from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
+from sleuth.tools.vector_probe import enter
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -38,16 +39,22 @@ class VectorIndex:
         self._about = {"owner": owner, "collection": collection, "embedder": embedder.name}
         self._key = "sleuth-" + sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
         self._embedder = embedder
-        self._client = _connect(place)
+        self._mark = _enter(place, self._key) if isinstance(place, Path) else None
         try:
-            self._collection = self._open()
+            self._client = _connect(place)
+            try:
+                self._collection = self._open()
+            except BaseException:
+                self._client.close()
+                raise
         except BaseException:
-            self.close()
+            self._leave()
             raise
 
     def close(self) -> None:
         """Lets go of the files or of the connection."""
         self._client.close()
+        self._leave()
 
     def refresh(self) -> None:
         """Sees what another process has written: the embedded Chroma reads its files only when it is opened."""
@@ -113,6 +120,10 @@ class VectorIndex:
         if built_with != self._embedder.name:
             raise embedder_changed(self._about["collection"], built_with, self._embedder.name)
 
+    def _leave(self) -> None:
+        if self._mark:
+            self._mark.unlink(missing_ok=True)
+
     def _check_dimension(self, vectors: Vectors) -> None:
         length, known = vectors.shape[1], self.dimension()
         if known is None:
@@ -156,6 +167,12 @@ def embedder_changed(collection: str, built_with: str, present: str) -> Embedder
     )
 
 
+def _enter(folder: Path, key: str) -> Path:
+    with _speaking(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        return enter(folder, key)
+
+
 def _connect(place: Path | str) -> "Client":
     import chromadb
     from chromadb.config import Settings
@@ -163,7 +180,6 @@ def _connect(place: Path | str) -> "Client":
     quiet = Settings(anonymized_telemetry=False)
     if isinstance(place, Path):
         with _speaking(place):
-            place.mkdir(parents=True, exist_ok=True)
             # Both functions are annotated as the interface, which lacks the client's close().
             return cast("Client", chromadb.PersistentClient(path=str(place), settings=quiet))
     url = urlsplit(place)
@@ -183,7 +199,8 @@ def _speaking(place: Path | str) -> Iterator[None]:
 
     try:
         yield
-    except (ChromaError, httpx.HTTPError, OSError, ValueError) as error:
+    # AttributeError: what could not be opened once, Chroma keeps, and has not all its parts.
+    except (ChromaError, httpx.HTTPError, OSError, ValueError, AttributeError) as error:
         where = place if isinstance(place, Path) else f"the Chroma server at {place}"
         look = (
             "Check the disk's free space. They are derived: delete that folder and they are made again."

@@ -1,5 +1,6 @@
 """The real servers that integration tests share."""
 
+from chroma_fixture import chroma_url
 from page_fixture import axe, chromium, npm, page, site, teller
 from postgres_fixture import postgres_url
 from serve_fixture import client, oracle, serving
@@ -8,6 +9,7 @@ from vllm_fixture import vllm_installed, vllm_url
 
 __all__ = [
     "axe",
+    "chroma_url",
     "chromium",
     "client",
     "database_url",

@@ -1,0 +1,145 @@
+"""Deeds on a store in a process of its own, each acknowledged when it is done, and killed wherever the test likes."""
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from entries import entry
+from four_hops import QUESTION, InProcess, Shelf
+from hashing_embedder import HashingEmbedder
+
+from sleuth.graphs.ingest import ingest
+from sleuth.graphs.prune import prune
+from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.store import open_store
+from sleuth.studio.client import last
+from sleuth.tools.errors import SleuthError
+from sleuth.tools.indexes import IndexName
+from sleuth.tools.library import Library
+from sleuth.tools.locks import hold
+from sleuth.tools.retriever import Mode, Query
+from sleuth.tools.settings import Settings
+
+MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid", "graph")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deed:
+    """What to do: `kind` is a function below. `texts` are by document, or of the only file that is read.
+
+    `die_at`: dies when so many passages have gone into an index, before it has written down that they have.
+    """
+
+    kind: str
+    settings: Settings
+    texts: Mapping[str, tuple[str, ...]]
+    names: tuple[str, ...] = ()
+    file: Path | None = None
+    die_at: IndexName | None = None
+
+    def on_indexed(self, name: IndexName, _passages: int) -> None:
+        if name == self.die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+Tell = Callable[[str], None]
+
+
+def run(deed: Deed, pipe: Connection) -> None:
+    """Says "running", then the names of what is done for good, and at the end "done"."""
+    asyncio.run(_run(deed, pipe))
+
+
+async def _run(deed: Deed, pipe: Connection) -> None:
+    pipe.send("running")
+    await DEEDS[deed.kind](deed, pipe.send)
+    pipe.send("done")
+
+
+async def _open(stack: AsyncExitStack, deed: Deed) -> Library:
+    await stack.enter_async_context(hold(deed.settings.home, "exclusive", command="a test"))
+    return await stack.enter_async_context(await Library.open(deed.settings, embedder=HashingEmbedder()))
+
+
+async def put(deed: Deed, tell: Tell) -> None:
+    """Documents one after the other, then the indexes."""
+    async with AsyncExitStack() as stack:
+        library = await _open(stack, deed)
+        for name, texts in deed.texts.items():
+            await library.put([entry(name, *texts)])
+            tell(name)
+        await library.catch_up(on_indexed=deed.on_indexed)
+
+
+async def read(deed: Deed, tell: Tell) -> None:
+    """A corpus, as `sleuth ingest` reads it."""
+    assert deed.file
+    await ingest([deed.file], settings=deed.settings, embedder=HashingEmbedder())
+    for name in deed.texts:
+        tell(name)
+
+
+async def delete(deed: Deed, tell: Tell) -> None:
+    """Documents one after the other."""
+    async with AsyncExitStack() as stack:
+        library = await _open(stack, deed)
+        for name in deed.names:
+            await library.delete([name])
+            tell(name)
+
+
+async def rebuild(deed: Deed, tell: Tell) -> None:
+    """All indexes anew, as after another release has changed what they hold."""
+    for file in (deed.settings.home / "mentions").glob("*.db"):
+        connection = sqlite3.connect(file)
+        with connection:
+            connection.execute("UPDATE meta SET value = 0 WHERE key = 'version'")
+        connection.close()
+    async with AsyncExitStack() as stack:
+        library = await _open(stack, deed)
+        await library.rebuild(on_indexed=deed.on_indexed)
+
+
+async def ask(deed: Deed, tell: Tell) -> None:
+    """Runs, each acknowledged when it has ended."""
+    async with open_store(deed.settings) as store:
+        runs = Runs(store, Services(model=InProcess(), retriever=Shelf()))
+        for name in deed.names:
+            if not await store.threads.exists(name):
+                await runs.start(QUESTION, "par-rag", thread=name)
+            await last(runs.run(name))
+            tell(name)
+
+
+async def thin_out(deed: Deed, tell: Tell) -> None:
+    """All but the last checkpoints of every run go."""
+    async with (
+        hold(deed.settings.home, "exclusive", command="a test"),
+        open_store(deed.settings) as store,
+    ):
+        await prune(Runs(store), older_than=None, keep_last=3)
+
+
+async def look(deed: Deed, tell: Tell) -> None:
+    """Searches for the first text in every mode; tells, as JSON, the mode with what was found or what was said."""
+    (text,), *_ = deed.texts.values()
+    for mode in MODES:
+        try:
+            async with AsyncExitStack() as stack:
+                library = await _open(stack, deed)
+                hits = await library.search(Query(text=text, k=1, mode=mode))
+                tell(json.dumps([mode, [hit.passage.document_id for hit in hits], ""]))
+        except SleuthError as error:
+            tell(json.dumps([mode, [], str(error)]))
+
+
+DEEDS: dict[str, Callable[[Deed, Tell], Awaitable[None]]] = {
+    each.__name__: each for each in (put, read, delete, rebuild, ask, thin_out, look)
+}

@@ -1,0 +1,76 @@
+"""Whether vectors that were left in a hurry can be read, tried in a process of its own.
+
+A damaged index of the embedded Chroma does not raise anything: it ends the process that reads it. So whoever uses one
+leaves a mark beside it; where the user of a mark has died, the index is tried before it is opened again.
+
+    python -m sleuth.tools.vector_probe FOLDER COLLECTION
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+from sleuth.tools.errors import StoreError
+
+_MARK = "in-use-"
+_MOST = 20_000
+"""Neighbours asked for: so many that the search goes through most of the index."""
+
+
+def enter(folder: Path, collection: str) -> Path:
+    """Leaves a mark in the folder of the vectors, to be removed at the end of their use; its path.
+
+    Raises:
+        StoreError: somebody died while using them, and they cannot be read.
+    """
+    dead = [mark for mark in folder.glob(f"{_MARK}*") if not _alive(mark)]
+    if dead:
+        _try(folder, collection)
+    for mark in dead:
+        mark.unlink(missing_ok=True)
+    own = folder / f"{_MARK}{os.getpid()}-{uuid4().hex[:8]}"
+    own.touch()
+    return own
+
+
+def _alive(mark: Path) -> bool:
+    pid = mark.name.removeprefix(_MARK).partition("-")[0]
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _try(folder: Path, collection: str) -> None:
+    command = [sys.executable, "-m", "sleuth.tools.vector_probe", str(folder), collection]
+    status = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603 - our own module
+    if status < 0:
+        raise StoreError(
+            f"The vectors in {folder} are damaged: whoever reads them dies of signal {-status}. "
+            "They are derived: delete that folder and they are made again."
+        )
+
+
+def main(folder: str, collection: str) -> None:
+    """Goes through the index; what is raised is said again, and better, by whoever opens it next."""
+    import chromadb
+    from chromadb.config import Settings
+    from chromadb.errors import NotFoundError
+
+    client = chromadb.PersistentClient(path=folder, settings=Settings(anonymized_telemetry=False))
+    try:
+        found = client.get_collection(collection, embedding_function=None)
+    except NotFoundError:
+        return
+    if length := (found.metadata or {}).get("dimension"):
+        direction = [1.0] + [0.0] * (int(length) - 1)
+        found.query(query_embeddings=[direction], n_results=min(_MOST, max(1, found.count())), include=[])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
