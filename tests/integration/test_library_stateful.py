@@ -1,0 +1,155 @@
+"""Random sequences of ingests, changes, deletions, searches, crashes and lost indexes agree with a dictionary."""
+
+import asyncio
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import deeds
+import pytest
+from entries import entry
+from hashing_embedder import HashingEmbedder
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from storage_child import Deed
+
+from sleuth.tools.catalogue import Catalogue
+from sleuth.tools.database import catalogue_url
+from sleuth.tools.documents import Passage
+from sleuth.tools.indexes import ALL, Indexes, IndexName
+from sleuth.tools.library import Library
+from sleuth.tools.mention_graph.index import GraphIndex
+from sleuth.tools.retriever import Mode, Query
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+WORDS = ("Abbersham", "Brask", "Corrodane", "Dunvarrow", "Ephraim", "Fennimer", "Gunnora", "Hollin")
+NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
+SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3, unique=True).map(
+    lambda words: f"{' '.join(words)}."
+)
+TEXTS = st.lists(SENTENCES, min_size=1, max_size=3, unique=True).map(tuple)
+FOLDERS = {"keyword": "keywords", "graph": "mentions", "dense": "chroma"}
+ALL_OF_THEM = 100
+
+
+class Collection(RuleBasedStateMachine):
+    """A library, and the dictionary of what it has to hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = TemporaryDirectory()
+        self._settings = Settings(home=Path(self._folder.name) / "home", embedder="hashing")
+        self._runner = asyncio.Runner()
+        self._documents: dict[str, tuple[str, ...]] = {}
+        self._open()
+
+    def _open(self) -> None:
+        self._library = self._runner.run(Library.open(self._settings, embedder=HashingEmbedder()))
+
+    def _passages(self) -> dict[str, Passage]:
+        entries = (entry(name, *texts) for name, texts in self._documents.items())
+        return {passage.id: passage for each in entries for passage in each.passages}
+
+    @rule(added=st.dictionaries(NAMES, TEXTS, min_size=1, max_size=3))
+    def put(self, added: dict[str, tuple[str, ...]]) -> None:
+        changed = {name for name, texts in added.items() if self._documents.get(name) != texts}
+        stored = self._runner.run(self._library.put([entry(name, *texts) for name, texts in added.items()]))
+        assert stored.added + stored.updated == len(changed)
+        self._documents |= added
+
+    @precondition(lambda self: self._documents)
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        names = data.draw(st.lists(st.sampled_from(sorted(self._documents)), min_size=1, max_size=3, unique=True))
+        assert self._runner.run(self._library.delete(names)) == len(names)
+        for name in names:
+            del self._documents[name]
+
+    @precondition(lambda self: self._documents)
+    @rule(word=st.sampled_from(WORDS))
+    def search_words(self, word: str) -> None:
+        wanted = {id for id, passage in self._passages().items() if word in passage.text}
+        assert self._found(word, "keyword") == wanted
+
+    @precondition(lambda self: self._documents)
+    @rule(word=st.sampled_from(WORDS))
+    def search_meaning(self, word: str) -> None:
+        assert self._found(word, "dense") == self._passages().keys()
+
+    @precondition(lambda self: self._documents)
+    @rule(word=st.sampled_from(WORDS))
+    def search_graph(self, word: str) -> None:
+        assert self._found(word, "graph") <= self._passages().keys()
+
+    def _found(self, word: str, mode: Mode) -> set[str]:
+        hits = self._runner.run(self._library.search(Query(text=word, k=ALL_OF_THEM, mode=mode)))
+        passages = self._passages()
+        assert all(hit.passage == passages[hit.passage.id] for hit in hits)
+        assert len({hit.passage.id for hit in hits}) == len(hits)
+        return {hit.passage.id for hit in hits}
+
+    @rule()
+    def start_anew(self) -> None:
+        self._close()
+        self._open()
+
+    @rule(added=st.dictionaries(NAMES, TEXTS, min_size=1, max_size=2), die_at=st.sampled_from(ALL))
+    def crash(self, added: dict[str, tuple[str, ...]], die_at: IndexName) -> None:
+        """Another process acknowledges documents, and is killed while the indexes follow."""
+        self._close()
+        done = self._runner.run(deeds.do(Deed(kind="put", settings=self._settings, texts=added, die_at=die_at)))
+        assert set(done.names) == added.keys()
+        self._documents |= added
+        self._open()
+
+    @rule(index=st.sampled_from(ALL))
+    def lose(self, index: IndexName) -> None:
+        """What is derived may go at any time."""
+        self._close()
+        shutil.rmtree(self._settings.home / FOLDERS[index], ignore_errors=True)
+        self._open()
+
+    def _close(self) -> None:
+        self._runner.run(self._library.close())
+
+    def teardown(self) -> None:
+        self._close()
+        self._compare()
+        self._runner.close()
+        self._folder.cleanup()
+
+    def _compare(self) -> None:
+        """The catalogue and all indexes hold what the dictionary does, to the last name."""
+        catalogue = Catalogue(catalogue_url(self._settings.home, None), owner="local", collection="default")
+        indexes = Indexes(self._settings, catalogue, HashingEmbedder())
+        assert catalogue.passage_ids() == self._passages().keys()
+        for name in ALL:
+            index = indexes.ready(name, lambda _name, _passages: None)
+            assert index.ids() == self._passages().keys()
+            if isinstance(index, GraphIndex):
+                fresh = GraphIndex(Path(self._folder.name) / "fresh.db")
+                fresh.apply(upsert=list(self._passages().values()), delete=[])
+                assert index.facts() == fresh.facts()
+                fresh.close()
+        indexes.close()
+        catalogue.close()
+
+
+def run(examples: int, steps: int) -> None:
+    how = settings(
+        max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    run_state_machine_as_test(Collection, settings=how)
+
+
+def test_a_few_sequences_agree_with_a_dictionary() -> None:
+    run(examples=5, steps=12)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(7200)
+def test_many_sequences_agree_with_a_dictionary() -> None:
+    run(examples=300, steps=40)
