@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
+
 from sleuth.tools.errors import StoreError
 
 _MARK = "in-use-"
@@ -68,8 +70,8 @@ def main(folder: str, collection: str) -> None:
     except NotFoundError:
         return
     if length := (found.metadata or {}).get("dimension"):
-        direction = [1.0] + [0.0] * (int(length) - 1)
-        found.query(query_embeddings=[direction], n_results=min(_MOST, max(1, found.count())), include=[])
+        direction = np.eye(1, int(length), dtype=np.float32)
+        found.query(query_embeddings=direction, n_results=min(_MOST, max(1, found.count())), include=[])
 
 
 if __name__ == "__main__":

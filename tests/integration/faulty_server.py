@@ -134,6 +134,8 @@ class Face:
         for writer in [*self._writers]:
             _reset(writer)
         await self._server.wait_closed()
+        while self._writers:  # noqa: ASYNC110 - their tasks end by themselves
+            await asyncio.sleep(0.001)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
