@@ -8,7 +8,7 @@ from sleuth.agents.citation import MOST, Quote
 from sleuth.agents.simulation.gold import WHOLE
 from sleuth.agents.simulation.said import Said, said, sure
 from sleuth.agents.simulation.scene import Scene
-from sleuth.agents.simulation.wording import excerpt, says, units
+from sleuth.agents.simulation.wording import says, units
 from sleuth.tools.text import words
 
 _NUMBERED = re.compile(r"^\[(\d+)\]", re.MULTILINE)
@@ -53,7 +53,7 @@ def _naming(scene: Scene, value: str) -> tuple[Quote, ...]:
     for at, source in enumerate(scene.sources, start=1):
         for unit in units(source["text"]):
             if says(unit, value):
-                return (Quote(source=at, quote=excerpt(unit, value)),)
+                return (Quote(source=at, quote=scene.excerpt(unit, value)),)
     return ()
 
 

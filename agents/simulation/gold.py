@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 from sleuth.agents.simulation.wording import (
     REFERENCE,
     about,
+    clause,
     content,
     described,
-    excerpt,
     filled,
     names,
     references,
@@ -115,7 +115,7 @@ class Gold:
         """The same in the passage's own words, with its title where they do not say whom they are about."""
         known = self.hops[hop]
         subject = filled(known.subject, {at: each.answer for at, each in enumerate(self.hops, start=1)})
-        words_of_it = excerpt(known.evidence, known.answer, most=220)
+        words_of_it = clause(known.evidence, known.answer, most=180)
         if not says(words_of_it, known.answer) and self.origin == "triples":
             return f"The {known.predicate} of {subject} is {known.answer}."
         named = says(words_of_it, subject) or says(words_of_it, known.title)

@@ -15,7 +15,7 @@ from typing import Any
 from sleuth.agents.model import Request
 from sleuth.agents.simulation.gold import WHOLE, Gold
 from sleuth.agents.simulation.parameters import CLOSED_BOOK, Simulation
-from sleuth.agents.simulation.wording import broader, content, excerpt, names, otherwise, says, units
+from sleuth.agents.simulation.wording import broader, clause, content, excerpt, names, otherwise, says, units
 from sleuth.tools.text import words
 
 _ENOUGH = 0.45
@@ -114,6 +114,10 @@ class Scene:
         """What a hop (from 0) tells."""
         return self.gold.sentence(hop) if self.simulation.teaching else self.gold.statement(hop)
 
+    def excerpt(self, unit: str, answer: str) -> str:
+        """What a citation quotes of a sentence: few words where somebody is to learn to copy them."""
+        return clause(unit, answer) if self.simulation.teaching else excerpt(unit, answer)
+
     def otherwise(self, question: str, way: int) -> str:
         """The question in another way; way 0 leaves it as it is."""
         return broader(question) if way and self.simulation.teaching else otherwise(question, way)
@@ -153,11 +157,11 @@ class Scene:
             return None
         read = words(text)
         if words(known.evidence) in read:
-            return excerpt(known.evidence, known.answer)
+            return self.excerpt(known.evidence, known.answer)
         if not says(read, known.answer):
             return None
         if words(self.statement(hop)) in read or f"p> {words(known.predicate)} | o> {words(known.answer)}" in read:
-            return excerpt(text, known.answer)
+            return self.excerpt(text, known.answer)
         return self._sentence(hop, title, text)
 
     def _sentence(self, hop: int, title: str, text: str) -> str | None:
@@ -168,7 +172,7 @@ class Scene:
         for unit in units(text):
             has = content(f"{title} {unit}")
             if subject and subject <= has and says(unit, answer) and len(wanted & has) >= 0.7 * len(wanted):
-                return excerpt(unit, answer)
+                return self.excerpt(unit, answer)
         return None
 
     def value(self, hop: int, named: Iterable[int] = ()) -> str | None:

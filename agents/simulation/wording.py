@@ -10,6 +10,7 @@ REFERENCE = re.compile(r"#(\d+)")
 _RELATION = re.compile(r"(.+?) >> (.+)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORD = re.compile(r"\w+")
+_CLAUSE = re.compile(r"[,;:(–—] ?| (?=(?:and|but|who|which|that|where|when|after|before|while|as|is|was|were) )")
 _NAME = re.compile(r"\b[A-Z][\w'’-]*(?:(?: (?:of|the|de|von|and|for|&)){0,2} [A-Z][\w'’-]*)*|\b\d[\d,.]*\d\b")
 _EMPTY = frozenset(
     _WORD.findall(
@@ -122,3 +123,22 @@ def excerpt(unit: str, answer: str, most: int = 200) -> str:
     start = max(0, min(at - most // 2, len(unit) - most))
     cut = unit[start : start + most]
     return cut.split(" ", 1)[-1].rsplit(" ", 1)[0] if " " in cut.strip() else cut
+
+
+def clause(unit: str, answer: str, most: int = 120) -> str:
+    """The words of a sentence that tell an answer, as somebody quotes who has to copy them: few, and from a beginning.
+
+    From the sentence's beginning, or from the earliest clause of which the answer is within `most` characters, to the
+    end of the answer; further where that would be hardly more than the answer.
+    """
+    at = max(0, unit.casefold().find(answer.casefold()))
+    end = _word_end(unit, min(at + len(answer), at + most))
+    begins = [found.end() for found in _CLAUSE.finditer(unit) if end - most <= found.end() <= at]
+    start = 0 if end <= most else min(begins, default=at)
+    return unit[start : max(end, _word_end(unit, start + most // 2))].strip(" ,;:(")
+
+
+def _word_end(text: str, at: int) -> int:
+    """The end of the word in which a place is, or the text's end."""
+    found = _WORD.match(text, max(0, at - 1))
+    return min(len(text), max(at, found.end() if found else at))

@@ -51,6 +51,22 @@ def test_a_checkpoint_of_another_tuning_is_refused(base: Path, tmp_path: Path) -
         tuning.load(tmp_path / "checkpoint.pt", "another")
 
 
+def test_a_tuning_goes_on_from_an_adapter(base: Path, examples: Path, tmp_path: Path) -> None:
+    once = tune(examples, base, tmp_path / "one", PLAN, limit=40)
+    on = tune(examples, base, tmp_path / "two", PLAN, limit=40, start=tmp_path / "one")
+    learned, begun = once["after"]["reader/read"]["loss"], on["before"]["reader/read"]["loss"]
+    assert begun == pytest.approx(learned, abs=0.02)
+    assert (len(once["marks"]), len(on["marks"])) == (0, 1)
+
+
+def test_a_start_of_another_rank_or_none_is_refused(base: Path, examples: Path, tmp_path: Path) -> None:
+    tune(examples, base, tmp_path / "one", PLAN, limit=4)
+    with pytest.raises(UsageError, match="is of rank 4: go on from it with --rank 4"):
+        tune(examples, base, tmp_path / "two", Plan(rank=8), limit=4, start=tmp_path / "one")
+    with pytest.raises(UsageError, match="holds no LoRA adapter"):
+        tune(examples, base, tmp_path / "two", PLAN, limit=4, start=tmp_path)
+
+
 @pytest.fixture
 def examples(tmp_path: Path) -> Path:
     """Replies that begin as the question ends: of some questions "yes", of others "no"."""

@@ -8,7 +8,7 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -101,9 +101,9 @@ class Diary:
         with self._file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps([name, self.plays[name]], ensure_ascii=False) + "\n")
 
-    def examples(self) -> list[Example]:
-        """All that was learned, in the order of the plays."""
-        return [Example(**each) for learned in self.plays.values() for each in learned]
+    def examples(self, turns: Iterable[Play]) -> list[Example]:
+        """All that was learned from these plays, in their order."""
+        return [Example(**each) for turn in turns for each in self.plays[turn.name]]
 
 
 async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: PassageFacts) -> list[Example]:
@@ -240,13 +240,12 @@ async def make(
     facts = PassageFacts(triples)
     diary = Diary(folder / "played.jsonl")
     async with collection(known, folder) as library:
-        with typer.progressbar(
-            plays(known, seed=seed, limit=limit, which=which), label="Playing", file=sys.stderr
-        ) as turns:
-            for each in turns:
+        turns = plays(known, seed=seed, limit=limit, which=which)
+        with typer.progressbar(turns, label="Playing", file=sys.stderr) as shown:
+            for each in shown:
                 if each.name not in diary.plays:
                     diary.write(each.name, await play(each, known, library, facts))
-    found += diary.examples()
+    found += diary.examples(turns)
     kept = mixed(found, budget=budget, seed=seed)
     await asyncio.to_thread(write_lines, folder / "all.jsonl", map(asdict, found))
     await asyncio.to_thread(write_lines, folder / "examples.jsonl", map(asdict, kept))

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sleuth.studio.cli import guarded
+from sleuth.studio.embedded.adapter import chosen, fingerprint, rank
+from sleuth.studio.training.roles.attention import attention_on
 from sleuth.studio.training.roles.batches import IGNORED, Row, batches, padded, read_examples, tokenized
 from sleuth.tools.errors import UsageError
 
@@ -34,10 +36,10 @@ class Plan:
 
     rank: int = 16
     tokens: int = 2400
-    batches_per_step: int = 4
+    batches_per_step: int = 2
     epochs: int = 1
-    rate: float = 4e-4
-    warm_up: int = 15
+    rate: float = 5e-4
+    warm_up: int = 20
     seed: int = 0
     save_every: int = 20
 
@@ -62,17 +64,26 @@ USUAL = Plan()
 class Tuning:
     """A model with its adapter, and the optimizer that tunes it."""
 
-    def __init__(self, base: Path, plan: Plan) -> None:
+    def __init__(self, base: Path, plan: Plan, start: Path | None = None) -> None:
         import torch
-        from peft import LoraConfig, get_peft_model
+        from peft import LoraConfig, get_peft_model, load_peft_weights, set_peft_model_state_dict
         from transformers import AutoModelForCausalLM
+
+        from sleuth.studio.training.roles.merged import merge_while_tuning
 
         torch.manual_seed(plan.seed)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         kind: Any = AutoModelForCausalLM
-        bare = kind.from_pretrained(base, local_files_only=True, dtype=torch.bfloat16).to(self.device)
+        attention = attention_on(self.device.type)
+        bare = kind.from_pretrained(
+            base, local_files_only=True, dtype=torch.bfloat16, attn_implementation=attention
+        ).to(self.device)
         adapter = LoraConfig(r=plan.rank, lora_alpha=2 * plan.rank, target_modules=list(LAYERS), task_type="CAUSAL_LM")
         self.model: Any = get_peft_model(bare, adapter)
+        if start:
+            set_peft_model_state_dict(self.model, load_peft_weights(str(start), device=self.device.type))
+        if self.device.type == "cpu":
+            merge_while_tuning(self.model)
         self.plan = plan
         # The adapter is kept in float32: its steps are too small for bfloat16.
         self.learned = [each for each in self.model.parameters() if each.requires_grad]
@@ -114,14 +125,11 @@ class Tuning:
 
     def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":
         """Logits where there is a label, the labels, and their rows: other logits would cost much for nothing."""
-        import torch
-
         ids, labels = (each.to(self.device) for each in padded(batch))
         wanted = labels[:, 1:] != IGNORED
         model = self.model.get_base_model()
-        with torch.autocast(self.device.type, torch.bfloat16):
-            hidden = model.model(input_ids=ids, use_cache=False)[0]
-            logits = model.lm_head(hidden[:, :-1][wanted])
+        hidden = model.model(input_ids=ids, use_cache=False)[0]
+        logits = model.lm_head(hidden[:, :-1][wanted])
         return logits, labels[:, 1:][wanted], wanted.nonzero()[:, 0]
 
     def save(self, file: Path, progress: "Progress") -> None:
@@ -182,7 +190,7 @@ def validate(tuning: Tuning, rows: Sequence[Row]) -> dict[str, dict[str, float]]
 
     found: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     for row in rows:
-        with torch.inference_mode():
+        with torch.no_grad():
             logits, labels, _ = tuning.logits([row])
             loss = torch.nn.functional.cross_entropy(logits.float(), labels).item()
         found[row.prompt].append((loss, bool((logits.argmax(-1) == labels).all())))
@@ -214,14 +222,31 @@ def learn(tuning: Tuning, steps: Sequence[Sequence[Sequence[Row]]], file: Path, 
     return progress
 
 
-def tune(examples: Path, base: Path, out: Path, plan: Plan, *, limit: int | None = None) -> dict[str, Any]:
-    """Writes the adapter and a report; returns the report: how the held-out replies were met before and after."""
+def tune(
+    examples: Path, base: Path, out: Path, plan: Plan, *, limit: int | None = None, start: Path | None = None
+) -> dict[str, Any]:
+    """Writes the adapter and a report; returns the report: how the held-out replies were met before and after.
+
+    Args:
+        examples: what to learn from, and to check with.
+        base: the model's folder.
+        out: the adapter's folder.
+        plan: how to tune.
+        limit: the most examples to learn from, and to check with.
+        start: the folder of an adapter of the same rank to go on from; None begins with one that changes nothing.
+
+    Raises:
+        UsageError: examples that cannot be read, a start that is no such adapter, a checkpoint of another tuning.
+    """
     from transformers import AutoTokenizer
 
     learned, held_out = read_examples(examples)
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
     rows, checked = tokenized(learned[:limit], tokenizer), tokenized(held_out[:limit], tokenizer)
-    return tuned(Tuning(base, plan), rows, checked, out)
+    if start and chosen([str(start)]) and rank(start) != plan.rank:
+        raise UsageError(f"The adapter in {start} is of rank {rank(start)}: go on from it with --rank {rank(start)}.")
+    marks = [fingerprint(start)] if start else []
+    return tuned(Tuning(base, plan, start), rows, checked, out, *marks)
 
 
 def tuned(tuning: Tuning, rows: Sequence[Row], checked: Sequence[Row], out: Path, *marks: str) -> dict[str, Any]:
@@ -233,6 +258,7 @@ def tuned(tuning: Tuning, rows: Sequence[Row], checked: Sequence[Row], out: Path
     tuning.finish(out)
     report = {
         "plan": asdict(plan),
+        "marks": marks,
         "examples": len(rows),
         "tokens": progress.tokens,
         "learned_tokens": sum(row.learned for row in rows),
@@ -252,14 +278,16 @@ def main(
     base: Annotated[Path, typer.Option(help="Folder of the model to tune: `SLEUTH_HOME/models/...`.")],
     out: Annotated[Path, typer.Option(help="The adapter's folder; a checkpoint is kept in it until the end.")],
     limit: Annotated[int | None, typer.Option(help="Examples to learn from; default: all.")] = None,
-    rank: Annotated[int, typer.Option(help="Rank of the adapter.")] = USUAL.rank,
+    size: Annotated[int, typer.Option("--rank", help="Rank of the adapter.")] = USUAL.rank,
     rate: Annotated[float, typer.Option(help="The largest step size.")] = USUAL.rate,
+    tokens: Annotated[int, typer.Option(help="Tokens in a batch, of which two make a step.")] = USUAL.tokens,
     epochs: Annotated[int, typer.Option(help="Times over all examples.")] = USUAL.epochs,
+    start: Annotated[Path | None, typer.Option(help="Folder of an adapter to go on from.")] = None,
     seed: Annotated[int, typer.Option(help="For the order of examples, and the adapter's first weights.")] = USUAL.seed,
 ) -> None:
     """Tune a model on examples, and print what came of it as JSON."""
-    plan = Plan(rank=rank, rate=rate, epochs=epochs, seed=seed)
-    typer.echo(json.dumps(tune(examples, base, out, plan, limit=limit), indent=1))
+    plan = Plan(rank=size, tokens=tokens, rate=rate, epochs=epochs, seed=seed)
+    typer.echo(json.dumps(tune(examples, base, out, plan, limit=limit, start=start), indent=1))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from sleuth.studio.training.roles.facts import by_rule
-from sleuth.studio.training.roles.mix import LONGEST, MOST, UNTOLD, balanced, mixed, tokens
+from sleuth.studio.training.roles.mix import LONGEST, MOST, SHARES, UNTOLD, balanced, mixed, tokens
 from sleuth.studio.training.roles.teacher import Example, foretold
 from sleuth.studio.training.roles.wording import guided, naturally
 
@@ -21,7 +21,8 @@ def test_prompts_have_their_shares_of_the_tokens_in_a_mixed_order() -> None:
     found = [example(prompt, at) for prompt in ("reader/read", "planner/plan") for at in range(100)]
     kept = mixed(found, budget=5_400, seed=0)
     counts = Counter(each.prompt for each in kept)
-    assert counts["reader/read"] == pytest.approx(10 * counts["planner/plan"], rel=0.2)
+    wanted = SHARES["reader/read"] / SHARES["planner/plan"]
+    assert counts["reader/read"] == pytest.approx(wanted * counts["planner/plan"], rel=0.2)
     assert sum(map(tokens, kept)) == pytest.approx(5_400, rel=0.1)
     assert {each.prompt for each in kept[:30]} == {"reader/read", "planner/plan"}
     assert kept == mixed(found, budget=5_400, seed=0)

@@ -1,0 +1,81 @@
+"""How replies to held-out examples are counted."""
+
+from typing import Any
+
+import pytest
+
+from sleuth.agents.model import Reply, TokenLogprob
+from sleuth.agents.sources import Source, number
+from sleuth.studio.training.roles.check import Checked, judged, reliability, table
+
+SOURCES = number((Source(title="Ghent", text="Ghent is a city."), Source(title="Mara", text="Mara was born in Ghent.")))
+WANTED = '{"answer":"Ghent","citations":[{"source":2,"quote":"born in Ghent"}],"answerable":true}'
+
+
+def row(prompt: str, reply: str) -> dict[str, Any]:
+    return {"prompt": prompt, "messages": [{"role": "user", "content": f"{SOURCES}\n\nQuestion: x"}], "reply": reply}
+
+
+def reply(text: str, *, finish: str = "stop", top: dict[str, float] | None = None) -> Reply:
+    logprobs = [TokenLogprob(token=text, logprob=-0.1, top=top)] if top else None
+    usage = {"prompt_tokens": 1, "cached_tokens": 0, "completion_tokens": 1}
+    return Reply(text=text, finish=finish, model="m", usage=usage, seconds=0.0, logprobs=logprobs, warnings=[])  # type: ignore[typeddict-item]
+
+
+def test_the_wanted_reply_is_valid_exact_and_its_citation_resolves() -> None:
+    found = judged(row("reader/read", WANTED), reply(WANTED))
+    assert found == Checked(
+        prompt="reader/read", valid=True, exact=True, f1=1.0, citations=1, resolved=1, p_yes=None, yes=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("citation", "resolves"),
+    [
+        ('{"source":2,"quote":"BORN  in ghent"}', 1),
+        ('{"source":1,"quote":"born in Ghent"}', 0),
+        ('{"source":3,"quote":"born in Ghent"}', 0),
+        ('{"source":2,"quote":"born in Bruges"}', 0),
+        ('{"source":1,"quote":""}', 1),
+    ],
+)
+def test_a_citation_resolves_if_its_words_stand_in_its_source(citation: str, resolves: int) -> None:
+    said = f'{{"answer":"the city of Ghent","citations":[{citation}],"answerable":true}}'
+    found = judged(row("reader/read", WANTED), reply(said))
+    assert (found["citations"], found["resolved"], found["exact"]) == (1, resolves, False)
+    assert found["f1"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("text", "finish"), [(WANTED, "length"), (WANTED[:-9], "stop"), ("Ghent", "stop")])
+def test_what_was_cut_off_or_is_no_json_is_not_valid_and_answers_nothing(text: str, finish: str) -> None:
+    found = judged(row("reader/read", WANTED), reply(text, finish=finish))
+    assert (found["valid"], found["exact"], found["f1"], found["citations"]) == (False, False, 0.0, 0)
+
+
+def test_yes_or_no_is_read_off_the_first_token() -> None:
+    found = judged(row("evaluator/evidence", "Yes"), reply("Yes", top={"Yes": -0.2231, "No": -1.6094}))
+    assert found["p_yes"] == pytest.approx(0.8, abs=1e-3)
+    assert (found["exact"], found["yes"]) == (True, True)
+
+
+def test_a_table_has_shares_by_prompt_and_over_all() -> None:
+    own = [judged(row("reader/read", WANTED), reply(text)) for text in (WANTED, WANTED, "no")]
+    found = table([*own, judged(row("evaluator/evidence", "No"), reply("Yes", top={"Yes": -0.1}))])
+    assert found["reader/read"] == {
+        "examples": 3, "valid": 0.6667, "exact": 0.6667, "f1": 0.6667, "citations": 2, "resolved": 1.0
+    }  # fmt: skip
+    assert found["evaluator/evidence"]["exact"] == 0.0
+    assert (found["all"]["examples"], found["all"]["valid"]) == (4, 0.75)
+
+
+def test_reliability_weighs_the_tenths_by_their_examples() -> None:
+    def asked(chance: float, *, yes: bool) -> Checked:
+        return Checked(
+            prompt="p", valid=True, exact=True, f1=None, citations=0, resolved=0, p_yes=chance, yes=yes
+        )  # fmt: skip
+
+    found = reliability([asked(0.95, yes=True), asked(0.95, yes=True), asked(0.95, yes=False), asked(0.15, yes=False)])
+    assert [line["examples"] for line in found["tenths"]] == [1, 3]
+    assert found["calibration_error"] == pytest.approx(0.15 / 4 + (0.95 - 2 / 3) * 3 / 4, abs=1e-3)
+    assert found["right"] == 0.75
+    assert reliability([])["calibration_error"] is None
