@@ -185,20 +185,22 @@ class Progress:
 
 
 def validate(tuning: Tuning, rows: Sequence[Row]) -> dict[str, dict[str, float]]:
-    """By prompt: the loss per token, and the share of replies of which every token is the likeliest."""
+    """By prompt: the loss per token, and the shares of tokens, and of whole replies, that are the likeliest."""
     import torch
 
-    found: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+    found: dict[str, list[tuple[float, float, bool]]] = defaultdict(list)
     for row in rows:
         with torch.no_grad():
             logits, labels, _ = tuning.logits([row])
             loss = torch.nn.functional.cross_entropy(logits.float(), labels).item()
-        found[row.prompt].append((loss, bool((logits.argmax(-1) == labels).all())))
+            right = logits.argmax(-1) == labels
+        found[row.prompt].append((loss, right.float().mean().item(), bool(right.all())))
     return {
         prompt: {
             "examples": len(own),
-            "loss": round(sum(loss for loss, _ in own) / len(own), 4),
-            "exact": round(sum(exact for _, exact in own) / len(own), 4),
+            "loss": round(sum(loss for loss, _, _ in own) / len(own), 4),
+            "tokens_right": round(sum(right for _, right, _ in own) / len(own), 4),
+            "exact": round(sum(exact for _, _, exact in own) / len(own), 4),
         }
         for prompt, own in sorted(found.items())
     }
