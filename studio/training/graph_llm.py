@@ -118,8 +118,7 @@ class GraphTuning(Tuning):
         rows = [(at, row) for at, row in enumerate(batch) if isinstance(row, GraphRow) and row.graph]
         if not rows:
             return shown
-        with torch.autocast(self.device.type, enabled=False):
-            tokens = self.encoder.tokens([row.graph for _, row in rows], self.vectors).to(shown.dtype)
+        tokens = self.encoder.tokens([row.graph for _, row in rows], self.vectors).to(shown.dtype)
         places = [
             torch.tensor(each, device=self.device) for each in ([at for at, _ in rows], [row.at for _, row in rows])
         ]
