@@ -92,6 +92,8 @@ def test_the_loss_falls_and_what_was_held_out_is_said_more_exactly(base: Path, e
     assert after["loss"] < before["loss"] / 2
     assert after["exact"] >= before["exact"]
     assert not (tmp_path / "adapter" / "checkpoint.pt").exists()
+    made = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    assert made["base_model_name_or_path"] == base.name
 
 
 def test_merged_into_the_weights_an_adapter_does_as_beside_them(base: Path, examples: Path, tmp_path: Path) -> None:

@@ -5,40 +5,13 @@ adapter is added to the weights, as it is when the model is served, so that ever
 its matrices are worked out from that.
 """
 
+from functools import cache
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 if TYPE_CHECKING:
+    import torch
     from peft import PeftModel
-
-
-class _Product(torch.autograd.Function):
-    """Inputs (..., columns) times merged weights (rows, columns), with slopes for the adapter's matrices.
-
-    These are `down` (rank, columns) and `up` (rows, rank), of which the product has been added to the weights.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,  # noqa: ANN401 - as PyTorch calls it
-        inputs: torch.Tensor,
-        merged: torch.Tensor,
-        down: torch.Tensor,
-        up: torch.Tensor,
-    ) -> torch.Tensor:
-        ctx.save_for_backward(inputs, merged, down, up)
-        return torch.nn.functional.linear(inputs, merged)
-
-    @staticmethod
-    def backward(ctx: Any, slopes: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # noqa: ANN401 - as PyTorch calls it
-        inputs, merged, down, up = ctx.saved_tensors
-        after, before = slopes.reshape(-1, slopes.shape[-1]), inputs.reshape(-1, inputs.shape[-1])
-        of_down = (after @ up.to(after.dtype)).T @ before
-        of_up = after.T @ (before @ down.to(before.dtype).T)
-        of_inputs = slopes @ merged if ctx.needs_input_grad[0] else None
-        return of_inputs, None, of_down.to(down.dtype), of_up.to(up.dtype)
 
 
 def merge_while_tuning(model: "PeftModel") -> None:
@@ -50,7 +23,7 @@ def merge_while_tuning(model: "PeftModel") -> None:
             layer.forward = MethodType(_forward, layer)  # type: ignore[method-assign]
 
 
-def _forward(layer: Any, inputs: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - peft's layers are not typed
+def _forward(layer: Any, inputs: "torch.Tensor") -> "torch.Tensor":  # noqa: ANN401 - peft's layers are not typed
     (name,) = layer.active_adapters
     down, up = layer.lora_A[name].weight, layer.lora_B[name].weight * layer.scaling[name]
     versions = (layer.lora_A[name].weight._version, layer.lora_B[name].weight._version)
@@ -58,5 +31,38 @@ def _forward(layer: Any, inputs: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 
         weights = layer.base_layer.weight
         layer.sleuth_merged = (weights + up.detach() @ down.detach()).to(weights.dtype)
         layer.sleuth_versions = versions
-    merged: torch.Tensor = _Product.apply(inputs, layer.sleuth_merged, down, up)  # type: ignore[no-untyped-call]
+    merged: torch.Tensor = _product().apply(inputs, layer.sleuth_merged, down, up)
     return merged
+
+
+@cache
+def _product() -> Any:  # noqa: ANN401 - a class that needs PyTorch, which is imported where it is used
+    import torch
+
+    class Product(torch.autograd.Function):
+        """Inputs (..., columns) times merged weights (rows, columns), with slopes for the adapter's matrices.
+
+        These are `down` (rank, columns) and `up` (rows, rank), of which the product has been added to the weights.
+        """
+
+        @staticmethod
+        def forward(
+            ctx: Any,  # noqa: ANN401 - as PyTorch calls it
+            inputs: torch.Tensor,
+            merged: torch.Tensor,
+            down: torch.Tensor,
+            up: torch.Tensor,
+        ) -> torch.Tensor:
+            ctx.save_for_backward(inputs, merged, down, up)
+            return torch.nn.functional.linear(inputs, merged)
+
+        @staticmethod
+        def backward(ctx: Any, slopes: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # noqa: ANN401 - as PyTorch calls it
+            inputs, merged, down, up = ctx.saved_tensors
+            after, before = slopes.reshape(-1, slopes.shape[-1]), inputs.reshape(-1, inputs.shape[-1])
+            of_down = (after @ up.to(after.dtype)).T @ before
+            of_up = after.T @ (before @ down.to(before.dtype).T)
+            of_inputs = slopes @ merged if ctx.needs_input_grad[0] else None
+            return of_inputs, None, of_down.to(down.dtype), of_up.to(up.dtype)
+
+    return Product

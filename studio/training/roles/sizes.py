@@ -6,44 +6,21 @@ shapes alone: what that step would keep in memory is counted. For models too lar
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
 
 from sleuth.studio.cli import guarded
 from sleuth.studio.training.roles.tune import LAYERS, USUAL
 from sleuth.tools.errors import UsageError
 
+if TYPE_CHECKING:
+    import torch
+
 GIB = 2**30
 ATTENTION = "sleuth-shapes"
-
-
-class _Attention(torch.autograd.Function):
-    """What a fused kernel keeps: its inputs and its outputs, not the products of all places with all."""
-
-    @staticmethod
-    def forward(ctx: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - as PyTorch calls it
-        found = torch.empty_like(query.transpose(1, 2))
-        ctx.save_for_backward(query, key, value, found)
-        return found
-
-    @staticmethod
-    def backward(ctx: Any, slopes: torch.Tensor) -> tuple[torch.Tensor, ...]:  # noqa: ANN401 - as PyTorch calls it
-        query, key, value, _ = ctx.saved_tensors
-        return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
-
-
-def _attend(
-    module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    *others: Any,  # noqa: ANN401 - whatever transformers passes on
-    **options: Any,  # noqa: ANN401 - whatever transformers passes on
-) -> tuple[torch.Tensor, None]:
-    return _Attention.apply(query, key, value), None  # type: ignore[no-untyped-call]
 
 
 def sizes(base: Path, *, rank: int = USUAL.rank, tokens: int = USUAL.tokens, row: int = 800) -> dict[str, Any]:
@@ -58,6 +35,7 @@ def sizes(base: Path, *, rank: int = USUAL.rank, tokens: int = USUAL.tokens, row
     Raises:
         UsageError: there is no configuration, or the model has none of the layers that are tuned.
     """
+    import torch
     from peft import LoraConfig, get_peft_model
 
     model = _shapes(base)
@@ -66,7 +44,7 @@ def sizes(base: Path, *, rank: int = USUAL.rank, tokens: int = USUAL.tokens, row
     bare = sum(each.numel() for each in model.parameters())
     adapter = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=list(LAYERS), task_type="CAUSAL_LM")
     with torch.device("meta"):
-        tuned = get_peft_model(model, adapter)
+        tuned: Any = get_peft_model(model, adapter)
     learned = sum(each.numel() for each in tuned.parameters() if each.requires_grad)
     rows = max(1, tokens // row)
     ids = torch.zeros(rows, row, dtype=torch.long, device="meta")
@@ -87,19 +65,23 @@ def sizes(base: Path, *, rank: int = USUAL.rank, tokens: int = USUAL.tokens, row
 
 
 def _shapes(base: Path) -> Any:  # noqa: ANN401 - transformers is not typed
+    import torch
     from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM
 
+    kind: Any = AutoModelForCausalLM
     AttentionInterface.register(ATTENTION, _attend)
     try:
         config = AutoConfig.from_pretrained(base, local_files_only=True)
     except (OSError, ValueError) as error:
         raise UsageError(f"{base} has no configuration of a model that transformers knows ({error}).") from None
     with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation=ATTENTION)
+        return kind.from_config(config, dtype=torch.bfloat16, attn_implementation=ATTENTION)
 
 
 def _kept(step: Callable[[], Any]) -> int:
     """Bytes that a step keeps for its way back, each storage once; weights are not among them."""
+    import torch
+
     found: dict[int, torch.UntypedStorage] = {}
 
     def note(kept: torch.Tensor) -> torch.Tensor:
@@ -111,6 +93,38 @@ def _kept(step: Callable[[], Any]) -> int:
     with torch.autograd.graph.saved_tensors_hooks(note, lambda kept: kept):
         step()
     return sum(each.nbytes() for each in found.values())
+
+
+@cache
+def _attention() -> Any:  # noqa: ANN401 - a class that needs PyTorch, which is imported where it is used
+    import torch
+
+    class Attention(torch.autograd.Function):
+        """What a fused kernel keeps: its inputs and its outputs, not the products of all places with all."""
+
+        @staticmethod
+        def forward(ctx: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - as PyTorch calls it
+            found = torch.empty_like(query.transpose(1, 2))
+            ctx.save_for_backward(query, key, value, found)
+            return found
+
+        @staticmethod
+        def backward(ctx: Any, slopes: torch.Tensor) -> tuple[torch.Tensor, ...]:  # noqa: ANN401 - as PyTorch calls it
+            query, key, value, _ = ctx.saved_tensors
+            return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
+
+    return Attention
+
+
+def _attend(
+    module: "torch.nn.Module",
+    query: "torch.Tensor",
+    key: "torch.Tensor",
+    value: "torch.Tensor",
+    *others: Any,  # noqa: ANN401 - whatever transformers passes on
+    **options: Any,  # noqa: ANN401 - whatever transformers passes on
+) -> "tuple[torch.Tensor, None]":
+    return _attention().apply(query, key, value), None
 
 
 def main(

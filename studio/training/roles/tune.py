@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sleuth.studio.cli import guarded
-from sleuth.studio.embedded.adapter import chosen, fingerprint, rank
+from sleuth.studio.embedded.adapter import CONFIG, WEIGHTS, chosen, fingerprint, rank
 from sleuth.studio.training.roles.attention import attention_on
 from sleuth.studio.training.roles.batches import IGNORED, Row, batches, padded, read_examples, tokenized
 from sleuth.tools.errors import UsageError
@@ -171,6 +171,10 @@ class Tuning:
             if each.requires_grad:
                 each.data = each.data.bfloat16()
         self.model.save_pretrained(str(folder))
+        made = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        made["base_model_name_or_path"] = Path(made["base_model_name_or_path"]).name  # wherever it lay
+        (folder / CONFIG).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+        (folder / WEIGHTS).chmod(0o644)
 
 
 @dataclass(kw_only=True)
