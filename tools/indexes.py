@@ -86,6 +86,18 @@ class Indexes:
                 self._catalogue.timings().forget(name)
             self._known.clear()
 
+    def distrust(self) -> None:
+        """Empties what knows of later changes than the catalogue: an older one was put back, and counts on from there.
+
+        To be done before a change is written, which would get a number that is known already.
+        """
+        names = ALL if self._catalogue.embedder() is not None else ALL[:-1]
+        head = self._catalogue.head()
+        with self._turn, self._indexing():
+            for name in names:
+                if (index := self._opened(name)).applied() > head:
+                    index.clear()
+
     def forget_deleted(self) -> None:
         """What is deleted also leaves vectors that an embedder of earlier made, though they are not used now."""
         if "dense" not in self.names and self._catalogue.embedder() is not None:

@@ -47,7 +47,7 @@ class Library:
         self._settings = settings
         self._catalogue = catalogue
         self._embedder = embedder
-        self._told = False
+        self._told = self._trusted = False
         self._model = MODEL if settings.ranker == "trained" else None
         self._indexes = Indexes(settings, catalogue, embedder)
         self._triples = TripleCache(catalogue)
@@ -143,7 +143,7 @@ class Library:
         for id_ in document_ids:
             if id_ not in known:
                 await self.document(id_)  # says what it is that is not there
-        deleted = await asyncio.to_thread(self._catalogue.delete_documents, document_ids)
+        deleted = await asyncio.to_thread(self._delete, document_ids)
         await self.catch_up()
         return deleted
 
@@ -231,7 +231,18 @@ class Library:
             digest.update(f"{passage.id}\0{passage.fingerprint()}\n".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
+    def _delete(self, document_ids: Sequence[str]) -> int:
+        self._trust()
+        return self._catalogue.delete_documents(document_ids)
+
+    def _trust(self) -> None:
+        """Before the first change: what the indexes know has to be of this catalogue."""
+        if not self._trusted:
+            self._indexes.distrust()
+            self._trusted = True
+
     def _put(self, entries: Sequence[Entry]) -> Stored:
+        self._trust()
         if self.embedder is not None and self._catalogue.embedder() is None:
             self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
         return self._catalogue.put_documents(entries)

@@ -185,6 +185,21 @@ async def test_what_an_index_lost_alone_is_mended_and_reported(settings: Setting
     assert {count for count, _ in held(settings)} == {30}
 
 
+async def test_after_an_older_catalogue_was_put_back_new_changes_are_not_taken_for_old_ones(
+    settings: Settings, tmp_path: Path
+) -> None:
+    catalogue, backup = settings.home / "catalogue.db", tmp_path / "backup.db"
+    await run(settings, corpus(tmp_path / "c.jsonl", 3))
+    backup.write_bytes(catalogue.read_bytes())
+    await run(settings, corpus(tmp_path / "c.jsonl", 3, word="old"))
+    catalogue.write_bytes(backup.read_bytes())
+    await run(settings, corpus(tmp_path / "c.jsonl", 3, word="new"))  # the same ids at the same numbers
+    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+        assert len(await library.search(Query(text="new", k=3, mode="keyword"))) == 3
+        (nearest,) = await library.search(Query(text=f"Title 1. {line(1, 'new')}", k=1, mode="dense"))
+        assert nearest.score > 0.999
+
+
 async def test_an_open_library_sees_what_another_one_wrote(settings: Settings, tmp_path: Path) -> None:
     file = corpus(tmp_path / "c.jsonl", 30)
     await run(settings, file)

@@ -44,6 +44,7 @@ class Collection(RuleBasedStateMachine):
         self._settings = Settings(home=Path(self._folder.name) / "home", embedder="hashing")
         self._runner = asyncio.Runner()
         self._documents: dict[str, tuple[str, ...]] = {}
+        self._kept: dict[str, tuple[str, ...]] | None = None
         self._open()
 
     def _open(self) -> None:
@@ -111,6 +112,27 @@ class Collection(RuleBasedStateMachine):
         self._close()
         shutil.rmtree(self._settings.home / FOLDERS[index], ignore_errors=True)
         self._open()
+
+    @rule()
+    def back_up(self) -> None:
+        self._close()
+        shutil.copyfile(self._settings.home / "catalogue.db", self._backup)
+        self._kept = dict(self._documents)
+        self._open()
+
+    @precondition(lambda self: self._kept is not None)
+    @rule()
+    def put_back(self) -> None:
+        """An older catalogue beside indexes that know what came later."""
+        assert self._kept is not None
+        self._close()
+        shutil.copyfile(self._backup, self._settings.home / "catalogue.db")
+        self._documents = dict(self._kept)
+        self._open()
+
+    @property
+    def _backup(self) -> Path:
+        return Path(self._folder.name) / "backup.db"
 
     def _close(self) -> None:
         self._runner.run(self._library.close())
