@@ -22,7 +22,6 @@ MAX_UNPACKED_BYTES = 512 << 20
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
-_LINE_MARGINS = re.compile(r"[ \t]*\n[ \t]*")
 _HYPHENATED = re.compile(r"(?<=[^\W\d_]{2})[-\u2010]\n(?=[^\W\d_])")
 _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
 _SILENT = logging.NullHandler()
@@ -49,7 +48,7 @@ def read_pdf(data: bytes) -> tuple[str | None, str]:
         raise DocumentError("is no PDF, or a damaged one. Print it to a new PDF, or leave it out.") from error
     if not text.strip():
         raise DocumentError("has no text in it, only pictures (a scan?). Run it through OCR first, e.g. ocrmypdf.")
-    text = _LINE_MARGINS.sub("\n", normalise(text.translate(_LIGATURES)))
+    text = "\n".join(line.strip(" \t") for line in normalise(text.translate(_LIGATURES)).split("\n"))
     text = unwrap(_HYPHENATED.sub("", text))
     return title or title_from(text.partition("\n")[0]), text
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from sleuth.tools.bounds import BOUNDS, Bounds, shown
 from sleuth.tools.catalogue import Catalogue, Entry
 from sleuth.tools.chunking import split
 from sleuth.tools.corpus import CorpusLine, is_corpus, read_corpus
 from sleuth.tools.documents import Document, Passage, content_hash, now
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.loaders import NO_LOADERS, LoadedDocument, Loaders, load
+from sleuth.tools.file_reader import FileReader
+from sleuth.tools.loaders import NO_LOADERS, LoadedDocument, Loaders
 from sleuth.tools.worklist import Item, read_item
 
 # A batch ends at whichever comes first: enough passages for well-filled embedding batches, few enough to repeat after a
@@ -51,7 +53,7 @@ class Batch:
     def full(self) -> bool:
         """Whether it is time to store it."""
         large = self.passages >= _BATCH_PASSAGES or self.characters >= _BATCH_CHARACTERS
-        return large or self.files >= _BATCH_FILES or self.stopped()
+        return large or max(self.files, len(self.failures)) >= _BATCH_FILES or self.stopped()
 
     def add(self, entry: Entry) -> None:
         """Takes one more document in."""
@@ -63,9 +65,9 @@ class Batch:
 class Intake:
     """Reads a work-list from any place in it; an open corpus is kept between batches."""
 
-    def __init__(self, catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS) -> None:
+    def __init__(self, catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
         self._catalogue = catalogue
-        self._loaders = loaders
+        self._files = FileReader(loaders=loaders, bounds=bounds)
         self._corpus: Iterator[CorpusLine | DocumentError] | None = None
         self._at: Place | None = None
 
@@ -80,18 +82,23 @@ class Intake:
             place = self._read_item(batch, item, place, taken)
             if batch.full():
                 batch.next_place = place
-                break
+                return batch
+        self._files.stop()
         return batch
+
+    def close(self) -> None:
+        """Ends a reading that is under way in another thread."""
+        self._files.close()
 
     def _read_item(self, batch: Batch, item: Item, place: Place, taken: dict[str, str]) -> Place:
         if is_corpus(item.path):
             return self._read_corpus(batch, item, place)
         try:
-            loaded = load(item.path, loaders=self._loaders)
+            loaded = self._files.read(item.path)
         except DocumentError as error:
             batch.failures.append(str(error))
         else:
-            source = str(item.path)
+            source = shown(item.path)
             document_id = self._free_id(item.document_id, source, taken)
             taken[document_id] = source
             batch.add(file_entry(document_id=document_id, source=source, loaded=loaded))
@@ -106,7 +113,7 @@ class Intake:
             if isinstance(line, DocumentError):
                 batch.failures.append(str(line))
             else:
-                batch.add(corpus_entry(source=str(item.path), line=line))
+                batch.add(corpus_entry(source=shown(item.path), line=line))
             if batch.full():
                 self._at = Place(offset=place.offset, line=number)
                 return self._at

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from sleuth.tools.bounds import Bounds
 from sleuth.tools.catalogue import Catalogue, Entry, Listed, Stored
 from sleuth.tools.database import catalogue_url
 from sleuth.tools.documents import Document, Hit, Passage
@@ -51,7 +52,10 @@ class Library:
         self._model = MODEL if settings.ranker == "trained" else None
         self._indexes = Indexes(settings, catalogue, embedder)
         self._triples = TripleCache(catalogue)
-        self._intake = Intake(catalogue, loaders=settings.loaders)
+        bounds = Bounds(
+            seconds=settings.file_seconds, megabytes=settings.file_megabytes, characters=settings.file_characters
+        )
+        self._intake = Intake(catalogue, loaders=settings.loaders, bounds=bounds)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -107,6 +111,7 @@ class Library:
 
     async def close(self) -> None:
         """Closes whatever was opened."""
+        await asyncio.to_thread(self._intake.close)
         await asyncio.to_thread(self._indexes.close)
         await asyncio.to_thread(self._catalogue.close)
 

@@ -1,20 +1,21 @@
 """Files of many formats into titled text; one that cannot be read says why, and the others go on."""
 
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from sleuth.tools.binary_formats import read_docx, read_pdf
+from sleuth.tools.bounds import BOUNDS, Bounds, ordinary_size, shown
 from sleuth.tools.community import read_with
 from sleuth.tools.corpus import is_corpus
 from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.text import normalise, title_from
 from sleuth.tools.text_formats import read_html, read_markdown, read_plain, read_table
 
-MAX_FILE_BYTES = 64 << 20
+MIB = 1 << 20
+MAX_FILE_BYTES = 64 * MIB
 
 Loaders = Mapping[str, str]
 """The loader class of langchain-community for files with a suffix: `{".ipynb": "NotebookLoader"}`."""
@@ -34,6 +35,8 @@ _FORMATS: dict[str, tuple[str, Reader]] = {
     ".csv": ("text/csv", read_table),
     ".tsv": ("text/tab-separated-values", read_table),
 }
+_PLAIN = frozenset({".txt", ".md", ".markdown", ".csv", ".tsv"})
+"""What is read without a parser of any size."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +49,11 @@ class LoadedDocument:
     title: str
     text: str
     media_type: str
+
+
+def is_plain(path: Path, loaders: Loaders = NO_LOADERS) -> bool:
+    """Whether it is text that is merely decoded, by its suffix."""
+    return path.suffix.lower() in _PLAIN - loaders.keys()
 
 
 def is_supported(path: Path, loaders: Loaders = NO_LOADERS) -> bool:
@@ -96,8 +104,12 @@ def _is_folder(place: Path | os.DirEntry[str]) -> bool:
         return False
 
 
-def load(path: Path, *, loaders: Loaders = NO_LOADERS, max_bytes: int = MAX_FILE_BYTES) -> LoadedDocument:
+def load(
+    path: Path, *, loaders: Loaders = NO_LOADERS, max_bytes: int = MAX_FILE_BYTES, bounds: Bounds = BOUNDS
+) -> LoadedDocument:
     """Reads one file; a loader class named for its suffix goes before what is read without one.
+
+    In this process: of the bounds it keeps that of the text alone. `FileReader` keeps them all.
 
     Raises:
         DocumentError: there is no text to be had from it; says why, and what to do.
@@ -108,9 +120,17 @@ def load(path: Path, *, loaders: Loaders = NO_LOADERS, max_bytes: int = MAX_FILE
         text = normalise(text)
         if not text.strip():
             raise DocumentError("has no text in it. Fill it, or leave it out.")
+        _check_length(text, bounds.characters)
     except DocumentError as error:
-        raise DocumentError(f"{path}: {error}") from error.__cause__
-    return LoadedDocument(title=title_from(title) or _title_from_name(path), text=text, media_type=media_type)
+        raise DocumentError(f"{shown(path)}: {error}") from error.__cause__
+    title = title_from(normalise(title or "")) or _title_from_name(path)
+    return LoadedDocument(title=title, text=text, media_type=media_type)
+
+
+def _check_length(text: str, most: int) -> None:
+    if len(text) > most:
+        size = f"has {len(text):,} characters of text, and at most {most:,} are read"
+        raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
 
 
 def _content(path: Path, loaders: Loaders, max_bytes: int) -> tuple[str, str | None, str]:
@@ -130,12 +150,10 @@ def _content(path: Path, loaders: Loaders, max_bytes: int) -> tuple[str, str | N
 def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """What is in a file; raises DocumentError for one that cannot be opened, is too large or empty."""
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise DocumentError("is a folder that may not be read, or no ordinary file. Check its permissions.")
-        if status.st_size > max_bytes:
-            size, limit = status.st_size / (1 << 20), max_bytes / (1 << 20)
-            raise DocumentError(f"has {size:,.1f} MiB, and at most {limit:,.1f} MiB are read. Split it.")
+        if (size := ordinary_size(path)) > max_bytes:
+            raise DocumentError(
+                f"has {size / MIB:,.1f} MiB, and at most {max_bytes / MIB:,.1f} MiB are read. Split it."
+            )
         data = path.read_bytes()
     except OSError as error:
         raise DocumentError(f"cannot be opened ({error.strerror}). Check that it is there and may be read.") from error
@@ -146,5 +164,5 @@ def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
 
 def _title_from_name(path: Path) -> str:
     """`the-old_mill.txt` is "The old mill"."""
-    words = title_from(path.stem.replace("_", " ").replace("-", " ")) or path.name
+    words = title_from(shown(Path(path.stem)).replace("_", " ").replace("-", " ")) or shown(Path(path.name))
     return words[:1].upper() + words[1:]

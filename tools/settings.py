@@ -48,6 +48,9 @@ class Settings(BaseSettings):
     loaders: dict[Annotated[str, AfterValidator(_suffix)], str] = Field(
         default_factory=dict, description="loader class of langchain-community per further file suffix, as JSON"
     )
+    file_seconds: int = Field(default=120, ge=1, le=86_400, description="processor time that reading one file may take")
+    file_megabytes: int = Field(default=2_048, ge=512, description="memory that reading one file may take")
+    file_characters: int = Field(default=10_000_000, ge=1, description="text that one file may hold")
     knowledge_graph: str | None = Field(
         default=None, min_length=1, description="JSON file or URL of a knowledge graph; default: what was read so far"
     )

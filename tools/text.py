@@ -29,6 +29,10 @@ _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 # Soft hyphens and byte order marks are invisible, and would cut words in two for every search.
 _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\ufeff]")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85]")
+# Marks that combine with the letter before them are among these; no other character of theirs is a letter.
+_MARKS = re.compile(r"[^\w\s\x00-\x7f]{31,}")
+MOST_MARKS = 30
+"""Marks that may stand on one letter (Unicode's stream-safe text): composing takes the square of their number."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _WRAPPED = re.compile(r"^([^\W\d_][^\n|]{53,158}[^\s.!?:;|])\n(?=[^\W\d_][^\n|]*$)", re.MULTILINE)
 
@@ -81,7 +85,18 @@ def _decode_damaged(data: bytes, declared: str | None, first_fault: int) -> str:
 def normalise(text: str) -> str:
     """Line ends as "\\n", canonical composition (NFC), and nothing that is invisible or cannot be stored."""
     text = _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
-    return unicodedata.normalize("NFC", _SURROGATES.sub("\ufffd", text))
+    return unicodedata.normalize("NFC", _MARKS.sub(_thinned, _SURROGATES.sub("\ufffd", text)))
+
+
+def _thinned(run: re.Match[str]) -> str:
+    """Without the marks beyond the most that one letter may have."""
+    kept: list[str] = []
+    marks = 0
+    for character in run[0]:
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        if marks <= MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)
 
 
 def unwrap(text: str) -> str:

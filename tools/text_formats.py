@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Iterator
 from io import StringIO
+from itertools import chain, repeat
 
 from bs4 import BeautifulSoup, Tag
 from bs4.dammit import EncodingDetector
@@ -18,7 +19,9 @@ MIN_KEPT_SHARE = 0.6
 _DELIMITERS = ",;\t|"
 _FENCED = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
-_TOP_HEADING = re.compile(r"^# +(.+?)(?: +#+)?[ \t]*$", re.MULTILINE)
+_TOP_HEADING = re.compile(r"^# +(\S.*)$", re.MULTILINE)
+_CLOSING_MARKS = re.compile(r"(?<=[ \t])#+$")
+_EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
 _NOT_CONTENT = ("script", "style", "template", "noscript", "svg", "head", "nav", "header", "footer", "aside", "form")
 _BLOCKS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "tr", "div", "section", "article", "blockquote", "pre", "dt")
 _SILENT = logging.NullHandler()
@@ -33,7 +36,7 @@ def read_markdown(data: bytes) -> tuple[str | None, str]:
     """The title is the first heading of the first level outside code."""
     text = decode(data)
     heading = _TOP_HEADING.search(_FENCED.sub("", text))
-    return heading and title_from(heading[1]), text
+    return heading and title_from(_CLOSING_MARKS.sub("", heading[1].rstrip())), text
 
 
 def decode_html(data: bytes, *, declared: str | None = None) -> str:
@@ -100,7 +103,7 @@ def whole_page(soup: BeautifulSoup) -> str:
             table.replace_with(soup.new_string(f"\n\n{_table(table)}\n\n"))
     for block in soup(_BLOCKS):
         _mark(soup, block)
-    return re.sub(r"[ \t]*\n[ \t]*(?:\n\s*)?\n", "\n\n", soup.get_text()).strip()
+    return _EMPTY_LINES.sub("\n\n", soup.get_text()).strip()
 
 
 def _table(table: Tag) -> str:
@@ -128,7 +131,7 @@ def read_table(data: bytes) -> tuple[str | None, str]:
 
 def _rows(text: str, delimiter: str) -> Iterator[str]:
     rows = (row for row in csv.reader(text.splitlines(keepends=True), delimiter=delimiter) if any(map(str.strip, row)))
-    names = [one_line(name) for name in next(rows, [])]
+    names = [title_from(name) or "" for name in next(rows, [])]
     for row in rows:
-        named = zip([*names, *[""] * (len(row) - len(names))], map(one_line, row), strict=False)
+        named = zip(chain(names, repeat("")), map(one_line, row), strict=False)
         yield "; ".join(f"{name}: {value}" if name else value for name, value in named if value)

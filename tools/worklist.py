@@ -7,8 +7,9 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from sleuth.tools.bounds import shown
 from sleuth.tools.community import check_names
 from sleuth.tools.errors import StoreError
 from sleuth.tools.loaders import NO_LOADERS, Loaders, find_files, is_supported
@@ -72,4 +73,4 @@ def _candidates(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path,
                 continue
             seen.add(path)
             relative = file.relative_to(root).as_posix() if file != root else file.name
-            yield path, relative if file == root or is_supported(file, loaders) else None
+            yield path, shown(PurePosixPath(relative)) if file == root or is_supported(file, loaders) else None

@@ -1,10 +1,11 @@
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from sleuth.tools.corpus import CorpusLine, is_corpus, read_corpus
+from sleuth.tools.corpus import MAX_LINE_BYTES, MAX_PASSAGE_CHARS, CorpusLine, is_corpus, read_corpus
 from sleuth.tools.errors import DocumentError
 
 GOOD = {"id": "a1", "title": "Arden", "text": "A town."}
@@ -65,6 +66,9 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
         ({"id": "b", "text": ["x"]}, 'no "text"'),
         ({"id": "b", "title": 3, "text": "x"}, '"title" is not a string'),
         ("[" * 100_000, "nested too deeply"),
+        ({"id": "b" * 600, "text": "x"}, "more than 512 characters"),
+        ({"id": "b", "text": "x" * (MAX_PASSAGE_CHARS + 1)}, "has 100,001 characters, and a passage may have 100,000"),
+        ("x" * (2 * MAX_LINE_BYTES + 7), "is longer than 8 MiB"),
     ],
 )
 def test_a_bad_line_is_reported_and_the_others_are_read(tmp_path: Path, bad: object, reason: str) -> None:
@@ -122,3 +126,16 @@ def test_lines_are_read_as_they_are_asked_for(tmp_path: Path) -> None:
     lines = read_corpus(path)
     assert isinstance(next(lines), CorpusLine)
     assert isinstance(next(lines), DocumentError)
+
+
+def test_a_corpus_that_unpacks_without_end_is_broken_off(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(GOOD).encode() + b"\n") + gzip.compress(b" " * (1 << 20)) * 12)
+    first, last = read_corpus(path)
+    assert isinstance(first, CorpusLine)
+    assert "breaks off after line 1 (it unpacks to more than 100 times its size)" in str(last)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "c.jsonl")
+    assert "no ordinary file" in error(tmp_path / "c.jsonl")

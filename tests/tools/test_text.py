@@ -1,3 +1,5 @@
+import sys
+import unicodedata
 from random import Random
 
 import pytest
@@ -5,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import decode, markdown_table, normalise, title_from, unwrap
+from sleuth.tools.text import MOST_MARKS, decode, markdown_table, normalise, title_from, unwrap
 
 GERMAN = "Größe und Maß: Übung macht den Meister, sagte „Frau Müller“ – schön. "
 
@@ -104,3 +106,16 @@ def test_a_markdown_table_escapes_fills_up_and_drops_empty_rows() -> None:
     assert markdown_table([["a", "b|c"], ["", " "], ["two\nlines"]]) == "| a | b\\|c |\n| --- | --- |\n| two lines |  |"
     assert markdown_table([]) == ""
     assert markdown_table([[""]]) == ""
+
+
+def test_a_letter_keeps_as_many_marks_as_any_language_has_and_no_more() -> None:
+    some = "a" + "\u0316" * MOST_MARKS + "b"
+    assert normalise(some) == some
+    assert normalise("a" + "\u0316" * 500 + "b") == some
+    assert normalise("“…”—" * 20 + "👨‍👩‍👧" * 20) == "“…”—" * 20 + "👨‍👩‍👧" * 20
+
+
+def test_no_letter_is_taken_for_a_mark() -> None:
+    every = map(chr, range(sys.maxunicode + 1))
+    marks = [character for character in every if unicodedata.combining(character)]
+    assert not [character for character in marks if character.isascii() or character.isalnum() or character.isspace()]

@@ -1,0 +1,160 @@
+"""PDF files that somebody means ill with: loops, depth, bombs and lies."""
+
+import zlib
+from collections.abc import Callable
+
+from hostile_texts import EITHER, READ, SAMPLE, Made
+
+_FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+_PAGE = (
+    b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>"
+)
+_SAID = b"BT /F1 12 Tf 72 700 Td (" + SAMPLE.strip().encode() + b") Tj ET"
+
+
+def stream(content: bytes, extra: bytes = b"") -> bytes:
+    """A stream object."""
+    return b"<< /Length %d %s >>\nstream\n%s\nendstream" % (len(content), extra, content)
+
+
+def pdf(changed: dict[int, bytes] | None = None, *, trailer: bytes = b"", start: int | None = None) -> bytes:
+    """A page that says the sample, with some of its objects changed or added.
+
+    `start` is where the table is said to be.
+    """
+    objects = {
+        1: b"<< /Type /Catalog /Pages 2 0 R >>",
+        2: b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        3: _PAGE,
+        4: stream(_SAID),
+        5: _FONT,
+    } | (changed or {})
+    out, places = b"%PDF-1.7\n", {}
+    for number, content in objects.items():
+        places[number] = len(out)
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    table = b"xref\n0 1\n0000000000 65535 f \n"
+    table += b"".join(b"%d 1\n%010d 00000 n \n" % (number, place) for number, place in places.items())
+    tail = b"trailer\n<< /Size %d /Root 1 0 R %s >>\n" % (max(places) + 1, trailer)
+    return out + table + tail + b"startxref\n%d\n%%%%EOF\n" % (len(out) if start is None else start)
+
+
+def _flate(content: bytes, times: int = 1) -> bytes:
+    for _ in range(times):
+        content = zlib.compress(content, 1)
+    return stream(content, b"/Filter [%s]" % (b"/FlateDecode " * times))
+
+
+def _flate_bomb(megabytes: int) -> bytes:
+    """Packed piece by piece, so that making it takes no memory."""
+    packer = zlib.compressobj(1)
+    data = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(megabytes)) + packer.flush()
+    return stream(data, b"/Filter /FlateDecode")
+
+
+def _deep_pages(depth: int) -> dict[int, bytes]:
+    nodes = {n: b"<< /Type /Pages /Kids [%d 0 R] /Count 1 >>" % (n + 1) for n in range(10, 10 + depth)}
+    return {2: b"<< /Type /Pages /Kids [10 0 R] /Count 1 >>", **nodes, 10 + depth: _PAGE}
+
+
+_FORM = b"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X 6 0 R >> >>"
+_WITH_FORM = _PAGE.replace(b"/Resources <<", b"/Resources << /XObject << /X 6 0 R >>")
+_CMAP = (
+    b"1 begincodespacerange <0000> <FFFF> endcodespacerange\n"
+    + b"100 beginbfrange\n" + b"<00000000> <FFFFFFFF> <0041>\n" * 100 + b"endbfrange"
+)  # fmt: skip
+
+
+def trees() -> Made:
+    """Loops and depth."""
+    return {
+        "pages-in-a-circle.pdf": (EITHER, lambda: pdf({2: b"<< /Type /Pages /Kids [2 0 R] /Count 1 >>"})),
+        "page-twice.pdf": (EITHER, lambda: pdf({2: b"<< /Type /Pages /Kids [3 0 R 2 0 R 3 0 R] /Count 3 >>"})),
+        "pages-deep.pdf": (EITHER, lambda: pdf(_deep_pages(5_000))),
+        "pages-a-billion.pdf": (EITHER, lambda: pdf({2: b"<< /Type /Pages /Kids [3 0 R] /Count 1000000000 >>"})),
+        "page-many-times.pdf": (
+            EITHER, lambda: pdf({2: b"<< /Type /Pages /Kids [%s] /Count 20000 >>" % (b"3 0 R " * 20_000)}),
+        ),
+        "no-pages.pdf": (EITHER, lambda: pdf({2: b"<< /Type /Pages /Kids [] /Count 0 >>"})),
+        "pages-are-a-number.pdf": (EITHER, lambda: pdf({2: b"42"})),
+        "parent-in-a-circle.pdf": (EITHER, lambda: pdf({3: _PAGE.replace(b"/Parent 2", b"/Parent 3")})),
+        "forms-in-a-circle.pdf": (EITHER, lambda: pdf({
+            3: _WITH_FORM, 4: stream(b"/X Do " + _SAID), 6: stream(b"/X Do", _FORM),
+        })),
+        "reference-to-itself.pdf": (EITHER, lambda: pdf({4: b"4 0 R"})),
+        "references-in-a-circle.pdf": (EITHER, lambda: pdf({4: b"6 0 R", 6: b"4 0 R"})),
+        "length-of-itself.pdf": (EITHER, lambda: pdf({4: b"<< /Length 4 0 R >>\nstream\n%s\nendstream" % _SAID})),
+        "lists-deep.pdf": (EITHER, lambda: pdf({6: b"[" * 100_000 + b"]" * 100_000}, trailer=b"/Info 6 0 R")),
+        "tables-in-a-circle.pdf": (EITHER, lambda: pdf(trailer=b"/Prev 0")),
+        "tables-before-themselves.pdf": (EITHER, _before_itself),
+        "outline-in-a-circle.pdf": (EITHER, lambda: pdf({
+            1: b"<< /Type /Catalog /Pages 2 0 R /Outlines 6 0 R >>", 6: b"<< /First 6 0 R /Next 6 0 R /Title (x) >>",
+        })),
+        "title-in-a-circle.pdf": (EITHER, lambda: pdf({6: b"<< /Title 7 0 R >>", 7: b"7 0 R"}, trailer=b"/Info 6 0 R")),
+        "states-deep.pdf": (EITHER, lambda: pdf({4: stream(b"q " * 300_000 + _SAID)})),
+    }  # fmt: skip
+
+
+def _before_itself() -> bytes:
+    plain = pdf(trailer=b"/Prev 0000000000")
+    return plain.replace(b"/Prev 0000000000", b"/Prev %010d" % plain.rindex(b"xref\n0 1"))
+
+
+def bombs() -> Made:
+    """Streams that unpack to much, and tables that spread."""
+    a85 = stream(b"z" * 3_000_000, b"/Filter /ASCII85Decode")
+    return {
+        "stream-of-a-gigabyte.pdf": (EITHER, lambda: pdf({4: _flate_bomb(1_024)})),
+        "stream-packed-thrice.pdf": (EITHER, lambda: pdf({4: _flate(b" " * 100_000_000, 3)})),
+        "stream-of-zeros-as-text.pdf": (EITHER, lambda: pdf({4: a85})),
+        "stream-of-runs.pdf": (EITHER, lambda: pdf({4: stream(b"\x81 " * 500_000, b"/Filter /RunLengthDecode")})),
+        "stream-of-many-filters.pdf": (EITHER, lambda: pdf({
+            4: stream(_SAID, b"/Filter [%s]" % (b"/ASCIIHexDecode " * 5_000)),
+        })),
+        "stream-of-words.pdf": (EITHER, lambda: pdf({4: stream(b"BT /F1 12 Tf " + b"(geese) Tj " * 200_000 + b"ET")})),
+        "predictor.pdf": (EITHER, lambda: pdf({4: stream(
+            zlib.compress(bytes(9_000)), b"/Filter /FlateDecode /DecodeParms << /Predictor 15 /Columns 999999999 >>"
+        )})),
+        "letters-of-a-billion.pdf": (EITHER, lambda: pdf({
+            5: _FONT.replace(b">>", b"/ToUnicode 6 0 R >>"), 6: stream(_CMAP),
+        })),
+        "widths-of-a-billion.pdf": (EITHER, lambda: pdf({5: (
+            b"<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts "
+            b"[<< /Type /Font /Subtype /CIDFontType2 /W [0 999999999 500] >>] >>"
+        )})),
+        "table-of-a-billion.pdf": (EITHER, lambda: pdf().replace(b"xref\n0 1\n", b"xref\n0 999999999\n")),
+        "page-of-a-billion-points.pdf": (EITHER, lambda: pdf({3: _PAGE.replace(b"612 792", b"999999999 1e300")})),
+        "page-of-no-number.pdf": (EITHER, lambda: pdf({4: stream(_SAID.replace(b"72 700", b"1e999 -1e999"))})),
+    }  # fmt: skip
+
+
+def lies() -> Made:
+    """Damage, and what is said otherwise than it is."""
+    good = pdf()
+    scenes: dict[str, tuple[str, Callable[[], bytes]]] = {
+        "no-table.pdf": (EITHER, lambda: good[: good.index(b"xref\n0 1")]),
+        "table-elsewhere.pdf": (EITHER, lambda: pdf(start=7)),
+        "table-beyond.pdf": (EITHER, lambda: pdf(start=10**9)),
+        "cut.pdf": (EITHER, lambda: good[: len(good) // 2]),
+        "head-only.pdf": ("no PDF", lambda: b"%PDF-1.7\n"),
+        "head-and-noise.pdf": ("no PDF", lambda: b"%PDF-1.7\n" + bytes(7 * n * n % 251 for n in range(50_000))),
+        "behind-noise.pdf": (EITHER, lambda: b"x" * 5_000 + good),
+        "a-page-of-html.pdf": ("no PDF", lambda: b"<html><p>geese</p></html>"),
+        "length-too-long.pdf": (EITHER, lambda: good.replace(b"/Length ", b"/Length 99999")),
+        "length-below-zero.pdf": (EITHER, lambda: good.replace(b"/Length ", b"/Length -")),
+        "streams-cut.pdf": (EITHER, lambda: pdf({4: _flate(_SAID)}).replace(b"endstream", b"")),
+        "zeros-inside.pdf": (EITHER, lambda: good.replace(b"obj\n", b"obj\0\n")),
+        "encrypted-oddly.pdf": (EITHER, lambda: pdf(
+            {6: b"<< /Filter /Standard /V 99 /R 99 /O (x) /U (x) /P -1 >>"}, trailer=b"/Encrypt 6 0 R"
+        )),
+        "encrypted-by-itself.pdf": (EITHER, lambda: pdf(trailer=b"/Encrypt 1 0 R")),
+        "does-things.pdf": (READ, lambda: pdf({1: (
+            b"<< /Type /Catalog /Pages 2 0 R /OpenAction << /S /Launch /F (/bin/sh) >> "
+            b"/AA << /WC << /S /JavaScript /JS (app.alert(1)) >> >> >>"
+        )})),
+        "reads-a-file.pdf": (EITHER, lambda: pdf({4: b"<< /Length 0 /F (/etc/passwd) >>\nstream\n\nendstream"})),
+        "objects-in-themselves.pdf": (EITHER, lambda: pdf({
+            6: stream(b"7 0 ", b"/Type /ObjStm /N 999999 /First 4 /Extends 6 0 R"),
+        })),
+    }  # fmt: skip
+    return scenes

@@ -1,0 +1,33 @@
+"""Reads a folder in, as a process of its own, and says what came of it as JSON: run by `test_hostile_documents`.
+
+`peak` is the most memory that this process has had, in megabytes; `failures` are the lines that a person sees.
+"""
+
+import asyncio
+import json
+import re
+import sys
+from pathlib import Path
+
+from sleuth.graphs.ingest import IngestProgress, ingest
+from sleuth.tools.settings import Settings
+
+
+def main() -> None:
+    """The folder is the argument; the settings come from the environment."""
+    failures: list[str] = []
+
+    def note(progress: IngestProgress) -> None:
+        if progress.failure:
+            failures.append(progress.failure)
+
+    report = asyncio.run(ingest([Path(sys.argv[1])], settings=Settings(), on_progress=note))
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    peak = re.search(r"VmHWM:\s*(\d+) kB", status)
+    assert peak
+    told = {"failures": failures, "warnings": report.warnings, "added": report.added, "passages": report.passages}
+    sys.stdout.write(json.dumps({**told, "peak": int(peak[1]) >> 10}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Documents that somebody means ill with: each is read, or refused with a reason, in bounded time and memory.
+
+The whole lot is made here and read in by a process of its own, a folder at a time, with bounds lower than the usual.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hostile_markup import pages, word_files
+from hostile_pdfs import bombs, lies, trees
+from hostile_places import NAMES, corpora, make_places, notebooks, orders, others
+from hostile_texts import EITHER, READ, SAMPLE, Made, characters, encodings, markdown, sizes, tables
+
+from sleuth.tools.bounds import shown
+from sleuth.tools.catalogue import Catalogue
+from sleuth.tools.database import catalogue_url
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds a process's memory and tells its peak"),
+]
+
+CHILD = Path(__file__).parent / "ingest_measured.py"
+SECONDS, MEGABYTES = 5, 1_024
+"""What one file may take here: so much is enough for every honest one."""
+PARENT_MEGABYTES = 1_500
+"""What the process that reads them in may have at once."""
+GROUPS: list[Callable[[], Made]] = [
+    encodings, characters, sizes, markdown, tables, word_files, pages, trees, bombs, lies, corpora, notebooks, orders
+]  # fmt: skip
+
+
+class Outcome:
+    """What came of a folder: the names that were read, the reasons by name, and what the process took."""
+
+    def __init__(self, home: Path, folder: Path, told: dict[str, object]) -> None:
+        catalogue = Catalogue(catalogue_url(home, None), owner="local", collection="default")
+        documents = catalogue.list_documents(limit=100_000)
+        self.texts = [each.text for each in catalogue.passages(sorted(catalogue.passage_ids()))]
+        catalogue.close()
+        self.titles = [document.title for document in documents]
+        self.read = {document.source.removeprefix(f"{folder}/") for document in documents}
+        failures = told["failures"]
+        assert isinstance(failures, list)
+        self.lines: list[str] = failures
+        self.refused: dict[str, list[str]] = {}
+        for line in self.lines:
+            name = line.removeprefix(f"{folder}/").partition(": ")[0].partition(", line ")[0]
+            self.refused.setdefault(name, []).append(line)
+        self.peak = told["peak"]
+
+
+def read_in(folder: Path) -> Outcome:
+    """A good file comes last; the process has to live to see it."""
+    home = folder.parent / "home"
+    (folder / "zz-good.md").write_text(f"# Last\n\n{SAMPLE}")
+    settings = {
+        "SLEUTH_HOME": str(home), "SLEUTH_EMBEDDER": "none", "SLEUTH_LOADERS": '{".ipynb": "NotebookLoader"}',
+        "SLEUTH_FILE_SECONDS": str(SECONDS), "SLEUTH_FILE_MEGABYTES": str(MEGABYTES),
+    }  # fmt: skip
+    command = [sys.executable, CHILD, folder]
+    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    outcome = Outcome(home, folder, json.loads(done.stdout))
+    assert "zz-good.md" in outcome.read
+    assert isinstance(outcome.peak, int) and outcome.peak < PARENT_MEGABYTES
+    assert all(line.isprintable() and len(line) < 1_000 for line in outcome.lines)
+    assert not any("root:x:0:0" in text for text in outcome.texts)
+    return outcome
+
+
+def complaint(outcome: Outcome, name: str, expected: str) -> str | None:
+    """What is wrong with what came of a file, if anything is."""
+    reasons = outcome.refused.get(name, [])
+    if expected == READ:
+        return None if name in outcome.read else f"was not read: {reasons}"
+    if expected == EITHER:
+        return None if (name in outcome.read) != bool(reasons) else f"was both or neither: {reasons}"
+    return None if name not in outcome.read and any(expected in each for each in reasons) else f"{reasons}"
+
+
+def test_there_are_at_least_a_hundred_files_of_different_malice() -> None:
+    names = [name for group in GROUPS if group is not orders for name in group()]
+    assert len(names) == len(set(names)) >= 150
+
+
+@pytest.mark.timeout(3_600)  # minutes on a machine that has others to serve, too
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
+def test_each_file_is_read_or_refused_with_its_reason_and_the_others_go_on(
+    group: Callable[[], Made], tmp_path: Path
+) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    made = group()
+    for name, (_, make) in made.items():
+        (folder / name).write_bytes(make())
+    outcome = read_in(folder)
+    wrong = {name: complaint(outcome, name, expected) for name, (expected, _) in made.items()}
+    assert {name: what for name, what in wrong.items() if what} == {}
+    assert not Path("/tmp/sleuth-was-here.xml").exists()
+
+
+@pytest.mark.timeout(3_600)
+def test_odd_places_and_names_are_told_on_one_line_each(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    expected = make_places(folder)
+    for name, content in others().items():
+        (folder / name).write_bytes(content)
+    outcome = read_in(folder)
+    assert {name: what for name, part in expected.items() if (what := complaint(outcome, name, part))} == {}
+    named = {shown(Path(os.fsdecode(name))) for name in NAMES if not name.startswith(b".")}
+    assert named <= outcome.read
+    assert all(title.isprintable() for title in outcome.titles)
+    assert not set(others()) & outcome.read
