@@ -14,7 +14,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 	$$($(UV)/python studio/embedded/torch_index.py) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check check-page format lock bench studio page pictures clean
+.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check audit check-page format lock bench studio page pictures clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -58,6 +58,11 @@ check: setup ## Formatting, lint and types, as in CI
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy -p sleuth
+
+audit: ## Known vulnerabilities of what requirements.lock names; asks PyPI, and fails where it cannot
+	$(PYTHON) -m venv --clear .cache/audit
+	.cache/audit/bin/pip install --quiet pip-audit
+	.cache/audit/bin/pip-audit --disable-pip --no-deps --progress-spinner off -r requirements.lock
 
 check-page: ## Lint and test the page, build it again, and compare that with the files that are kept
 	cd studio/page && npm ci --silent && npm run --silent lint && npm test --silent && \

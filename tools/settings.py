@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import AfterValidator, Field, SecretStr
@@ -25,6 +26,16 @@ def _suffix(text: str) -> str:
     return text.lower()
 
 
+def _open(url: str) -> str:
+    if "://" in url and "@" in urlsplit(url).netloc:
+        raise ValueError("has a name or a password in it, and addresses are written down: leave them out")
+    return url
+
+
+Address = Annotated[str, AfterValidator(_open)]
+"""Where something is: it stands in messages, records and reports, and so holds no secret."""
+
+
 class Settings(BaseSettings):
     """What holds for every run on this machine; each field is `SLEUTH_<NAME>`, or a line in `sleuth.toml`."""
 
@@ -38,11 +49,11 @@ class Settings(BaseSettings):
     )
     collection: str = Field(default="default", pattern=r"^[\w.-]{1,100}$", description="which set of documents")
     owner: str = Field(default="local", pattern=r"^[\w.@-]{1,100}$", description="whose documents and threads")
-    model_url: str = Field(default="http://127.0.0.1:8000/v1", description="OpenAI-compatible server")
+    model_url: Address = Field(default="http://127.0.0.1:8000/v1", description="OpenAI-compatible server")
     model: str | None = Field(default=None, description="model or adapter name; default: the only one the server lists")
     models: dict[str, str] = Field(default_factory=dict, description="model name per role, as JSON")
     model_key: SecretStr | None = Field(default=None, description="bearer token for the model server; never logged")
-    embedder: str = Field(
+    embedder: Address = Field(
         default="all-MiniLM-L6-v2", min_length=1, description="sentence-transformers name, folder, URL, or none"
     )
     loaders: dict[Annotated[str, AfterValidator(_suffix)], str] = Field(
@@ -51,11 +62,11 @@ class Settings(BaseSettings):
     file_seconds: int = Field(default=120, ge=1, le=86_400, description="processor time that reading one file may take")
     file_megabytes: int = Field(default=2_048, ge=512, description="memory that reading one file may take")
     file_characters: int = Field(default=10_000_000, ge=1, description="text that one file may hold")
-    knowledge_graph: str | None = Field(
+    knowledge_graph: Address | None = Field(
         default=None, min_length=1, description="JSON file or URL of a knowledge graph; default: what was read so far"
     )
     database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
-    chroma_url: str | None = Field(default=None, description="a Chroma server instead of the embedded one")
+    chroma_url: Address | None = Field(default=None, description="a Chroma server instead of the embedded one")
     ranker: Ranker = Field(
         default="trained", description="how graph search ranks: `trained`, or by the plain `formula`"
     )

@@ -9,6 +9,14 @@ def test_loader_classes_come_from_the_environment_by_suffix(monkeypatch: pytest.
     assert Settings().loaders == {".ipynb": "NotebookLoader", ".epub": "UnstructuredEPubLoader"}
 
 
+@pytest.mark.parametrize("name", ["model_url", "embedder", "knowledge_graph", "chroma_url"])
+def test_an_address_with_a_password_is_refused_since_addresses_are_written_down(name: str) -> None:
+    with pytest.raises(ValidationError, match="has a name or a password in it") as caught:
+        Settings.model_validate({name: "https://anna:s3cret@example.org/v1"})
+    assert "s3cret" not in caught.value.errors()[0]["msg"]
+    Settings.model_validate({name: "https://example.org/v1/@latest"})
+
+
 @pytest.mark.parametrize(
     ("suffix", "reason"),
     [

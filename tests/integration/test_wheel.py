@@ -1,0 +1,128 @@
+"""The wheel as somebody else's: built here, installed into an environment of its own, used by an ordinary user.
+
+The packages that it needs come from the environment of the tests by one path, so that nothing is downloaded.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(os.name != "posix", reason="users and modes of files are those of Unix"),
+]
+
+ROOT = Path(__file__).parents[2]
+NOBODY = 65_534
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment with the wheel in it that nobody may write to, and a folder that its user may."""
+
+    folder: Path
+    packages: Path
+    user: dict[str, Any]
+
+    def sleuth(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """`sleuth ARGUMENTS` as the user, in the user's folder, without anything of this checkout's environment."""
+        own = {"PATH": os.environ["PATH"], "HOME": str(self.home), "SLEUTH_HOME": str(self.home / "sleuth")}
+        return run([str(self.folder / "venv" / "bin" / "sleuth"), *arguments], self, own | environment)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    def files(self) -> set[str]:
+        return {str(path) for path in self.packages.rglob("*") if "__pycache__" not in path.parts}
+
+
+def run(command: Sequence[str], at: Installed, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=at.home, env=environment, capture_output=True, text=True, check=False, timeout=600, **at.user
+    )
+
+
+def ordinary() -> dict[str, Any]:
+    """Nobody instead of root, where nobody may run this interpreter; whoever runs the tests otherwise."""
+    nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    if os.geteuid() != 0:
+        return {}
+    try:
+        probe = subprocess.run([sys.executable, "-c", ""], check=False, capture_output=True, cwd="/", **nobody)  # type: ignore[call-overload]
+    except PermissionError:
+        return {}
+    return nobody if probe.returncode == 0 else {}
+
+
+@pytest.fixture(scope="module")
+def installed() -> Iterator[Installed]:
+    folder = Path(tempfile.mkdtemp())
+    try:
+        folder.chmod(0o755)
+        yield install(folder)
+    finally:
+        subprocess.run(["chmod", "-R", "u+w", folder], check=False)
+        shutil.rmtree(folder)
+
+
+def install(folder: Path) -> Installed:
+    """Builds the wheel, installs it without what it depends on, and takes away every right to write."""
+    call("hatchling", "build", "--target", "wheel", "--directory", str(folder / "dist"))
+    (wheel,) = (folder / "dist").glob("*.whl")
+    call("venv", "--without-pip", str(folder / "venv"))
+    python = folder / "venv" / "bin" / "python"
+    call("pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index", str(wheel))
+    (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
+    (packages / "tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (folder / "home").mkdir()
+    (folder / "home").chmod(0o777)
+    subprocess.run(["chmod", "-R", "a-w", packages], check=True)
+    return Installed(folder, packages, ordinary())
+
+
+def call(module: str, *arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", module, *arguments], cwd=ROOT, check=True, capture_output=True)
+
+
+def test_it_is_the_wheel_that_runs_and_not_this_checkout(installed: Installed) -> None:
+    script = "import sleuth.studio.cli, sleuth; print(sleuth.__file__)"
+    done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
+    assert done.stdout.startswith(str(installed.packages)), done.stderr
+
+
+def test_it_reads_documents_in_and_answers_where_it_may_write_to_its_home_alone(installed: Installed) -> None:
+    before = installed.files()
+    without = {"SLEUTH_EMBEDDER": "none"}
+    corpus = installed.folder / "corpus"
+    shutil.copytree(ROOT / "examples" / "corpus", corpus)
+    shutil.copy(ROOT / "examples" / "questions.jsonl", corpus.parent)
+    assert "ingest" in installed.sleuth("--help").stdout
+    read = installed.sleuth("ingest", str(corpus), **without)
+    assert read.returncode == 0 and "89 added, 0 updated, 0 unchanged, 0 failed" in read.stdout, read.stderr
+    found = installed.sleuth("search", "Pellowrig Light", "--mode", "graph", **without)
+    assert found.returncode == 0 and "Pellowrig" in found.stdout, found.stderr
+    asked = installed.sleuth(
+        *("eval", str(installed.folder / "questions.jsonl"), "--methods", "plain-rag,par-rag", "--limit", "2"),
+        *("--simulate", "drafter=0", "--out", "report"),
+        **without,
+    )
+    assert asked.returncode == 0, asked.stderr
+    assert (installed.home / "report" / "report.json").is_file()
+    assert installed.files() == before
+
+
+def test_a_question_without_a_model_server_says_what_to_do(installed: Installed) -> None:
+    url = {"SLEUTH_EMBEDDER": "none", "SLEUTH_MODEL_URL": "http://127.0.0.1:9/v1"}
+    done = installed.sleuth("ask", "Who built the light?", **url)
+    assert done.returncode not in (0, 2)
+    assert "Traceback" not in done.stderr and "model" in done.stderr
