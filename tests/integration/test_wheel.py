@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -83,7 +82,7 @@ def install(folder: Path) -> Installed:
     python = folder / "venv" / "bin" / "python"
     call("pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index", str(wheel))
     (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
-    (packages / "tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (packages / "tests.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
     (folder / "home").mkdir()
     (folder / "home").chmod(0o777)
     subprocess.run(["chmod", "-R", "a-w", packages], check=True)
