@@ -62,7 +62,7 @@ check: setup ## Formatting, lint and types, as in CI
 audit: ## Known vulnerabilities of what requirements.lock names; asks PyPI, and fails where it cannot
 	$(PYTHON) -m venv --clear .cache/audit
 	.cache/audit/bin/pip install --quiet pip-audit
-	.cache/audit/bin/pip-audit --disable-pip --no-deps --progress-spinner off -r requirements.lock
+	.cache/audit/bin/pip-audit --strict --disable-pip --no-deps --progress-spinner off -r requirements.lock
 
 check-page: ## Lint and test the page, build it again, and compare that with the files that are kept
 	cd studio/page && npm ci --silent && npm run --silent lint && npm test --silent && \

@@ -7,6 +7,8 @@ READ = ""
 """What stands for a file that is read; anything else is a part of the reason that it is refused for."""
 EITHER = "?"
 """A file that may be read or refused, depending on the parser's release; nothing else may come of it."""
+GIVEN_UP = " to read. Split it, or raise SLEUTH_FILE_"
+"""A file that takes more processor time or memory than it may."""
 
 Made = dict[str, tuple[str, Callable[[], bytes]]]
 
