@@ -97,6 +97,11 @@ def asked(messages: tuple[Message, ...], **options: Any) -> Request:
     )
 
 
+def whole(text: str) -> str:
+    """Without the bytes at its end that make no character yet: the server holds them back."""
+    return text.rstrip("\ufffd")
+
+
 async def test_what_the_server_says_is_what_the_model_says_without_it(scene: Scene, tmp_path: Path) -> None:
     replies = Replies(scene.base, scene.graph, EMBEDDER, exact=True)
     short = Sampling(max_tokens=24)
@@ -108,7 +113,8 @@ async def test_what_the_server_says_is_what_the_model_says_without_it(scene: Sce
             plain.append((await model.call(asked(of_town(town), sampling=short)))["text"])
             expected.append(replies.say(of_town(town), tokens=24))
             expected.append(replies.say(of_town(town), tokens=24, encode=False))
-    assert [text for pair in zip(said, plain, strict=True) for text in pair] == expected
+    found = [text for pair in zip(said, plain, strict=True) for text in pair]
+    assert list(map(whole, found)) == list(map(whole, expected))
     assert said != plain
 
 
