@@ -86,19 +86,18 @@ def judged(each: Variant, folder: Path, given: argparse.Namespace, embedder: Emb
 
 
 def scored(prompt: str, said: str, right: str) -> dict[str, float | None]:
+    """What cannot be read is worth nothing, also where there is nothing to say."""
     if prompt == ANSWER_FROM_FACTS.prompt:
-        gold = parse(right, FromFacts).answer
-        answer = parsed(said, FromFacts)
-        return {
-            "valid": float(answer is not None),
-            "f1": f1(answer.answer if answer else "", [gold]),
-            "em": exact_match(answer.answer if answer else "", [gold]),
-        }
-    plan, wanted = parsed(said, NextWithFinding), parse(right, NextWithFinding)
+        gold, answer = parse(right, FromFacts).answer, parsed(said, FromFacts)
+        if answer is None:
+            return {"valid": 0.0, "f1": 0.0, "em": 0.0}
+        return {"valid": 1.0, "f1": f1(answer.answer, [gold]), "em": exact_match(answer.answer, [gold])}
+    wanted, plan = parse(right, NextWithFinding), parsed(said, NextWithFinding)
+    query = f1(plan.query if plan else "", [wanted.query]) if wanted.query else None
     return {
         "valid": float(plan is not None),
         "decision": float(plan is not None and plan.plan == wanted.plan),
-        "query": f1(plan.query if plan else "", [wanted.query]) if wanted.query else None,
+        "query": query,
     }
 
 
