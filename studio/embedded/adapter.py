@@ -5,6 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sleuth.agents.graph_llm.folder import is_graph_model
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def chosen(names: list[str] | None, packaged: Path = PACKAGED) -> tuple[str, ...
     """Folders of adapters: those named, by default the packaged one if there is one; of "none" no adapter.
 
     Raises:
-        UsageError: a folder that holds no LoRA adapter, or two of one name.
+        UsageError: a folder that holds no LoRA adapter, two of one name, or a graph model beside another adapter.
     """
     if names is None:
         return (str(packaged),) if _is_adapter(packaged) else ()
@@ -33,6 +34,9 @@ def chosen(names: list[str] | None, packaged: Path = PACKAGED) -> tuple[str, ...
             )
     if len({folder.name for folder in folders}) < len(folders):
         raise UsageError("Several adapters are served under the names of their folders: these must differ.")
+    graphs = [folder for folder in folders if is_graph_model(folder)]
+    if graphs and len(folders) > 1:  # adapters beside the weights and embeddings in a request end vLLM's engine
+        raise UsageError(f"{graphs[0]} is a graph model, which can only be served alone: give no other --adapter.")
     return tuple(map(str, folders))
 
 

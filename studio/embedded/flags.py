@@ -37,7 +37,7 @@ class ServeOptions:
     float32 makes greedy replies repeatable, bfloat16 is 1.6 times as fast. Not `eager` compiles first: a quarter
     faster afterwards, needs a C++ compiler and up to two minutes at the first start. `threads` 0: one per core.
     `adapters` are folders: one is in the checkpoint's weights, several are served beside the bare model, under their
-    folders' names. Where one of them is a graph model, requests may carry embeddings.
+    folders' names. Where the one is a graph model, requests may carry embeddings.
     """
 
     port: int = 8000
@@ -69,7 +69,7 @@ def serve_command(options: ServeOptions, checkpoint: Path) -> list[str]:
         *("--no-enable-chunked-prefill", "--max-num-batched-tokens", str(options.max_model_len)),
         *COMMON,
         *(["--enforce-eager"] if options.eager else []),
-        *(["--enable-prompt-embeds"] if any(is_graph_model(Path(folder)) for folder in options.adapters) else []),
+        *(["--enable-prompt-embeds"] if options.merged and is_graph_model(options.merged) else []),
         *(_lora([Path(folder) for folder in options.adapters]) if len(options.adapters) > 1 else []),
     ]
 

@@ -204,14 +204,16 @@ def test_several_adapters_are_served_beside_the_bare_model(tmp_path: Path) -> No
     assert command[-2:] == [f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}"]
 
 
-def test_embeddings_are_taken_where_the_adapter_is_of_a_graph_model(tmp_path: Path) -> None:
-    folder = adapter(tmp_path / "graph")
-    assert "--enable-prompt-embeds" not in serve_command(ServeOptions(adapters=(str(folder),)), tmp_path)
+def test_embeddings_are_taken_where_the_adapter_is_of_a_graph_model_which_is_served_alone(tmp_path: Path) -> None:
+    folder, other = adapter(tmp_path / "graph"), adapter(tmp_path / "other")
+    options = ServeOptions(adapters=(str(folder),))
+    assert "--enable-prompt-embeds" not in serve_command(options, tmp_path)
     for name in ("graph.json", "graph.safetensors"):
         (folder / name).touch()
-    other = adapter(tmp_path / "other")
-    for served in ([folder], [other, folder]):
-        assert "--enable-prompt-embeds" in serve_command(ServeOptions(adapters=tuple(map(str, served))), tmp_path)
+    assert chosen([str(folder)]) == options.adapters
+    assert "--enable-prompt-embeds" in serve_command(options, tmp_path)
+    with pytest.raises(UsageError, match="graph is a graph model, which can only be served alone"):
+        chosen([str(other), str(folder)])
 
 
 def test_what_is_no_adapter_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
