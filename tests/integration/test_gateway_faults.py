@@ -121,14 +121,14 @@ async def test_waits_as_long_as_retry_after_says(tmp_path: Path) -> None:
         (
             status(400, "`prompt_embeds` hidden_size 32 does not match the model's hidden_size 576."),
             ModelError,
-            "cannot take the token of this graph model: .* 576. Serve the language model that it was tuned with",
+            r"cannot take the token of this graph model: .* 576\. .*Serve the language model that it was tuned with",
         ),
         (status(500, "out of memory"), ModelUnavailable, "fails with status 500: out of memory"),
         (status(429), ModelUnavailable, "overloaded .*SLEUTH_CONCURRENCY"),
         ({**completion(), "choices": []}, BadReply, "no usable reply, also after retries: it has no choices"),
         (garbage("{"), BadReply, "its body is not JSON"),
     ],
-    ids=["500", "429", "empty", "garbage"],
+    ids=["embedding", "500", "429", "empty", "garbage"],
 )
 async def test_a_lasting_fault_is_named_after_a_few_tries(
     fault: Any, kind: type[ModelError], message: str, tmp_path: Path
