@@ -1,6 +1,6 @@
 """Model calls of each method by the number of hops, on the example questions, with a simulated model.
 
-    python benchmarks/calls_by_hop.py [--mode keyword|hybrid] [--errors]
+    python benchmarks/calls_by_hop.py [--mode keyword|hybrid] [--errors] [--methods NAME ...]
 
 Simulated: the model makes no mistakes (with --errors those of simulation.toml), and has no answers of its own;
 retrieval is real. Every call counts, repairs too. Beside it CRP-RAG's published figures. "typical" is what `sleuth
@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -51,13 +52,13 @@ def summary(calls: dict[str, list[int]]) -> dict[str, Any]:
     }
 
 
-async def main(mode: Mode, simulation: Simulation) -> dict[str, Any]:
+async def main(mode: Mode, simulation: Simulation, methods: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     async with collection(EXAMPLES / "corpus", EXAMPLES / "questions.jsonl", mode) as among:
         predictor = await asyncio.to_thread(fitting, Settings().home, among.embedder)
-        for name, method in METHODS.items():
+        for name in methods:
             calls: dict[str, list[int]] = defaultdict(list)
-            settings = at_mode(method.settings(), mode)
+            settings = at_mode(METHODS[name].settings(), mode)
             for gold in among.golds:
                 model = SimulatedModel(gold, simulation)
                 outcome = await run(
@@ -76,8 +77,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mode", choices=("keyword", "hybrid"), default="hybrid")
     parser.add_argument("--errors", action="store_true", help="make the mistakes of simulation.toml")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     args = parser.parse_args()
     parameters = (
         Simulation.from_toml(Path(__file__).with_name("simulation.toml")) if args.errors else Simulation(rates={})
     )
-    print(json.dumps(asyncio.run(main(args.mode, parameters)), indent=1))
+    print(json.dumps(asyncio.run(main(args.mode, parameters, args.methods)), indent=1))

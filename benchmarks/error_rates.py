@@ -20,11 +20,11 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulated_runs import Collection, at_mode, collection, run
+from simulated_runs import Book, Collection, Found, at_mode, collection, run
 
 from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
 from sleuth.graphs.registry import METHODS
@@ -33,8 +33,7 @@ from sleuth.studio.evaluation.metrics import answer_scores
 from sleuth.studio.evaluation.statistics import difference, interval
 from sleuth.tools.attributes import Predictor
 from sleuth.tools.attributes.svm import fitting
-from sleuth.tools.documents import Hit
-from sleuth.tools.retriever import Mode, Query, Retriever
+from sleuth.tools.retriever import Mode
 from sleuth.tools.settings import Settings
 
 PARAMETERS = Path(__file__).with_name("simulation.toml")
@@ -100,41 +99,6 @@ def _retro() -> list[System]:
 def _auto() -> list[System]:
     sure = [System(f"auto above {p:g}", "auto", (("min_confidence", p),)) for p in (0.0, 0.2, 0.35, 0.65, 0.8, 0.95)]
     return [System("auto", "auto"), *sure, System("auto, two citations", "auto", (("min_citations", 2),))]
-
-
-class Found:
-    """A retriever that searches for nothing twice: the cells ask the same again and again."""
-
-    def __init__(self, retriever: Retriever) -> None:
-        self._retriever = retriever
-        self._known: dict[Query, list[Hit]] = {}
-
-    async def search(self, query: Query) -> list[Hit]:
-        if query not in self._known:
-            self._known[query] = await self._retriever.search(query)
-        return self._known[query]
-
-
-@dataclass
-class Book:
-    """The runs made so far, in a file that grows by a line for each."""
-
-    file: Path
-    runs: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    @classmethod
-    def opened(cls, folder: Path) -> "Book":
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / "runs.jsonl"
-        whole = file.read_text("utf-8").splitlines(keepends=True) if file.exists() else []
-        kept = [line for line in whole if line.endswith("\n")]  # the last one may have been cut short
-        file.write_text("".join(kept), encoding="utf-8")
-        return cls(file, {made["key"]: made for made in map(json.loads, kept)})
-
-    def add(self, made: dict[str, Any]) -> None:
-        self.runs[made["key"]] = made
-        with self.file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(made) + "\n")
 
 
 def simulation(rates: Rates) -> Simulation:

@@ -63,7 +63,7 @@ async def judged(known: Collection, coarse: Mode, ways: dict[str, Mode], k: int,
     """What becomes of all questions, for each way of fine retrieval."""
     lines = {}
     for way, fine in ways.items():
-        settings = par_rag.Settings(coarse_mode=coarse, fine_mode=fine, coarse_k=k, fine_k=k)
+        settings = par_rag.Settings(coarse_mode=coarse, fine_mode=fine, coarse_k=k, fine_k=k, skip_supported=False)
         lines[way] = await answered("par-rag", known, settings, known.library, rates)
         print(f"coarse {coarse}, fine {way}: {lines[way]}", file=sys.stderr, flush=True)
     return lines

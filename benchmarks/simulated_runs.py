@@ -25,10 +25,11 @@ from sleuth.graphs.registry import METHODS
 from sleuth.graphs.state import Context, MethodSettings
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.attributes import Predictor
+from sleuth.tools.documents import Hit
 from sleuth.tools.embedder import Embedder, Vectors
 from sleuth.tools.intake import Place
 from sleuth.tools.library import Library
-from sleuth.tools.retriever import Mode, Retriever
+from sleuth.tools.retriever import Mode, Query, Retriever
 from sleuth.tools.settings import Settings
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -108,6 +109,41 @@ async def _passages(library: Library) -> dict[str, tuple[str, str]]:
             known[each.id] = known[Path(each.source).name] = (document.title, document.text)
         after = listed[-1].id
     return known
+
+
+class Found:
+    """A retriever that searches for nothing twice: the cells ask the same again and again."""
+
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever = retriever
+        self._known: dict[Query, list[Hit]] = {}
+
+    async def search(self, query: Query) -> list[Hit]:
+        if query not in self._known:
+            self._known[query] = await self._retriever.search(query)
+        return self._known[query]
+
+
+@dataclass
+class Book:
+    """The runs made so far, in a file that grows by a line for each."""
+
+    file: Path
+    runs: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def opened(cls, folder: Path) -> "Book":
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / "runs.jsonl"
+        whole = file.read_text("utf-8").splitlines(keepends=True) if file.exists() else []
+        kept = [line for line in whole if line.endswith("\n")]  # the last one may have been cut short
+        file.write_text("".join(kept), encoding="utf-8")
+        return cls(file, {made["key"]: made for made in map(json.loads, kept)})
+
+    def add(self, made: dict[str, Any]) -> None:
+        self.runs[made["key"]] = made
+        with self.file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(made) + "\n")
 
 
 @dataclass

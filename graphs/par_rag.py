@@ -41,7 +41,7 @@ from sleuth.graphs.steps import (
     review_step,
     step_note,
     step_query,
-    told_best,
+    told_alone,
     trajectory,
     unfinished,
 )
@@ -53,7 +53,7 @@ class Settings(MethodSettings):
     """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
 
     coarse_k: int = Field(default=5, ge=1, le=100, description="passages for a draft (paper: 10)")
-    fine_k: int = Field(default=5, ge=1, le=100, description="passages for a review (paper: 10)")
+    fine_k: int = Field(default=4, ge=1, le=100, description="passages for a review (paper: 10)")
     coarse_mode: Mode = Field(default="graph", description="how coarse retrieval searches (paper: dense)")
     fine_mode: Mode = Field(default="graph", description="how fine retrieval searches (paper: hybrid)")
     fine_with_question: bool = Field(default=True, description="ours: fine retrieval with question and draft")
@@ -62,7 +62,7 @@ class Settings(MethodSettings):
     review: bool = Field(default=True, description="off: drafts are final (ablation)")
     parallel: bool = Field(default=True, description="ours: steps that do not need each other run side by side")
     max_returns: int = Field(default=1, ge=0, le=10, description="ours: times a review may reopen an earlier step")
-    skip_supported: bool = Field(default=False, description="ours: no review where the sentence cited fits best")
+    skip_supported: bool = Field(default=True, description="ours: no review where the passage cited alone fits")
 
     def as_in_paper(self) -> "Settings":
         """Drafts from vector search, reviews from hybrid, ten passages each; in order, no going back, all reviewed."""
@@ -271,7 +271,7 @@ async def _shown(shown: dict[str, list[str]], keys: list[str], runtime: Run) -> 
 
 
 def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Settings) -> bool:
-    stands = settings.skip_supported and told_best(step["question"], draft, shown)
+    stands = settings.skip_supported and told_alone(step["question"], draft, shown)
     return settings.review and step["action"] == "Retrieve" and not stands
 
 

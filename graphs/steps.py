@@ -146,25 +146,29 @@ async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage
     return Draft(answer=clean(said.answer), citations=check(asking, said.answer, said.citations, shown))
 
 
-def told_best(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
-    """Whether a cited sentence has the draft's answer, and no sentence shown has more words of the question.
+def told_alone(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
+    """Whether a cited sentence has the draft's answer and fits the question best, and no other passage fits as well.
 
-    A passage's title says whom all its sentences are about: its words count for each of them.
+    A sentence fits by the question's words that it has; those of its passage's title, which says whom all its sentences
+    are about, count as its own. Another passage fits as well where one of its sentences has all the same words.
     """
-    asked, starts = _content(question), {citation["passage"]: citation["start"] for citation in draft["citations"]}
-    told, best = 0, 1
+    asked, cited = _content(question), {citation["passage"]: citation["start"] for citation in draft["citations"]}
+    told: frozenset[str] = frozenset()
+    fits: list[tuple[str, frozenset[str]]] = []
     for passage in shown:
         for start, end in spans.sentences(passage.text):
-            fit = len(asked & _content(f"{passage.title} {passage.text[start:end]}"))
-            best = max(best, fit)
-            cited = start <= starts.get(passage.id, -1) - passage.start < end
-            if cited and sentence_with(draft["answer"], passage.text[start:end]):
-                told = max(told, fit)
-    return told >= best
+            sentence = passage.text[start:end]
+            fit = asked & _content(f"{passage.title} {sentence}")
+            fits.append((passage.id, fit))
+            at = cited.get(passage.id, -1) - passage.start
+            if start <= at < end and sentence_with(draft["answer"], sentence):
+                told = max(told, fit, key=len)
+    best = all(len(fit) <= len(told) for _, fit in fits)
+    return bool(told) and best and not any(fit >= told for id, fit in fits if id not in cited)
 
 
-def _content(text: str) -> set[str]:
-    return {word.form for word in spans.words(text)} - FUNCTION_WORDS
+def _content(text: str) -> frozenset[str]:
+    return frozenset(word.form for word in spans.words(text)) - FUNCTION_WORDS
 
 
 async def review_step(

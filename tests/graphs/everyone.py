@@ -37,7 +37,8 @@ class Everyone:
             "calculator": lambda _: {"expression": ""},
             "resolver": self._resolved,
             "actor": self._acted,
-            **dict.fromkeys(("drafter", "reader", "answerer"), self._answered),
+            "drafter": self._drafted,
+            **dict.fromkeys(("reader", "answerer"), self._answered),
         }
         if request.prompt == "reasoner/think":
             return self._thought(request.input)
@@ -150,6 +151,10 @@ class Everyone:
     def _resolved(self, given: Json) -> Json:
         found = self._found(given["question"], given)
         return {"answer": found or "I don't know", "citations": self._quotes(given) if found else []}
+
+    def _drafted(self, given: Json) -> Json:
+        said = self._answered(given)  # with words beside the answer cited, so that it is reviewed
+        return {**said, "citations": [{**cited, "quote": "More follows"} for cited in said["citations"]]}
 
     def _answered(self, given: Json) -> Json:
         found = self._found(given["question"], given)

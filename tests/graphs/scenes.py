@@ -88,8 +88,8 @@ class Hop:
     passage: Passage
 
     def draft(self, source: int) -> Json:
-        """The drafter's reply; where there is no answer it has nothing to cite."""
-        citations = [{"source": source, "quote": f"this is known: {self.answer}"}] if self.answer else []
+        """The drafter's reply. Where it has an answer, it cites words beside it, so that it is reviewed."""
+        citations = [{"source": source, "quote": "More follows"}] if self.answer else []
         return {"answer": self.answer, "citations": citations}
 
 

@@ -18,6 +18,8 @@ from sleuth.tools.documents import Passage
 from sleuth.tools.errors import ModelUnavailable
 
 PAPER = Settings().as_in_paper()
+REVIEWED = Settings(skip_supported=False)
+"""No draft goes without its review."""
 
 STEP = ["retrieve_coarse", "draft", "retrieve_fine", "review"]
 FIRST = ["plan", *STEP]
@@ -58,7 +60,7 @@ async def test_every_hop_is_planned_searched_drafted_reviewed_and_answered(chain
         "answerer/answer",
     ]
     for_draft = [(hop.asked, "graph", 5) for hop in chain.hops]
-    for_review = [(f"{hop.asked} {hop.answer}".strip(), "graph", 5) for hop in chain.hops]
+    for_review = [(f"{hop.asked} {hop.answer}".strip(), "graph", 4) for hop in chain.hops]
     assert case.retriever.asked() == [query for pair in zip(for_draft, for_review, strict=True) for query in pair]
     check_outcome(chain, case.state, verdict)
 
@@ -143,7 +145,7 @@ async def test_a_revised_answer_replaces_the_draft_with_its_citations() -> None:
 
 async def test_a_revised_answer_that_cites_nothing_shown_is_not_taken() -> None:
     revised = {"status": "REVISED", **draft("50 m", (1, "it is 50 m high"), (9, "It is 30 m high"))}
-    case = par([ONE, draft("30 m", (1, "30 m")), revised, {"known": True, "answer": "30 m"}], BOTH)
+    case = par([ONE, draft("30 m", (1, "30 m")), revised, {"known": True, "answer": "30 m"}], BOTH, REVIEWED)
     await case.run("?")
     assert case.state["notes"]["1"]["finding"] == "30 m"
     assert case.state["warnings"] == [
@@ -198,6 +200,7 @@ async def test_a_review_may_reopen_an_earlier_step_and_what_was_built_on_it() ->
             {"known": True, "answer": "nobody"},
         ],
         BOTH,
+        REVIEWED,
     )
     verdict = await case.run("?")
     assert case.nodes == [*FIRST, *NEXT, *STEP, *NEXT, "answer"]
@@ -277,7 +280,7 @@ def independent(request: Any) -> Any:
 
 
 async def test_steps_that_do_not_need_each_other_run_side_by_side() -> None:
-    case = par(Replying(independent), BOTH)
+    case = par(Replying(independent), BOTH, REVIEWED)
     await case.run("?")
     assert case.nodes == [*FIRST, *NEXT, "answer"]
     first_wave = ["Where is the tower?", "Where is the bridge?"]
@@ -336,6 +339,7 @@ async def test_an_answer_step_follows_from_the_trajectory_without_search_or_revi
             {"known": False},
         ],
         BOTH,
+        REVIEWED,
     )
     await case.run("?")
     assert case.nodes == [*FIRST, "refine", "retrieve_coarse", "draft", "answer"]
@@ -350,24 +354,59 @@ async def test_an_answer_step_follows_from_the_trajectory_without_search_or_revi
     }
 
 
+HILL = passage("hill", "It stands by itself. Nobody lives there.")
+MILL = passage("mill", "A tower stands in Ostel too. It is a ruin.")
+
+
 @pytest.mark.parametrize(
-    ("quote", "answer", "reviewed"),
+    ("quote", "answer", "more", "reviewed"),
     [
-        ((1, "stands in Varn"), "Varn", False),
-        ((1, "The tower stands"), "Varn", False),
-        ((1, "stands in Varn"), "Ostel", True),
-        ((2, "The bridge is in Ostel"), "Ostel", True),
+        ((1, "stands in Varn"), "Varn", [], False),
+        ((1, "The tower stands"), "Varn", [], False),
+        ((1, "stands in Varn"), "Ostel", [], True),
+        ((1, "30 m"), "30 m", [], True),
+        ((2, "The bridge is in Ostel"), "Ostel", [], True),
+        ((1, "stands in Varn"), "Varn", [HILL], False),
+        ((1, "stands in Varn"), "Varn", [MILL], True),
+        ((3, "in Ostel"), "Ostel", [MILL], True),
     ],
-    ids=["best fit", "another part of it", "not the answer", "another sentence fits better"],
+    ids=[
+        "best fit",
+        "another part of it",
+        "not the answer",
+        "another sentence of it fits better",
+        "one of another passage fits better",
+        "one of another passage has as many words, but others",
+        "one of another passage has the same words",
+        "the same, cited the other way round",
+    ],
 )
-async def test_a_draft_that_cites_what_fits_best_can_skip_its_review(
-    quote: tuple[int, str], answer: str, reviewed: bool
+async def test_a_draft_goes_without_review_where_what_it_cites_fits_best_and_no_other_passage_does(
+    quote: tuple[int, str], answer: str, more: list[Passage], reviewed: bool
 ) -> None:
     asked = [{"question": "Where is the tower that stands on the hill?"}]
     replies = [asked, draft(answer, quote), *([PASS] if reviewed else []), {"known": False}]
-    case = par(replies, BOTH, Settings(skip_supported=True))
+    case = par(replies, [*BOTH, *more])
     await case.run("?")
     assert ("review" in case.nodes) is reviewed
+
+
+async def test_two_passages_cited_for_one_answer_need_no_review() -> None:
+    again = replace(MILL, text="A tower stands in Varn too.")
+    asked = [{"question": "Where is the tower that stands on the hill?"}]
+    case = par([asked, draft("Varn", (1, "in Varn"), (2, "in Varn")), {"known": False}], [TOWER, again])
+    await case.run("?")
+    assert case.nodes == ["plan", "retrieve_coarse", "draft", "answer"]
+
+
+async def test_a_draft_that_cites_nothing_is_reviewed() -> None:
+    case = par([ONE, draft("30 m"), PASS, {"known": False}], BOTH)
+    await case.run("?")
+    assert case.nodes == [*FIRST, "answer"]
+
+
+def test_the_paper_reviews_every_draft_against_ten_passages() -> None:
+    assert (PAPER.skip_supported, PAPER.coarse_k, PAPER.fine_k) == (False, 10, 10)
 
 
 async def test_a_plan_that_cannot_be_read_is_asked_for_once_more() -> None:

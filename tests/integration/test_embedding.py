@@ -97,7 +97,7 @@ async def test_tool(environment: dict[str, str], proxy: Proxy) -> None:
     out = await run("tool.py", environment, "Tell me about the light.")
     assert "I have looked it up: Edric Gannow [1]" in out
     assert "[1] The Pellowrig Light: “" in out
-    assert len(proxy.calls) == 4, "plan, draft, review, answer; the agent's own calls carry no id"
+    assert len(proxy.calls) == 3, "plan, draft, answer; the agent's own calls carry no id"
 
 
 async def test_node(environment: dict[str, str]) -> None:

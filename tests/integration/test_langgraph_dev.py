@@ -22,7 +22,7 @@ DOCUMENTS = {
     "quayle.md": "# Quayle\n\nQuayle is a harbour town on the river Ister.\n",
 }
 # One step without a plan of the model's, one review and no way back: a run that ends soon, whatever is replied.
-SHORT = {"plan": False, "coarse_k": 2, "fine_k": 2, "max_requeries": 0, "max_returns": 0}
+SHORT = {"plan": False, "coarse_k": 2, "fine_k": 2, "skip_supported": False, "max_requeries": 0, "max_returns": 0}
 
 
 @pytest.fixture(scope="module")

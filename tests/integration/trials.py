@@ -282,7 +282,7 @@ WITH_MODEL = {
             PAR,
             script=lambda _: {"steps": REAL_PLAN},
             scripted=frozenset({"planner/plan"}),
-            values={"coarse_k": 2, "fine_k": 2},
+            values={"coarse_k": 2, "fine_k": 2, "skip_supported": False},
             prompts=frozenset({"drafter/draft", "reviewer/review", "refiner/refine"}),
         ),
         replace(

@@ -61,6 +61,8 @@ SOURCES = {
 }
 """How many passages a prompt shows, by method. Of few a model learns as much in less time, so the plays differ."""
 FEW = (2, 3, 3, 5)
+ALSO: dict[str, dict[str, Any]] = {"par-rag": {"skip_supported": False}}
+"""Settings that show a role more than it would see: a reviewer learns also from drafts that need no review."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +121,9 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
         model=teacher,
         retriever=_arranged(retriever, known, each.row["gold_ids"], dice),
         archive=MemoryArchive(),
-        settings=kind.configure({**dict.fromkeys(SOURCES[each.method], few), **each.values}, "default"),
+        settings=kind.configure(
+            {**dict.fromkeys(SOURCES[each.method], few), **ALSO.get(each.method, {}), **each.values}, "default"
+        ),
     )
     place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=NO_LIMIT)
     await compiled(each.method, InMemorySaver()).ainvoke({"question": gold.question}, place, context=context)
