@@ -17,6 +17,7 @@ import random
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -45,19 +46,21 @@ async def one(gold: Gold, seed: int, settings: str, found: Found) -> dict[str, A
     return {"f1": scores["f1"], "calls": outcome.calls, "tokens": tokens}
 
 
-async def ask_all(args: argparse.Namespace, book: Book) -> None:
-    """The runs that are missing, one question after the other."""
+async def ask_all(args: argparse.Namespace, book: Book) -> dict[str, dict[str, Any]]:
+    """The runs asked for, those that are missing made one question after the other."""
+    made = {}
     for corpus, questions in args.set:
         name = questions.parent.name
         async with collection(corpus, questions, "graph", home=args.out / name) as among:
             for gold in drawn(among.golds, args.limit):
                 found = Found(among.library)
-                for seed in range(args.seeds):
-                    for settings in args.settings:
-                        key = json.dumps([name, gold.id, seed, settings])
-                        if key not in book.runs:
-                            book.add({"key": key, **await one(gold, seed, settings, found)})
+                for seed, settings in product(range(args.seeds), args.settings):
+                    key = json.dumps([name, gold.id, seed, settings])
+                    if key not in book.runs:
+                        book.add({"key": key, **await one(gold, seed, settings, found)})
+                    made[key] = book.runs[key]
                 print(f"{name}: {gold.id}", file=sys.stderr, flush=True)
+    return made
 
 
 def drawn(golds: Sequence[Gold], limit: int | None) -> list[Gold]:
@@ -69,16 +72,16 @@ Means = Mapping[tuple[str, str], Mapping[str, float]]
 """A question's scores and costs over its seeds, by set and question."""
 
 
-def means(book: Book, settings: str) -> Means:
+def means(runs: Mapping[str, Mapping[str, Any]], settings: str) -> Means:
     """What was measured with these settings."""
-    made: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for key, each in book.runs.items():
+    made: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for key, each in runs.items():
         name, question, _, own = json.loads(key)
         if own == settings:
             made[name, question].append(each)
     return {
-        at: {metric: fmean(each[metric] for each in runs) for metric in ("f1", "calls", "tokens")}
-        for at, runs in made.items()
+        at: {metric: fmean(each[metric] for each in seeds) for metric in ("f1", "calls", "tokens")}
+        for at, seeds in made.items()
     }
 
 
@@ -94,11 +97,11 @@ def row(own: Means, base: Means, among: Sequence[tuple[str, str]]) -> dict[str, 
     }
 
 
-def report(book: Book, settings: Sequence[str]) -> dict[str, Any]:
+def report(runs: Mapping[str, Mapping[str, Any]], settings: Sequence[str]) -> dict[str, Any]:
     """A row for each of the settings, over each set and over all."""
-    base, rows = means(book, settings[0]), {}
+    base, rows = means(runs, settings[0]), {}
     for each in settings:
-        own = means(book, each)
+        own = means(runs, each)
         sets = {name: [at for at in own if at[0] == name] for name, _ in own}
         rows[each or "default"] = {name: row(own, base, among) for name, among in {**sets, "all": [*own]}.items()}
     return rows
@@ -112,9 +115,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    book = Book.opened(args.out)
-    asyncio.run(ask_all(args, book))
-    print(json.dumps(report(book, args.settings), indent=1))
+    runs = asyncio.run(ask_all(args, Book.opened(args.out)))
+    print(json.dumps(report(runs, args.settings), indent=1))
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ async def test_an_upload_can_be_cancelled_while_it_is_sent(page: Page, site: Sit
 async def test_an_answer_has_footnotes_that_open_the_quoted_place(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.gates["reviewer/review"].clear()
-    await ask(page)
+    await ask(page, skip_supported="false")
     steps = page.get_by_role("region", name="Steps")
     await expect(steps).to_contain_text("drafts 1: Bastian Oake")
     await expect(steps).to_contain_text("Working: review")
@@ -80,7 +80,7 @@ async def test_an_answer_has_footnotes_that_open_the_quoted_place(page: Page, si
 async def test_a_run_is_stopped_resumed_and_watched_across_a_reload(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.gates["reviewer/review"].clear()
-    await ask(page)
+    await ask(page, skip_supported="false")
     steps = page.get_by_role("region", name="Steps")
     await expect(steps).to_contain_text("Working: review")
     await page.get_by_role("button", name="Stop").click()
