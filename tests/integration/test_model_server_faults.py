@@ -69,13 +69,17 @@ class Session:
 
 @dataclass
 class Run:
-    """One run of a trial over its sessions; `kept` counts the calls that a later session had from an earlier one."""
+    """One run of a trial over its sessions; `kept` counts the calls that a later session had from an earlier one.
+
+    `reached`: whether the gateway opened in the latest session.
+    """
 
     house: House
     trial: Trial
     weather: Weather
     thread: str
     kept: int = 0
+    reached: bool = False
     triples: MemoryTriples = field(default_factory=MemoryTriples)
 
     async def session(self, within: float) -> Session:
@@ -92,7 +96,9 @@ class Run:
         return Session(answer.status, answer)
 
     async def _asked(self, settings: Settings) -> Answer:
+        self.reached = False
         async with Gateway.open(settings) as model:
+            self.reached = True
             library = self.house.library
             services = Services(model=model, retriever=library, embedder=library.embedder, triples=self.triples)
             runs = Runs(self.house.store, services)
@@ -110,8 +116,8 @@ class Run:
         sent = Counter(self.weather.calls[before:])
         assert not done & sent.keys(), "a call that had completed was sent again"
         assert max(sent.values(), default=0) <= RETRIES + 1, f"a storm: {sent.most_common(3)}"
-        found = await self.house.store.threads.find(self.thread)
-        if session.problem and found and found.status != "new":  # else the server was not even reached
+        if session.problem and self.reached:
+            found = await self.house.store.threads.get(self.thread)
             assert (found.status, found.problem) == ("failed", session.problem)
         return session
 
