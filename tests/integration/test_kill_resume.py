@@ -5,7 +5,7 @@ import random
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,6 +15,7 @@ from hashing_embedder import HashingEmbedder
 from recording_proxy import Backend, Proxy, Sent, Upstream, proxying
 from run_child import BEFORE, Job
 from scripted_backend import Mixed, Scripted, prompt_of
+from slices import Sweep
 from trials import PAR, TRIALS, WITH_MODEL, Trial
 
 from sleuth.graphs.ingest import ingest
@@ -140,8 +141,12 @@ async def sample_kills(trial: Trial, settings: Settings, commits: int) -> None:
 
 @EVERY
 @pytest.mark.faults
+@pytest.mark.timeout(7200)
 async def test_kills_at_every_commit(home: Path, trial: Trial, tell: Tell) -> None:
     """Checkpoints are commits, and so is the result of every call."""
+    sweep = Sweep(f"kills-at-commits-{trial.method}", 1)
+    if not sweep.due():
+        return
     async with scene_of(trial, Scripted(trial.script), Settings(home=home, embedder="hashing")) as scene:
         assert len(scene.checkpoints) > 10
         for commit in range(1, scene.commits):
@@ -149,15 +154,21 @@ async def test_kills_at_every_commit(home: Path, trial: Trial, tell: Tell) -> No
         total = f"{scene.commits} commits, {len(scene.checkpoints)} of them checkpoints"
         tell(f"{trial.method}, killed at each of {total}: {scene.tally}")
         scene.check(kills=scene.commits - 1)
+    sweep.passed(0, **asdict(scene.tally))
 
 
 @EVERY
 @pytest.mark.faults
+@pytest.mark.timeout(7200)
 async def test_kills_at_random_moments(home: Path, trial: Trial, tell: Tell) -> None:
+    sweep = Sweep(f"kills-at-random-{trial.method}", 1)
+    if not sweep.due():
+        return
     async with scene_of(trial, Scripted(trial.script), Settings(home=home, embedder="hashing")) as scene:
         await scene.kill_at_random(random.Random(SEED), MOMENTS)
         tell(f"{trial.method}, killed at random moments: {scene.tally}")
         scene.check(kills=MOMENTS)
+    sweep.passed(0, **asdict(scene.tally))
 
 
 # A real model, left alone but for what would make it skip most of a method
@@ -181,9 +192,13 @@ async def test_a_kill_in_a_run_of_a_real_model(home: Path, vllm_url: str, trial:
 @WITH_A_MODEL
 @pytest.mark.vllm
 @pytest.mark.faults
+@pytest.mark.timeout(7200)
 async def test_kills_at_every_checkpoint_and_at_random_moments_with_a_real_model(
     home: Path, vllm_url: str, trial: Trial, tell: Tell
 ) -> None:
+    sweep = Sweep(f"kills-with-a-model-{trial.method}", 1)
+    if not sweep.due():
+        return
     async with real(trial, vllm_url, home) as scene:
         for commit in scene.checkpoints[:-1]:
             await scene.die_at(commit)
@@ -191,3 +206,4 @@ async def test_kills_at_every_checkpoint_and_at_random_moments_with_a_real_model
         await scene.kill_at_random(random.Random(SEED), MOMENTS)
         tell(f"and at {MOMENTS} random moments: {scene.tally}")
         scene.check(kills=len(scene.checkpoints) - 1 + MOMENTS)
+    sweep.passed(0, **asdict(scene.tally))

@@ -12,6 +12,7 @@ from hashing_embedder import HashingEmbedder
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from slices import Sweep
 from storage_child import Deed
 
 from sleuth.tools.catalogue import Catalogue
@@ -33,6 +34,7 @@ SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3, unique=True
 TEXTS = st.lists(SENTENCES, min_size=1, max_size=3, unique=True).map(tuple)
 FOLDERS = {"keyword": "keywords", "graph": "mentions", "dense": "chroma"}
 ALL_OF_THEM = 100
+EXAMPLES, PARTS = 5, 60
 
 
 class Collection(RuleBasedStateMachine):
@@ -168,10 +170,14 @@ def run(examples: int, steps: int) -> None:
 
 
 def test_a_few_sequences_agree_with_a_dictionary() -> None:
-    run(examples=5, steps=12)
+    run(EXAMPLES, steps=12)
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
 def test_many_sequences_agree_with_a_dictionary() -> None:
-    run(examples=300, steps=40)
+    sweep = Sweep("library", PARTS)
+    for part in sweep.left():
+        run(EXAMPLES, steps=40)
+        sweep.passed(part)
+    sweep.end()

@@ -243,9 +243,10 @@ async def test_a_thousand_runs_in_bad_weather(tmp_path: Path, capsys: pytest.Cap
         for seed in left:
             sweep.passed(seed, **await try_seed(house, seed))
 
-    async with housed(tmp_path, EVERY) as house, asyncio.TaskGroup() as group:
-        for _ in range(AT_ONCE):
-            group.create_task(work(house))
+    if sweep.due():
+        async with housed(tmp_path, EVERY) as house, asyncio.TaskGroup() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(work(house))
     rows = sweep.end()
     told = {name: count(rows, name) for name in ("method", "ended", "errors", "met")}
     told |= {name: sum(row[name] for row in rows) for name in ("sent", "calls", "kept")}
