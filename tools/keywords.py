@@ -129,6 +129,8 @@ class KeywordIndex:
         """All changes together, committed at the end."""
         with self._storing("written"):
             writer = self._index.writer(_WRITER_BYTES, num_threads=1)
+            # What a killed writer left half-way is in the way of the same change, whose files have the same names.
+            writer.garbage_collect_files()
             yield writer
             writer.commit()
             writer.wait_merging_threads()

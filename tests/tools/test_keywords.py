@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,16 @@ def test_ids_may_hold_anything(tmp_path: Path) -> None:
     assert index.ids() == {odd}
     index.apply(upsert=[], delete=[odd])
     assert index.count() == 0
+
+
+def test_what_a_killed_writer_left_behind_is_no_hindrance(index: KeywordIndex, tmp_path: Path) -> None:
+    """Its files are there, and the one that names them is not yet: the same change writes the same names."""
+    folder, before = tmp_path / "index", tmp_path / "before"
+    shutil.copytree(folder, before)
+    index.apply(upsert=[], delete=[PASSAGES[0].id])
+    shutil.copyfile(before / "meta.json", folder / "meta.json")
+    assert {path.suffix for path in folder.iterdir()} > {path.suffix for path in before.iterdir()}
+    again = KeywordIndex(folder)
+    assert again.count() == 3
+    again.apply(upsert=[], delete=[PASSAGES[0].id])
+    assert again.ids() == {PASSAGES[1].id, PASSAGES[2].id}
