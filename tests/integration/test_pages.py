@@ -130,7 +130,7 @@ def test_twenty_megabytes_of_html_take_no_more_memory_than_is_allowed(name: str)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="as above")
 def test_the_reading_process_cannot_take_more_memory_than_it_is_given() -> None:
-    taking = "from sleuth.tools.pages import worker; worker._limit_memory(500); bytes(600 << 20)"
+    taking = "from sleuth.tools.bounds import limit_memory; limit_memory(500); bytes(600 << 20)"
     ended = subprocess.run([sys.executable, "-c", taking], capture_output=True, text=True, timeout=300, check=False)
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "MemoryError")
 
