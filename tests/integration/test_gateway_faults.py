@@ -82,6 +82,17 @@ async def test_a_token_stands_in_front_of_the_first_user_s_text(tmp_path: Path) 
     ]
 
 
+async def test_a_token_of_another_size_is_refused_at_once_with_a_way_out(tmp_path: Path) -> None:
+    server = ModelServer()
+    server.script.append(status(400, "`prompt_embeds` hidden_size 32 does not match the model's hidden_size 576."))
+    async with gateway(server, tmp_path) as model:
+        with pytest.raises(
+            ModelError, match=r"the token of this graph model: .* 576\. .*Serve the language model that"
+        ):
+            await model.call(asked(soft_token="AAAA"))
+    assert len(server.calls) == 1
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -118,17 +129,12 @@ async def test_waits_as_long_as_retry_after_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "message"),
     [
-        (
-            status(400, "`prompt_embeds` hidden_size 32 does not match the model's hidden_size 576."),
-            ModelError,
-            r"cannot take the token of this graph model: .* 576\. .*Serve the language model that it was tuned with",
-        ),
         (status(500, "out of memory"), ModelUnavailable, "fails with status 500: out of memory"),
         (status(429), ModelUnavailable, "overloaded .*SLEUTH_CONCURRENCY"),
         ({**completion(), "choices": []}, BadReply, "no usable reply, also after retries: it has no choices"),
         (garbage("{"), BadReply, "its body is not JSON"),
     ],
-    ids=["embedding", "500", "429", "empty", "garbage"],
+    ids=["500", "429", "empty", "garbage"],
 )
 async def test_a_lasting_fault_is_named_after_a_few_tries(
     fault: Any, kind: type[ModelError], message: str, tmp_path: Path
