@@ -5,7 +5,7 @@ import re
 import httpx
 import openai
 
-from sleuth.tools.errors import BadReply, ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName
+from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName
 
 _TOO_LONG = re.compile(
     r"context_length|context (?:length|window|size)|prompt is too long|too many (?:input )?tokens|maximum.{0,20}tokens",
@@ -53,9 +53,9 @@ def refused(url: str, status: int, detail: str) -> ModelError:
     return ModelError(f"The model server at {url} refuses the call with status {status}: {detail}")
 
 
-def unusable(url: str, malformed: Exception) -> BadReply:
-    """It answers, but not what a model server answers."""
-    return BadReply(f"The model server at {url} sends no usable reply, also after retries: {malformed}.")
+def unusable(url: str, malformed: Exception) -> ModelUnavailable:
+    """It answers, but not what a model server answers: its fault, and no reply of the model's."""
+    return ModelUnavailable(f"The model server at {url} sends no usable reply, also after retries: {malformed}.")
 
 
 def from_client(error: openai.APIError, *, url: str, seconds: float) -> ModelError:

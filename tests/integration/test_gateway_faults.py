@@ -24,7 +24,6 @@ from sleuth.agents.gateway import RETRIES, Gateway
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.parsing import parse
 from sleuth.tools.errors import (
-    BadReply,
     ContextTooLong,
     ModelError,
     ModelTimeout,
@@ -131,8 +130,8 @@ async def test_waits_as_long_as_retry_after_says(tmp_path: Path) -> None:
     [
         (status(500, "out of memory"), ModelUnavailable, "fails with status 500: out of memory"),
         (status(429), ModelUnavailable, "overloaded .*SLEUTH_CONCURRENCY"),
-        ({**completion(), "choices": []}, BadReply, "no usable reply, also after retries: it has no choices"),
-        (garbage("{"), BadReply, "its body is not JSON"),
+        ({**completion(), "choices": []}, ModelUnavailable, "no usable reply, also after retries: it has no choices"),
+        (garbage("{"), ModelUnavailable, "its body is not JSON"),
     ],
     ids=["500", "429", "empty", "garbage"],
 )
@@ -161,11 +160,16 @@ VLLM = "This model's maximum context length is 4096 tokens. However, your prompt
         ),
         (status(400, "the request exceeds the available context size"), ContextTooLong, "context size"),
         (status(400, "temperature must be positive"), ModelError, "status 400: .*temperature must be positive"),
+        (
+            status(400, "`prompt_embeds` hidden_size 32 does not match the model's hidden_size 576."),
+            ModelError,
+            r"cannot take the token of this graph model: .* 576\. .*Serve the language model that it was tuned with",
+        ),
         (status(401), ModelError, "refuses the key .*SLEUTH_MODEL_KEY"),
         (status(403), ModelError, "refuses the key"),
         (status(404, "The model does not exist"), UnknownName, "no model 'tiny'.* The server has: tiny"),
     ],
-    ids=["vllm", "openai", "llama.cpp", "400", "401", "403", "404"],
+    ids=["vllm", "openai", "llama.cpp", "400", "embedding", "401", "403", "404"],
 )
 async def test_what_asking_again_does_not_mend_is_asked_once(
     fault: Any, kind: type[Exception], message: str, tmp_path: Path
