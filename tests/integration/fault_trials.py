@@ -36,7 +36,7 @@ def by_role(asked: Asked) -> Any:
     if asked.prompt == "planner/follow_up":
         left = [each for each in FOLLOW_UPS if each not in asked.text]
         return {"follow_up": "Yes", "question": left[0]} if left else {"follow_up": "No", "answer": "the Kelp Fair"}
-    return SAID[asked.prompt]
+    return SAID.get(asked.prompt, {"answer": "the Kelp Fair"})  # a wrong reply may lead anywhere
 
 
 def _alone(asked: Asked) -> Any:
