@@ -1,0 +1,78 @@
+"""The exponents of what growth.py measures, its table, and its picture."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sleuth.studio.evaluation.plots import svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LINEAR = ("ingest_s", "ingest_cpu_s", "embedding_s", "disk_mb", "catalogue_mb", "keyword_mb", "graph_mb", "chroma_mb")
+MEMORY = ("ingest_mib", "search_mib", "chroma_server_mib")
+CHANGES = ("add_one_ms", "delete_one_ms")
+QUERIES = tuple(
+    f"{mode}_{share}_{unit}"
+    for mode in ("keyword", "dense", "hybrid", "graph")
+    for share in ("p50", "p95")
+    for unit in ("ms", "cpu_ms")
+)
+DRAWN = (
+    "ingest_s",
+    "disk_mb",
+    "ingest_mib",
+    "search_mib",
+    "add_one_ms",
+    *(name for name in QUERIES if "p95_ms" in name),
+)
+
+Row = Mapping[str, Any]
+Fit = dict[str, float]
+
+
+def fitted(rows: Sequence[Row]) -> dict[str, Fit]:
+    """For each measure its exponent with the share of variance explained, and the exponent between the last two."""
+    if len(rows) < 2:
+        return {}
+    sizes = np.log([row["passages"] for row in rows])
+    fits: dict[str, Fit] = {}
+    for name in (*LINEAR, *MEMORY, *CHANGES, *QUERIES):
+        values = [row.get(name, 0.0) for row in rows]
+        if min(values) > 0:
+            logs = np.log(values)
+            exponent = float(np.polyfit(sizes, logs, 1)[0])
+            r2 = float(np.corrcoef(sizes, logs)[0, 1] ** 2)
+            last = float((logs[-1] - logs[-2]) / (sizes[-1] - sizes[-2]))
+            fits[name] = {"exponent": round(exponent, 3), "r2": round(r2, 3), "last": round(last, 3)}
+    return fits
+
+
+def table(rows: Sequence[Row]) -> str:
+    """A line for each measure: its value at each size, then the exponents."""
+    fits = fitted(rows)
+    kept = {"embedder", "database", "vectors", "seed", "passages"}
+    names = dict.fromkeys(name for row in rows for name in row if name not in kept)
+    lines = [f"{'passages':24}" + "".join(f"{row['passages']:>12,}" for row in rows) + f"{'exponent':>10}{'last':>8}"]
+    for name in names:
+        values = "".join(f"{row[name]:>12.4g}" if name in row else f"{'–':>12}" for row in rows)
+        fit = f"{fits[name]['exponent']:>10.2f}{fits[name]['last']:>8.2f}" if name in fits else ""
+        lines.append(f"{name:24}{values}{fit}")
+    return "\n".join(lines)
+
+
+def draw(rows: Sequence[Row], fits: Mapping[str, Fit]) -> str:
+    """Each measure as a multiple of its value at the smallest size; what is parallel to the dashed line is linear."""
+    sizes = [row["passages"] for row in rows]
+
+    def lines(axes: "Axes") -> None:
+        axes.plot(sizes, [size / sizes[0] for size in sizes], "--", color="grey", label="linear")
+        for at, name in enumerate(name for name in DRAWN if name in fits):
+            values = [row[name] / rows[0][name] for row in rows]
+            label = f"{name.removesuffix('_ms').replace('_', ' ')}: {fits[name]['exponent']:.2f}"
+            axes.plot(sizes, values, "os^D"[at % 4] + "-", color=f"C{at}", label=label)
+        axes.set(xscale="log", yscale="log", xlabel="passages", ylabel=f"times the value at {sizes[0]:,}")
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), title="exponent")
+
+    return svg(lines, "")
