@@ -24,14 +24,13 @@ from pathlib import Path
 from typing import Any
 
 import growth_corpus
-from growth_plot import draw, fitted, table
+from growth_plot import KEY, draw, exponents, table
 from servers import Server, chroma, postgres
 from sqlalchemy import create_engine, text
 
 from sleuth.tools.database import catalogue_url
 
 Row = dict[str, Any]
-KEY = ("embedder", "database", "vectors", "seed", "passages")
 STORES = {"catalogue": "catalogue.db*", "keyword": "keywords", "graph": "mentions", "chroma": "chroma"}
 TABLES = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'sleuth%'"
 
@@ -108,7 +107,7 @@ def report(rows: list[Row], out: Path) -> None:
     stores: dict[str, list[Row]] = {}
     for row in rows:
         stores.setdefault(", ".join(str(row[name]) for name in KEY[:3]), []).append(row)
-    fits = {name: fitted(own) for name, own in stores.items()}
+    fits = {name: exponents(own, "passages") for name, own in stores.items()}
     written = json.dumps({"rows": rows, "fits": fits}, indent=1)
     draft = out / "growth.json.new"
     draft.write_text(written + "\n", encoding="utf-8")

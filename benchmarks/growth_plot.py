@@ -10,38 +10,27 @@ from sleuth.studio.evaluation.plots import svg
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LINEAR = ("ingest_s", "ingest_cpu_s", "embedding_s", "disk_mb", "catalogue_mb", "keyword_mb", "graph_mb", "chroma_mb")
-MEMORY = ("ingest_mib", "search_mib", "chroma_server_mib")
-CHANGES = ("add_one_ms", "delete_one_ms")
-QUERIES = tuple(
-    f"{mode}_{share}_{unit}"
-    for mode in ("keyword", "dense", "hybrid", "graph")
-    for share in ("p50", "p95")
-    for unit in ("ms", "cpu_ms")
-)
-DRAWN = (
-    "ingest_s",
-    "disk_mb",
-    "ingest_mib",
-    "search_mib",
-    "add_one_ms",
-    *(name for name in QUERIES if "p95_ms" in name),
-)
+P95 = tuple(f"{mode}_p95_ms" for mode in ("keyword", "dense", "hybrid", "graph"))
+DRAWN = ("ingest_s", "disk_mb", "ingest_mib", "search_mib", "add_one_ms", *P95)
+KEY = ("embedder", "database", "vectors", "seed", "passages")
+"""What identifies a row."""
 
 Row = Mapping[str, Any]
 Fit = dict[str, float]
 
 
-def fitted(rows: Sequence[Row]) -> dict[str, Fit]:
+def exponents(rows: Sequence[Row], size: str) -> dict[str, Fit]:
     """For each measure its exponent with the share of variance explained, and the exponent between the last two."""
     if len(rows) < 2:
         return {}
-    sizes = np.log([row["passages"] for row in rows])
+    sizes = np.log([row[size] for row in rows])
     fits: dict[str, Fit] = {}
-    for name in (*LINEAR, *MEMORY, *CHANGES, *QUERIES):
+    for name in rows[0]:
         values = [row.get(name, 0.0) for row in rows]
-        if min(values) > 0:
+        if name != size and all(isinstance(value, int | float) and value > 0 for value in values):
             logs = np.log(values)
+            if not np.ptp(logs):
+                continue
             exponent = float(np.polyfit(sizes, logs, 1)[0])
             r2 = float(np.corrcoef(sizes, logs)[0, 1] ** 2)
             last = float((logs[-1] - logs[-2]) / (sizes[-1] - sizes[-2]))
@@ -51,9 +40,8 @@ def fitted(rows: Sequence[Row]) -> dict[str, Fit]:
 
 def table(rows: Sequence[Row]) -> str:
     """A line for each measure: its value at each size, then the exponents."""
-    fits = fitted(rows)
-    kept = {"embedder", "database", "vectors", "seed", "passages"}
-    names = dict.fromkeys(name for row in rows for name in row if name not in kept)
+    fits = exponents(rows, "passages")
+    names = dict.fromkeys(name for row in rows for name in row if name not in KEY)
     lines = [f"{'passages':24}" + "".join(f"{row['passages']:>12,}" for row in rows) + f"{'exponent':>10}{'last':>8}"]
     for name in names:
         values = "".join(f"{row[name]:>12.4g}" if name in row else f"{'–':>12}" for row in rows)

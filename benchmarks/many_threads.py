@@ -1,0 +1,175 @@
+"""What thousands of runs in one SQLite file take: making, listing, looking back, pruning; and a long run among them.
+
+    python benchmarks/many_threads.py --out FOLDER [--threads 1000 2000 10000] [--steps 50]
+
+The runs are plain RAG's with a model that answers at once and passages of their own for each, so that every run leaves
+ten texts of 700 characters in the archive. The store grows from one number to the next; each is measured by processes
+of their own, and pruned in copies: once all but the last checkpoint of each run, once the older half of the runs. What
+is in FOLDER/many_threads.json is not measured again: killed, the same command goes on. The exponents are those of
+growth.py: 1 is linear.
+"""
+
+import argparse
+import asyncio
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from checkpoint_bytes import Shelf, replies
+from growth_measures import clock, peak_mib
+from growth_plot import exponents
+from streams import Instant
+
+from sleuth.agents.scripted import ScriptedModel
+from sleuth.graphs.history import history
+from sleuth.graphs.prune import prune
+from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.store import Store, open_store
+from sleuth.studio.client import last
+from sleuth.tools.settings import Settings
+
+REPEATS, RECENT = 20, 200
+Row = dict[str, Any]
+
+
+def sizes(home: Path) -> dict[str, float]:
+    """Megabytes of the file, and of its pages in use: SQLite keeps what was freed for what comes."""
+    file = home / "runs.sqlite"
+    with sqlite3.connect(file) as connection:
+        pages, free, size = (
+            int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+    return {"file_mb": file.stat().st_size / 1e6, "used_mb": (pages - free) * size / 1e6}
+
+
+async def timed(work: Callable[[], Awaitable[object]]) -> float:
+    """Milliseconds, the median of a few times."""
+    taken = []
+    for _ in range(REPEATS):
+        with clock() as each:
+            await work()
+        taken.append(1000 * each.wall)
+    return median(taken)
+
+
+async def make(store: Store, _home: Path, threads: int) -> Row:
+    """Runs, until there are so many."""
+    runs, taken = Runs(store, Services(model=Instant(), retriever=Shelf())), []
+    for number in range(len(await store.threads.newest()), threads):
+        with clock() as each:
+            await last(runs.run(await runs.start(f"Who kept the light of number {number}?", "plain-rag")))
+        taken.append(1000 * each.wall)
+    return {"run_ms": median(taken[-RECENT:]), "make_mib": peak_mib()}
+
+
+async def look(store: Store, _home: Path, _threads: int) -> Row:
+    """The list's first page, the whole list, and one run's history."""
+    runs, newest = Runs(store), store.threads.newest
+    (thread, *_) = await newest(limit=1)
+    return {
+        "list_50_ms": await timed(lambda: newest(limit=50)),
+        "list_all_ms": await timed(newest),
+        "history_ms": await timed(lambda: history(runs, thread.id)),
+    }
+
+
+async def walk(store: Store, home: Path, steps: int) -> Row:
+    """PAR-RAG's plan of so many steps, and what it leaves."""
+    before = sizes(home)["used_mb"]
+    runs = Runs(store, Services(model=ScriptedModel(replies(steps), context_window=100_000), retriever=Shelf()))
+    thread = await runs.start("Who was the last of the line?", "par-rag")
+    with clock() as taken:
+        answer = await last(runs.run(thread))
+    assert len(answer.notes) == steps
+    with clock() as looked:
+        moments = await history(runs, thread)
+    return {
+        "long_run_s": taken.wall,
+        "long_run_checkpoints": len(moments),
+        "long_run_history_s": looked.wall,
+        "long_run_mb": sizes(home)["used_mb"] - before,
+    }
+
+
+async def keep_last(store: Store, home: Path, _threads: int) -> Row:
+    return {f"keep_last_{name}": value for name, value in (await _pruned(store, home, None, 1)).items()}
+
+
+async def older_half(store: Store, home: Path, _threads: int) -> Row:
+    every = await store.threads.newest()
+    middle = datetime.fromisoformat(every[len(every) // 2].updated_at)
+    age = (datetime.now(UTC) - middle).total_seconds()
+    return {f"older_half_{name}": value for name, value in (await _pruned(store, home, age, None)).items()}
+
+
+async def _pruned(store: Store, home: Path, older_than: float | None, keep: int | None) -> Row:
+    with clock() as taken:
+        gone = await prune(Runs(store), older_than=older_than, keep_last=keep)
+    counts = {"runs": gone.threads, "checkpoints": gone.checkpoints, "texts": gone.texts}
+    return {"prune_s": taken.wall, "prune_mib": peak_mib()} | counts | sizes(home)
+
+
+STAGES = {stage.__name__: stage for stage in (make, look, walk, keep_last, older_half)}
+
+
+async def child(what: str, home: Path, number: int) -> Row:
+    async with open_store(Settings(home=home, runs=None, database_url=None)) as store:
+        return await STAGES[what](store, home, number)
+
+
+def apart(what: str, home: Path, number: int) -> Row:
+    command = [sys.executable, __file__, "--child", what, str(number), "--out", str(home)]
+    measured: Row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return measured
+
+
+def on_copy(what: str, home: Path, number: int) -> Row:
+    """As `apart`, in a copy; with what the file is after SQLite has packed it."""
+    copy = home.with_name("copy")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(home, copy)
+    row = apart(what, copy, number)
+    with sqlite3.connect(copy / "runs.sqlite") as connection:
+        connection.execute("VACUUM")
+    connection.close()
+    row[f"{what}_vacuumed_mb"] = sizes(copy)["file_mb"]
+    shutil.rmtree(copy)
+    return row
+
+
+def measure(home: Path, threads: int, steps: int) -> Row:
+    row: Row = {"threads": threads} | apart("make", home, threads) | sizes(home) | apart("look", home, threads)
+    row |= on_copy("walk", home, steps) | on_copy("keep_last", home, threads) | on_copy("older_half", home, threads)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1_000, 2_000, 10_000])
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        print(json.dumps(asyncio.run(child(given.child[0], given.out, int(given.child[1])))))
+        return
+    file = given.out / "many_threads.json"
+    rows: list[Row] = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
+    for threads in sorted(set(given.threads) - {row["threads"] for row in rows}):
+        print(f"{threads} runs", file=sys.stderr)
+        rows.append(measure(given.out / "home", threads, given.steps))
+        fits = exponents(rows, "threads")
+        file.write_text(json.dumps({"rows": rows, "fits": fits}, indent=1) + "\n", encoding="utf-8")
+    print(file.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

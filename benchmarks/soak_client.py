@@ -1,0 +1,157 @@
+"""What the clients of soak.py do with a server: each deed ends well, or something is lost."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+import httpx
+from growth_corpus import passage, questions
+
+METHODS = ("plain-rag", "par-rag", "crp-rag", "ircot", "self-ask", "closed-book")
+AT_ONCE, IN_A_ROUND, TRIES = 6, 8, 8
+DOCUMENTS, PASSAGES = 150, 2_000
+"""Names of documents, each of which comes and goes; the texts that they are given in turn."""
+
+
+class Lost(Exception):
+    """Something that must not happen."""
+
+
+class Client:
+    """What six clients do; `ended` are the runs with an answer that nobody works on."""
+
+    def __init__(self, http: httpx.AsyncClient, seed: str) -> None:
+        self.http = http
+        self.done: Counter[str] = Counter()
+        self.lost: list[str] = []
+        self.ended: list[str] = []
+        self._dice = Random(seed)
+        self._asked = questions(PASSAGES, 0, 500)
+        self._deeds = {
+            self.ask: 40,
+            self.upload: 14,
+            self.delete: 10,
+            self.search: 10,
+            self.fork: 10,
+            self.interrupt: 6,
+            self.look: 6,
+            self.remove: 4,
+        }
+
+    async def round(self) -> None:
+        await asyncio.gather(*(self._some() for _ in range(AT_ONCE)))
+
+    async def _some(self) -> None:
+        for _ in range(IN_A_ROUND):
+            (deed,) = self._dice.choices(list(self._deeds), list(self._deeds.values()))
+            try:
+                await deed()
+                self.done[deed.__name__] += 1
+            except Lost as error:
+                self.lost.append(f"{deed.__name__}: {error}")
+
+    async def ask(self) -> None:
+        await self._to_the_end(await self._begin())
+
+    async def interrupt(self) -> None:
+        """Stopped on the way, unless it has ended before."""
+        thread = await self._begin()
+        await asyncio.sleep(self._dice.random() / 5)
+        await self._call("POST", f"/v1/runs/{thread}/stop", but=(409,))
+        await self._to_the_end(thread)
+
+    async def fork(self) -> None:
+        """From any checkpoint, one in three into another method."""
+        if (thread := self._taken()) is None:
+            return
+        every = (await self._call("GET", f"/v1/runs/{thread}/history")).json()
+        moments = [moment for moment in every if moment["source"] != "input"]  # before it nothing is known
+        into = self._dice.choice(METHODS) if self._dice.random() < 1 / 3 else None
+        asked = {"at": self._dice.choice(moments)["checkpoint"], "method": into}
+        made = (await self._call("POST", f"/v1/runs/{thread}/fork", json=asked)).json()
+        await self._resume(made["thread"])
+        await self._to_the_end(made["thread"])
+        if made["thread"] != thread:
+            self.ended.append(thread)
+
+    async def look(self) -> None:
+        if (thread := self._taken()) is None:
+            return
+        for part in ("", "/history", "/export", "/conversation"):
+            await self._call("GET", f"/v1/runs/{thread}{part}")
+        await self._call("GET", "/v1/runs?limit=50")
+        self.ended.append(thread)
+
+    async def remove(self) -> None:
+        if thread := self._taken():
+            await self._call("DELETE", f"/v1/runs/{thread}")
+
+    async def upload(self) -> None:
+        """One to four documents, most of them in place of what they were."""
+        await self.put(self._dice.sample(range(DOCUMENTS), self._dice.randint(1, 4)))
+
+    async def put(self, names: Iterable[int]) -> None:
+        files = [("files", (f"note {name}.txt", self._text().encode())) for name in names]
+        taken = (await self._call("POST", "/v1/documents", files=files)).json()
+        async with self.http.stream("GET", f"/v1/ingests/{taken['ingest']}/events") as stream:
+            async for _ in stream.aiter_lines():
+                pass
+        view = (await self._call("GET", f"/v1/ingests/{taken['ingest']}")).json()
+        if view["status"] != "done" or view["failed"]:
+            raise Lost(f"an upload ended as {view}")
+
+    async def delete(self) -> None:
+        """One of the documents; another client may have deleted it meanwhile."""
+        listed = (await self._call("GET", "/v1/documents?limit=1000")).json()
+        if len(listed) > DOCUMENTS // 2:
+            await self._call("DELETE", f"/v1/documents/{self._dice.choice(listed)['id']}", but=(404,))
+
+    async def search(self) -> None:
+        mode = self._dice.choice(("keyword", "dense", "hybrid", "graph"))
+        await self._call("GET", "/v1/search", params={"q": self._question(), "mode": mode})
+
+    def _text(self) -> str:
+        row = passage(self._dice.randrange(PASSAGES), 0)
+        return f"{row['title']}\n\n{row['text']}"
+
+    def _question(self) -> str:
+        return self._dice.choice(self._asked)[0]
+
+    def _taken(self) -> str | None:
+        """An ended run, which is nobody else's until it is put back."""
+        return self.ended.pop(self._dice.randrange(len(self.ended))) if self.ended else None
+
+    async def _begin(self) -> str:
+        budget = {"max_calls": self._dice.randint(4, 16)}
+        asked = {"question": self._question(), "method": self._dice.choice(METHODS), "budget": budget}
+        return str((await self._call("POST", "/v1/runs", json=asked)).json()["thread"])
+
+    async def _resume(self, thread: str) -> None:
+        await self._call("POST", f"/v1/runs/{thread}/resume", but=(409,))
+
+    async def _to_the_end(self, thread: str) -> None:
+        for _ in range(TRIES):
+            said = await self._follow(thread)
+            self.done[f"run ended with {said}"] += 1
+            if said == "answer":
+                self.ended.append(thread)
+                return
+            await self._resume(thread)
+        raise Lost(f"run {thread} came to no answer")
+
+    async def _follow(self, thread: str) -> str:
+        """The name of its last event."""
+        last = ""
+        async with self.http.stream("GET", f"/v1/runs/{thread}/events") as stream:
+            async for line in stream.aiter_lines():
+                name, _, value = line.partition(": ")
+                last = value if name == "event" else last
+        return last
+
+    async def _call(self, method: str, path: str, *, but: tuple[int, ...] = (), **more: Any) -> httpx.Response:  # noqa: ANN401
+        reply = await self.http.request(method, path, **more)
+        if not reply.is_success and reply.status_code not in but:
+            raise Lost(f"{method} {path}: {reply.status_code} {reply.text[:300]}")
+        return reply
