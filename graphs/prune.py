@@ -17,7 +17,7 @@ from sqlalchemy import bindparam, text
 from sleuth.graphs.history import hashes_in
 from sleuth.graphs.hops import Compiled
 from sleuth.graphs.runs import Runs
-from sleuth.graphs.threads import Thread, lease
+from sleuth.graphs.threads import Thread, forget_lease, lease
 from sleuth.tools.errors import UsageError
 
 WRITES = {"sqlite": "writes", "postgresql": "checkpoint_writes"}
@@ -84,6 +84,7 @@ async def _remove(runs: Runs, thread: Thread) -> None:
     async with lease(runs.store.engine, runs.store.leases, thread.id):
         await runs.store.saver.adelete_thread(thread.id)
         await runs.store.threads.remove(thread.id)
+    await asyncio.to_thread(forget_lease, runs.store.leases, thread.id)
 
 
 def _untouched(threads: list[Thread], since: str) -> list[Thread]:

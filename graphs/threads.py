@@ -16,6 +16,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Index,
     MetaData,
     Select,
     String,
@@ -40,7 +41,7 @@ threads = Table(
     "sleuth_threads",
     metadata,
     Column("id", String(100), primary_key=True),
-    Column("owner", String(100), nullable=False, index=True),
+    Column("owner", String(100), nullable=False),
     Column("method", String(40), nullable=False),
     Column("question", Text, nullable=False),
     Column("options", Text, nullable=False),
@@ -49,7 +50,10 @@ threads = Table(
     Column("parent", String(100), nullable=False),
     Column("parent_checkpoint", String(100), nullable=False),
     Column("created_at", String(40), nullable=False),
-    Column("updated_at", String(40), nullable=False, index=True),
+    Column("updated_at", String(40), nullable=False),
+    # Of many runs the latest are listed, and the hops of one are found, without looking at all of them.
+    Index("sleuth_threads_newest", "owner", "updated_at"),
+    Index("sleuth_threads_parent", "owner", "parent"),
 )
 
 
@@ -100,6 +104,8 @@ class Threads:
         self.engine = engine
         self.owner = owner
         metadata.create_all(engine)
+        for index in threads.indexes:  # an older release made the table without
+            index.create(engine, checkfirst=True)
 
     async def add(self, thread: Thread) -> None:
         """Writes a new row."""
@@ -179,11 +185,21 @@ async def lease(engine: Engine, folder: Path, id: str) -> AsyncIterator[None]:
         yield
 
 
+def forget_lease(folder: Path, id: str) -> None:
+    """Clears away what holding a thread has left on the disk, once the thread itself is gone."""
+    with suppress(PermissionError):  # some systems keep what somebody has open
+        _lock_file(folder, id).unlink(missing_ok=True)
+
+
+def _lock_file(folder: Path, id: str) -> Path:
+    return folder / f"{sha256(id.encode()).hexdigest()[:32]}.lock"
+
+
 @asynccontextmanager
 async def _file(folder: Path, id: str) -> AsyncIterator[None]:
-    name = sha256(id.encode()).hexdigest()[:32]
-    card = folder / f"{name}.holder"
-    lock = FileLock(folder / f"{name}.lock", timeout=0, thread_local=False)
+    file = _lock_file(folder, id)
+    card = file.with_suffix(".holder")
+    lock = FileLock(file, timeout=0, thread_local=False)
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     try:
         await asyncio.to_thread(lock.acquire)

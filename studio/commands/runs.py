@@ -24,6 +24,7 @@ from sleuth.graphs.runs import Runs
 from sleuth.graphs.store import open_store
 from sleuth.graphs.threads import Thread
 from sleuth.studio.output import JsonOption, emit
+from sleuth.studio.serve.events import EventLog
 from sleuth.studio.view import answer_view, departed, graph_view
 from sleuth.tools.errors import UsageError
 from sleuth.tools.locks import hold
@@ -166,7 +167,9 @@ def prune(
     async def go() -> Pruned:
         settings = Settings()
         async with hold(settings.home, "exclusive", command="sleuth runs prune"), open_store(settings) as store:
-            return await prune_runs(Runs(store), older_than=seconds, keep_last=keep_last)
+            pruned = await prune_runs(Runs(store), older_than=seconds, keep_last=keep_last)
+            await (await asyncio.to_thread(EventLog, store.engine)).tidy()  # a server would, but at its next start only
+            return pruned
 
     gone = asyncio.run(go())
     human = f"Removed {gone.threads} runs, {gone.checkpoints} checkpoints and {gone.texts} texts."

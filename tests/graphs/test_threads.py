@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import text
 
 from sleuth.graphs.store import Store
 from sleuth.graphs.threads import Thread, Threads, lease
@@ -40,6 +41,24 @@ async def test_threads_are_listed_the_latest_first(store: Store) -> None:
     assert [each.id for each in await store.threads.newest()] == ["b", "a", "c"]
     assert [each.id for each in await store.threads.newest(limit=1)] == ["b"]
     assert [each.id for each in await store.threads.newest(before="2026-01-02")] == ["c"]
+
+
+INDEXED = {
+    "sleuth_threads_newest": "ORDER BY updated_at DESC LIMIT 5",
+    "sleuth_threads_parent": "AND parent = 'monday'",
+}
+
+
+@pytest.mark.parametrize("index", INDEXED)
+async def test_of_many_threads_few_are_looked_at(store: Store, index: str) -> None:
+    with store.engine.execution_options(sleuth_write=True).begin() as connection:
+        connection.execute(text(f"DROP INDEX {index}"))  # as in a store of an older release
+    Threads(store.engine, "local")
+    asked = f"EXPLAIN QUERY PLAN SELECT * FROM sleuth_threads WHERE owner = 'local' {INDEXED[index]}"
+    with store.engine.connect() as connection:
+        plan = " ".join(str(row) for row in connection.execute(text(asked)))
+    assert index in plan
+    assert "TEMP B-TREE" not in plan, "all are sorted"
 
 
 async def test_another_owner_s_threads_are_not_seen_but_their_names_are_taken(store: Store) -> None:

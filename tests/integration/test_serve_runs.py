@@ -1,7 +1,13 @@
 """The runs API: started, followed, stopped, resumed, looked at, forked, removed; across restarts."""
 
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
 import httpx
 import pytest
+from cli_process import sleuth
 from serve_fixture import Serve
 from serve_scene import LIGHT, QUESTION, Oracle, begin, told, upload
 
@@ -129,6 +135,25 @@ async def test_a_run_is_looked_at_forked_and_removed(client: httpx.AsyncClient) 
     assert (await client.delete(f"/v1/runs/{thread}")).status_code == 204
     gone = [await client.get(f"/v1/runs/{thread}{end}") for end in ("", "/events", "/history", "/export")]
     assert [each.status_code for each in gone] == [404] * 4
+
+
+async def test_what_the_command_line_prunes_leaves_nothing(client: httpx.AsyncClient, tmp_path: Path) -> None:
+    await upload(client)
+    thread = await begin(client)
+    assert await told(client, thread)
+    left = {"sleuth_threads": 1, "sleuth_serve_events": 5}
+    assert rows(tmp_path / "home" / "runs.sqlite", left) == left
+    assert len([*(tmp_path / "home" / "leases").iterdir()]) == 1
+    pruned = await sleuth("runs", "prune", "--older-than", "0m", "--json", SLEUTH_HOME=str(tmp_path / "home"))
+    assert pruned.json()["threads"] == 1
+    assert rows(tmp_path / "home" / "runs.sqlite", left) == dict.fromkeys(left, 0)
+    assert not [*(tmp_path / "home" / "leases").iterdir()]
+
+
+def rows(file: Path, tables: Iterable[str]) -> dict[str, int]:
+    """How many each table has."""
+    with closing(sqlite3.connect(file)) as connection:
+        return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
 
 
 async def test_what_cannot_be_is_said_in_openai_s_form(client: httpx.AsyncClient) -> None:
