@@ -135,7 +135,7 @@ def main() -> None:
         print(f"{passages} passages", file=sys.stderr)
         rows.append(key | measure(given, passages))
         report(rows, given.out)
-    print(table([row for row in rows if all(row[name] == getattr(given, name) for name in KEY[:-1])]))
+    print(table([row for row in rows if all(row[name] == getattr(given, name) for name in KEY[:-1])], "passages"))
 
 
 if __name__ == "__main__":

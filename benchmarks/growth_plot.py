@@ -38,11 +38,11 @@ def exponents(rows: Sequence[Row], size: str) -> dict[str, Fit]:
     return fits
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[Row], size: str) -> str:
     """A line for each measure: its value at each size, then the exponents."""
-    fits = exponents(rows, "passages")
-    names = dict.fromkeys(name for row in rows for name in row if name not in KEY)
-    lines = [f"{'passages':24}" + "".join(f"{row['passages']:>12,}" for row in rows) + f"{'exponent':>10}{'last':>8}"]
+    fits = exponents(rows, size)
+    names = dict.fromkeys(name for row in rows for name in row if name not in (*KEY, size))
+    lines = [f"{size:24}" + "".join(f"{row[size]:>12,}" for row in rows) + f"{'exponent':>10}{'last':>8}"]
     for name in names:
         values = "".join(f"{row[name]:>12.4g}" if name in row else f"{'–':>12}" for row in rows)
         fit = f"{fits[name]['exponent']:>10.2f}{fits[name]['last']:>8.2f}" if name in fits else ""

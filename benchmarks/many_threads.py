@@ -24,7 +24,7 @@ from typing import Any
 
 from checkpoint_bytes import Shelf, replies
 from growth_measures import clock, peak_mib
-from growth_plot import exponents
+from growth_plot import exponents, table
 from streams import Instant
 
 from sleuth.agents.scripted import ScriptedModel
@@ -71,12 +71,13 @@ async def make(store: Store, _home: Path, threads: int) -> Row:
 
 
 async def look(store: Store, _home: Path, _threads: int) -> Row:
-    """The list's first page, the whole list, and one run's history."""
+    """The list's first page, the whole list, one run's hops (there are none), and its history."""
     runs, newest = Runs(store), store.threads.newest
     (thread, *_) = await newest(limit=1)
     return {
         "list_50_ms": await timed(lambda: newest(limit=50)),
         "list_all_ms": await timed(newest),
+        "hops_ms": await timed(lambda: store.threads.hops_of(thread.id)),
         "history_ms": await timed(lambda: history(runs, thread.id)),
     }
 
@@ -140,7 +141,7 @@ def on_copy(what: str, home: Path, number: int) -> Row:
     with sqlite3.connect(copy / "runs.sqlite") as connection:
         connection.execute("VACUUM")
     connection.close()
-    row[f"{what}_vacuumed_mb"] = sizes(copy)["file_mb"]
+    row |= {f"{what}_vacuumed_mb": sizes(copy)["file_mb"]}
     shutil.rmtree(copy)
     return row
 
@@ -168,7 +169,7 @@ def main() -> None:
         rows.append(measure(given.out / "home", threads, given.steps))
         fits = exponents(rows, "threads")
         file.write_text(json.dumps({"rows": rows, "fits": fits}, indent=1) + "\n", encoding="utf-8")
-    print(file.read_text(encoding="utf-8"))
+    print(table(rows, "threads"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What the clients of soak.py do with a server: each deed ends well, or something is lost."""
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Iterable
 from random import Random
@@ -142,13 +143,17 @@ class Client:
         raise Lost(f"run {thread} came to no answer")
 
     async def _follow(self, thread: str) -> str:
-        """The name of its last event."""
-        last = ""
+        """The name of its last event, with an error's kind; one of the server's own is no way to end."""
+        name = data = ""
         async with self.http.stream("GET", f"/v1/runs/{thread}/events") as stream:
             async for line in stream.aiter_lines():
-                name, _, value = line.partition(": ")
-                last = value if name == "event" else last
-        return last
+                field, _, value = line.partition(": ")
+                name = value if field == "event" else name
+                data = value if field == "data" else data
+        kind = f" {json.loads(data)['type']}" if name == "error" else ""
+        if kind == " internal_error":
+            raise Lost(f"run {thread} ended by a fault of the server")
+        return name + kind
 
     async def _call(self, method: str, path: str, *, but: tuple[int, ...] = (), **more: Any) -> httpx.Response:  # noqa: ANN401
         reply = await self.http.request(method, path, **more)
