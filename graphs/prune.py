@@ -84,7 +84,8 @@ async def _remove(runs: Runs, thread: Thread) -> None:
     async with lease(runs.store.engine, runs.store.leases, thread.id):
         await runs.store.saver.adelete_thread(thread.id)
         await runs.store.threads.remove(thread.id)
-    await asyncio.to_thread(forget_lease, runs.store.leases, thread.id)
+        # While it is held: whoever takes it next makes a file of their own.
+        await asyncio.to_thread(forget_lease, runs.store.leases, thread.id)
 
 
 def _untouched(threads: list[Thread], since: str) -> list[Thread]:
