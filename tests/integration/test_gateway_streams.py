@@ -20,6 +20,8 @@ from model_server import (
     serving,
     status,
 )
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response, StreamingResponse
 
 from sleuth.agents.gateway import RETRIES, Gateway
 from sleuth.agents.model import Message, Request, Sampling
@@ -224,6 +226,21 @@ async def test_a_server_whose_streams_have_no_usage_is_read_whole(tmp_path: Path
     async with gateway(server, tmp_path) as model:
         reply = await model.call(asked(ear))
     assert reply["usage"]["prompt_tokens"] == 7
+    assert not server.calls[0].get("stream")
+    assert ear.heard == []
+
+
+async def test_streams_that_a_relay_passes_on_as_something_else_are_not_asked_for(tmp_path: Path) -> None:
+    class Relayed(ModelServer):
+        async def replied(self, reply: dict[str, Any], request: HttpRequest) -> Response:
+            said = await super().replied(reply, request)
+            if isinstance(said, StreamingResponse):
+                said.headers["content-type"] = "application/json"
+            return said
+
+    server, ear = Relayed(), Ear()
+    async with gateway(server, tmp_path) as model:
+        assert (await model.call(asked(ear)))["text"] == "fine"
     assert not server.calls[0].get("stream")
     assert ear.heard == []
 
