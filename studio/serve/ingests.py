@@ -139,16 +139,16 @@ class Ingests:
     async def follow(self, ingest: Ingest) -> AsyncIterator[Ingest]:
         """How an ingest stands, now and after each change, to its end."""
         waiting, bell = self._waiting.get(ingest.id), asyncio.Event()
-        if waiting is None:
-            yield ingest
+        if waiting is None:  # it may have ended since it was looked up
+            yield await asyncio.to_thread(self._find, ingest.id) or ingest
             return
         waiting.bells.add(bell)
         try:
             while True:
                 bell.clear()
-                ingest = waiting.ingest
+                ingest, over = waiting.ingest, ingest.id not in self._waiting
                 yield ingest
-                if ingest.done or ingest.id not in self._waiting:
+                if ingest.done or over:
                     return
                 await bell.wait()
         finally:
@@ -187,6 +187,8 @@ class Ingests:
         waiting.tell(ingest)
 
     def _enter(self, ingest: Ingest, *, begun: bool) -> None:
+        if ingest.id in self._waiting:  # a new one, which was also found among those that the last server left
+            return
         self._waiting[ingest.id] = _Waiting(ingest=ingest, begun=begun)
         self._queue.put_nowait(ingest.id)
 
