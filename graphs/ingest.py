@@ -265,7 +265,7 @@ async def _run(paths: Sequence[Path], settings: Settings, context: IngestContext
 
 
 def _report(state: IngestState, resumed: bool) -> IngestReport:
-    again = ["Went on with an interrupted ingest; run it once more to read files that were added since it began."]
+    again = ["Went on with an interrupted ingest; run it once more to read what was added or changed since it began."]
     return IngestReport(
         added=state.added,
         updated=state.updated,

@@ -79,9 +79,10 @@ async def put(deed: Deed, tell: Tell) -> None:
 
 
 async def read(deed: Deed, tell: Tell) -> None:
-    """A corpus, as `sleuth ingest` reads it."""
+    """A corpus, as `sleuth ingest` reads it; once more, as it says itself, where it went on with an older one."""
     assert deed.file
-    await ingest([deed.file], settings=deed.settings, embedder=HashingEmbedder())
+    while (await ingest([deed.file], settings=deed.settings, embedder=HashingEmbedder())).resumed:
+        pass
     for name in deed.texts:
         tell(name)
 
