@@ -12,12 +12,28 @@ import aiosqlite
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 _BUSY_SECONDS = 30
+_RETURN = "__return__"
+"""Where LangGraph writes what a task of a node's returns."""
 
 T = TypeVar("T")
+
+
+def counted(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+    """Of a node that has failed or was stopped only the error: what it had written until then does not count.
+
+    LangGraph saves that too, and when the run is resumed takes a node with anything written for finished. One that was
+    stopped between its update and its router's choice would lead nowhere, and the run be lost. A task of a node's that
+    was stopped after it had returned has returned: a model call is not sent twice.
+    """
+    channels = {channel for channel, _ in writes}
+    if ERROR not in channels or _RETURN in channels:
+        return writes
+    return [(channel, value) for channel, value in writes if channel == ERROR]
 
 
 class SqliteCheckpoints(AsyncSqliteSaver):
@@ -72,7 +88,8 @@ class SqliteCheckpoints(AsyncSqliteSaver):
     ) -> None:
         """Saves what a task has left for a checkpoint."""
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._writing.put_writes, config, writes, task_id, task_path)
+        left = counted(writes)
+        await loop.run_in_executor(self._thread, self._writing.put_writes, config, left, task_id, task_path)
 
     async def transact(self, change: Callable[[sqlite3.Cursor], T]) -> T:
         """A transaction of the writing connection: all that `change` does, or nothing."""

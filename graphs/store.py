@@ -118,15 +118,16 @@ async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckp
     serde = JsonPlusSerializer(pickle_fallback=False)
     if engine.dialect.name == "postgresql":
         with extra("postgres", "Postgres"):
-            from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
             from psycopg.rows import dict_row
             from psycopg_pool import AsyncConnectionPool
+
+            from sleuth.graphs.postgres_checkpoints import PostgresCheckpoints
 
         url = runs_url(settings).replace("+psycopg", "", 1)
         arguments = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
         pool: AsyncConnectionPool[Any] = AsyncConnectionPool(url, kwargs=arguments, min_size=1, max_size=8, open=False)
         async with pool:
-            postgres = AsyncPostgresSaver(pool, serde=serde)
+            postgres = PostgresCheckpoints(pool, serde=serde)
             await postgres.setup()
             yield postgres
         return

@@ -202,7 +202,7 @@ async def _file(folder: Path, id: str) -> AsyncIterator[None]:
     lock = FileLock(file, timeout=0, thread_local=False)
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     try:
-        await asyncio.to_thread(lock.acquire)
+        lock.acquire()  # never waits; whoever is cancelled while a thread does it would leave it held
     except Timeout:
         who = card.read_text() if card.exists() else "another process"
         raise ThreadBusy(f"Thread {id} is being run by {who}. Wait until it ends, or stop it first.") from None

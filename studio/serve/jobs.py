@@ -134,7 +134,9 @@ class Jobs:
             ThreadBusy: it is not running here.
         """
         job = self._jobs.get(thread)
-        if job is None:
+        if job and job.ending:  # its end is told already
+            await asyncio.wait([job.task])
+        if job is None or job.ending:
             raise ThreadBusy(f"Thread {thread} is not running here.")
         job.stopped = True
         job.task.cancel()
@@ -142,7 +144,7 @@ class Jobs:
 
     def abandon(self, thread: str) -> None:
         """Like `stop`, for somebody who does not wait; a run that has ended is let be."""
-        if job := self._jobs.get(thread):
+        if (job := self._jobs.get(thread)) and not job.ending:
             job.stopped = True
             job.task.cancel()
 
