@@ -30,8 +30,8 @@ def counted(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     stopped between its update and its router's choice would lead nowhere, and the run be lost. A task of a node's that
     was stopped after it had returned has returned: a model call is not sent twice.
     """
-    channels = {channel for channel, _ in writes}
-    if ERROR not in channels or _RETURN in channels:
+    failed = any(channel == ERROR and isinstance(value, BaseException) for channel, value in writes)
+    if not failed or any(channel == _RETURN for channel, _ in writes):
         return writes
     return [(channel, value) for channel, value in writes if channel == ERROR]
 

@@ -140,7 +140,8 @@ class Ingests:
         """How an ingest stands, now and after each change, to its end."""
         waiting, bell = self._waiting.get(ingest.id), asyncio.Event()
         if waiting is None:  # it may have ended since it was looked up
-            yield await asyncio.to_thread(self._find, ingest.id) or ingest
+            ended = await asyncio.to_thread(self._find, ingest.id)
+            yield ended or ingest
             return
         waiting.bells.add(bell)
         try:
