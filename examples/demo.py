@@ -20,8 +20,8 @@ PORT = 8017
 
 SIMPLE = "For how many weeks is Quarve Blue aged?"
 HARD = "Which fair is held in the birthplace of the builder of the Pellowrig Light?"
-FEW = ("--set", "coarse_k=3", "--set", "fine_k=3")
-"""A very small model reads few passages better than many."""
+FEW = ("--set", "coarse_k=3", "--set", "fine_k=3", "--set", "skip_supported=false")
+"""A very small model reads few passages better than many; every draft is reviewed, so that there is a review to see."""
 
 
 def main() -> int:
