@@ -1,19 +1,13 @@
 """Does deeds in child processes, and kills them."""
 
 import asyncio
-import multiprocessing
 import signal
 import time
 from dataclasses import dataclass
 
 import storage_child
+from forked import FORKS
 from storage_child import Deed
-
-_server = multiprocessing.get_context("forkserver")
-# What is imported here, a child need not import. (The modules beside this one are not on the fork server's path.)
-_server.set_forkserver_preload(
-    ["sleuth.studio.client", "chromadb", "tantivy", "langchain_openai", "langgraph.checkpoint.postgres.aio"]
-)
 
 SECONDS = 300.0
 """Longest wait for a child."""
@@ -33,8 +27,8 @@ BREAKS = (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
 
 
 def _do(deed: Deed, kill_after: float | None, may_break: bool) -> Done:
-    here, there = _server.Pipe()
-    process = _server.Process(target=storage_child.run, args=(deed, there))
+    here, there = FORKS.Pipe()
+    process = FORKS.Process(target=storage_child.run, args=(deed, there))
     process.start()
     there.close()
     names: list[str] = []

@@ -1,7 +1,6 @@
 """Runs questions in child processes, kills them, and compares what the resumed runs say and send."""
 
 import asyncio
-import multiprocessing
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 import run_child
+from forked import FORKS
 from recording_proxy import Proxy
 from run_child import Job
 from sqlalchemy import bindparam, text
@@ -19,12 +19,6 @@ from sleuth.graphs.prune import WRITES
 from sleuth.graphs.store import runs_url
 from sleuth.tools.database import open_engine
 from sleuth.tools.settings import Settings
-
-_server = multiprocessing.get_context("forkserver")
-# What is imported here, a child need not import. (The modules beside this one are not on the fork server's path.)
-_server.set_forkserver_preload(
-    ["sleuth.studio.client", "chromadb", "tantivy", "langchain_openai", "langgraph.checkpoint.postgres.aio"]
-)
 
 SECONDS = 240.0
 """Longest wait for a child; a real model answers in that time also on a busy machine."""
@@ -52,8 +46,8 @@ class Tally:
 
 @contextmanager
 def _child(job: Job) -> Iterator[tuple[BaseProcess, Connection]]:
-    here, there = _server.Pipe()
-    process = _server.Process(target=run_child.run, args=(job, there))
+    here, there = FORKS.Pipe()
+    process = FORKS.Process(target=run_child.run, args=(job, there))
     process.start()
     there.close()
     try:
