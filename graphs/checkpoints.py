@@ -64,9 +64,11 @@ class SqliteCheckpoints(AsyncSqliteSaver):
         async with aiosqlite.connect(file, timeout=_BUSY_SECONDS) as reading:
             for pragma in pragmas:
                 await reading.execute(pragma)
+            # The thread ends before its connection is closed: it goes on with a write whose task was cancelled, and
+            # SQLite crashes the process where a connection is closed under a running statement.
             with (
-                ThreadPoolExecutor(1, "checkpoints") as thread,
                 closing(await asyncio.to_thread(connect)) as connection,
+                ThreadPoolExecutor(1, "checkpoints") as thread,
             ):
                 saver = cls(reading, SqliteSaver(connection, serde=serde), thread, serde)
                 await saver.setup()
