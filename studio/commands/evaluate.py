@@ -17,6 +17,7 @@ from sleuth.studio.commands.documents import find_mode
 from sleuth.studio.evaluation.blocks import aligned
 from sleuth.studio.evaluation.compare import compare, comparison_table
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
+from sleuth.studio.evaluation.golden import Parts
 from sleuth.studio.evaluation.report import label
 from sleuth.studio.evaluation.systems import System, systems
 from sleuth.studio.evaluation.tables import methods_table, retrieval_table
@@ -53,6 +54,9 @@ def evaluate_command(
             metavar="ROLE=RATE,...|FILE.toml", help="No model: roles play from the gold, erring at these rates."
         ),
     ] = None,
+    gold: Annotated[
+        str, typer.Option(help="Roles played from the gold without error, and passages if search finds all of them.")
+    ] = "",
     judge: Annotated[
         bool, typer.Option("--judge", help="Also let a model judge (SLEUTH_MODELS names its role).")
     ] = False,
@@ -81,6 +85,7 @@ def evaluate_command(
         graph_parts=graph_parts,
         systems=_systems(chosen, (_names(ablations), _names(ladder)), profile or settings.profile, pairs(set_ or [])),
         simulation=None if simulate is None else _simulation(simulate, seed),
+        gold=Parts.parse(_names(gold)),
         judge=judge,
         budget=Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
         limit=limit,
@@ -124,6 +129,8 @@ def _require_enough(wanted: Evaluation, out: Path | None) -> None:
         raise UsageError("Say where the report goes: --out FOLDER.")
     if wanted.simulation and wanted.judge:
         raise UsageError("A simulation has no judge: leave out --judge, or --simulate.")
+    if wanted.simulation and wanted.gold.names():
+        raise UsageError("A simulation plays every role from the gold: leave out --gold, or --simulate.")
     if wanted.simulation and not wanted.systems:
         raise UsageError("--simulate plays the roles of methods: name some with --methods.")
 

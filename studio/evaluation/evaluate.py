@@ -17,6 +17,7 @@ from sleuth.studio.evaluation.allowance import Allowance
 from sleuth.studio.evaluation.blocks import to_html, to_markdown
 from sleuth.studio.evaluation.folder import REPORT, Folder, open_folder
 from sleuth.studio.evaluation.gold import gold_texts
+from sleuth.studio.evaluation.golden import Parts
 from sleuth.studio.evaluation.harness import Harness, jobs
 from sleuth.studio.evaluation.judging import judge_all
 from sleuth.studio.evaluation.models import Known, Models, served, simulated
@@ -49,6 +50,7 @@ class Evaluation:
     graph_parts: bool = False
     systems: tuple[System, ...] = ()
     simulation: Simulation | None = None
+    gold: Parts = field(default_factory=Parts)
     judge: bool = False
     budget: Budget = field(default_factory=Budget)
     limit: int | None = None
@@ -63,6 +65,7 @@ class Evaluation:
             "methods": [system.record() for system in self.systems],
             "judge": self.judge,
             "simulation": self.simulation.model_dump(mode="json") if self.simulation else None,
+            **({"gold": names} if (names := self.gold.names()) else {}),
         }
 
 
@@ -98,6 +101,8 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         if not all(question.pages for question in questions):
             await library.require_documents()
         missing = await require_gold(library, questions)
+        if wanted.gold.passages and not any(question.gold for question in questions):
+            raise UsageError("--gold passages: none of the questions names its gold_ids.")
         data = await record.data_record(library, settings, files)
         versions = await prompts.versions() if wanted.systems else {}
         await folder.settle({"data": data, **wanted.plan(), "prompts": versions})
@@ -129,6 +134,7 @@ def _record(opened: _Open, data: dict[str, Any], versions: dict[str, str]) -> di
         "limit": wanted.limit,
         "seed": wanted.seed,
         "simulation": wanted.plan()["simulation"],
+        "gold": wanted.gold.names(),
         "settings": record.settings_record(opened.settings),
         "embedder": embedder and embedder.name,
         "versions": record.versions(),
@@ -181,7 +187,7 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
 def _models(opened: _Open, known: Known, allowance: Allowance) -> AbstractAsyncContextManager[Models]:
     if simulation := opened.wanted.simulation:
         return simulated(opened.settings, opened.library, known, simulation, allowance)
-    return served(opened.settings, opened.library, allowance)
+    return served(opened.settings, opened.library, known, opened.wanted.gold, allowance)
 
 
 def _shortfalls(result: MethodsResult) -> list[str]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sleuth.agents.model import Model
 from sleuth.agents.role import NAMES
@@ -13,6 +13,7 @@ from sleuth.graphs.runs import Services
 from sleuth.studio.client import gateway_class
 from sleuth.studio.evaluation.allowance import Allowance, Metered
 from sleuth.studio.evaluation.gold import GoldTexts
+from sleuth.studio.evaluation.golden import FindingGold, PartlyGold, Parts, gold_passages
 from sleuth.studio.evaluation.harness import ServicesFor
 from sleuth.studio.evaluation.pages import PagesOf, remembering, shown
 from sleuth.studio.evaluation.questions import GoldQuestion
@@ -31,28 +32,6 @@ class Models:
     names: dict[str, str]
 
 
-@asynccontextmanager
-async def served(settings: Settings, library: Library, allowance: Allowance) -> AsyncIterator[Models]:
-    """The model server of the settings; raises ModelError where it cannot be used.
-
-    Every run has triples of its own: with a shared cache a question's cost would depend on those asked before. For the
-    same reason there is no knowledge graph but the one that the settings name.
-    """
-    gateway = await asyncio.to_thread(gateway_class)
-    async with (
-        gateway.open(settings) as model,
-        furnished(settings, library, verifier=model.name_of("verifier")) as make,
-    ):
-        metered, embedder = Metered(model, allowance), remembering(library.embedder)
-
-        async def services_for(_: GoldQuestion) -> Services:
-            return make(model=metered, triples=MemoryTriples(), embedder=embedder)
-
-        names = {role: model.name_of(role) for role in ("default", *NAMES)}
-        own = {role: name for role, name in names.items() if name != names["default"]}
-        yield Models(judge=metered, services_for=services_for, names={"default": names["default"], **own})
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
     """What is known about questions beforehand: gold passages of the collection, or what their pages tell."""
@@ -65,6 +44,37 @@ class Known:
         if not question.pages:
             return gold_of(question.row, self.texts.of(question))
         return await asyncio.to_thread(gold_on_pages, question.row, shown(await self.pages.of(question)))
+
+
+@asynccontextmanager
+async def served(
+    settings: Settings, library: Library, known: Known, parts: Parts, allowance: Allowance
+) -> AsyncIterator[Models]:
+    """The model server of the settings, less the parts that are gold; raises ModelError where it cannot be used.
+
+    Every run has triples of its own: with a shared cache a question's cost would depend on those asked before. For the
+    same reason there is no knowledge graph but the one that the settings name.
+    """
+    gateway = await asyncio.to_thread(gateway_class)
+    async with (
+        gateway.open(settings) as model,
+        furnished(settings, library, verifier=model.name_of("verifier")) as make,
+    ):
+        metered, embedder = Metered(model, allowance), remembering(library.embedder)
+
+        async def services_for(question: GoldQuestion) -> Services:
+            services = make(model=metered, triples=MemoryTriples(), embedder=embedder)
+            if parts.roles:
+                gold = SimulatedModel(await known.gold(question), Simulation(rates={}))
+                services = replace(services, model=PartlyGold(model=metered, simulated=gold, roles=parts.roles))
+            if parts.passages:
+                passages = await gold_passages(library, question)
+                services = replace(services, retriever=FindingGold(retriever=services.retriever, gold=passages))
+            return services
+
+        names = {role: model.name_of(role) for role in ("default", *NAMES)}
+        own = {role: name for role, name in names.items() if name != names["default"]}
+        yield Models(judge=metered, services_for=services_for, names={"default": names["default"], **own})
 
 
 @asynccontextmanager

@@ -29,12 +29,25 @@ DIFFERENCES = (
 
 def label(report: Mapping[str, Any]) -> str:
     """What must stand wherever the numbers stand; empty where models have really answered."""
-    return SIMULATION if report.get("simulation") else ""
+    if report.get("simulation"):
+        return SIMULATION
+    if parts := report.get("gold"):
+        return (
+            f"Partly gold: {', '.join(parts)}. These are taken from the gold, without error; the rest is the model's."
+        )
+    return ""
+
+
+def _kind(report: Mapping[str, Any]) -> str:
+    """The label in a word or two."""
+    if report.get("simulation"):
+        return "simulation"
+    return "partly gold" if report.get("gold") else ""
 
 
 def blocks(report: Mapping[str, Any], out: Path) -> list[Block]:
     """The whole report; `out` is the folder that holds the runs."""
-    parts: list[Block] = [Heading(1, "Evaluation (simulation)" if label(report) else "Evaluation")]
+    parts: list[Block] = [Heading(1, f"Evaluation ({kind})" if (kind := _kind(report)) else "Evaluation")]
     parts += [Paragraph(label(report), label=True)] if label(report) else []
     parts += [Paragraph(_about(report)), *(Paragraph(f"Note: {line}", label=True) for line in report["warnings"])]
     if methods := report.get("methods"):
@@ -70,7 +83,7 @@ def _methods(report: Mapping[str, Any], result: MethodsResult, out: Path) -> lis
         Heading(3, "Cost per question"),
         Table(methods_table(result, COST)),
         Paragraph("Tokens are prompt and completion together; cached ones count in full."),
-        *(plots.pictures(result, label="simulation" if label(report) else "") if counted else ()),
+        *(plots.pictures(result, label=_kind(report)) if counted else ()),
     ]
     for by, groups in result["summary"]["by"].items():
         parts += [Heading(3, f"By {by}"), Table(group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls")))]
@@ -138,7 +151,7 @@ def _repeat(report: Mapping[str, Any]) -> list[Block]:
     hashes = [f"{file['set']}: {file['sha256']}" for file in report["data"]["files"]]
     hashes.append(f"collection: {report['data']['collection']['sha256']}")
     packages = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    simulated = [Paragraph(f"Simulation: {json.dumps(report['simulation'])}")] if label(report) else []
+    simulated = [Paragraph(f"Simulation: {json.dumps(report['simulation'])}")] if report["simulation"] else []
     return [
         Heading(2, "To repeat it"),
         Code(report["command"]),

@@ -40,5 +40,8 @@ async def test_a_write_whose_task_was_cancelled_is_finished_before_the_file_is_c
         writing = asyncio.create_task(written.transact(slowly))
         await asyncio.to_thread(begun.wait)
         writing.cancel()
-    async with aiosqlite.connect(tmp_path / "runs.sqlite") as connection, connection.execute("SELECT * FROM kept") as rows:
+    async with (
+        aiosqlite.connect(tmp_path / "runs.sqlite") as connection,
+        connection.execute("SELECT * FROM kept") as rows,
+    ):
         assert await rows.fetchall() == [("Kestrow",)]

@@ -14,7 +14,7 @@ import pytest
 from entries import entry
 from four_hops import QUESTION, four_hops
 from recording_proxy import proxying
-from scripted_backend import Scripted
+from scripted_backend import Asked, Scripted
 
 from sleuth.agents.simulation import Simulation
 from sleuth.graphs.ingest import ingest
@@ -23,6 +23,7 @@ from sleuth.graphs.state import Budget
 from sleuth.graphs.store import open_store
 from sleuth.studio.evaluation.compare import compare, comparison_table
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
+from sleuth.studio.evaluation.golden import Parts
 from sleuth.studio.evaluation.systems import systems
 from sleuth.tools.errors import UsageError
 from sleuth.tools.library import Library
@@ -229,3 +230,45 @@ async def test_a_model_server_is_asked_and_named(tmp_path: Path) -> None:
     assert report["methods"]["failures"][0]["thread"] == "par-rag-questions-hops"
     assert report["methods"]["failures"][0]["status"] == "answered"
     assert "imulat" not in (tmp_path / "out" / "report.html").read_text().split("To repeat it")[0]
+
+
+@pytest.mark.parametrize(
+    ("gold", "said"),
+    [
+        ([], "Nowhere"),
+        (["planner", "refiner", "reviewer", "answerer"], "Nowhere"),
+        (["planner", "refiner", "reviewer", "answerer", "drafter"], None),
+        (["planner", "refiner", "reviewer", "answerer", "drafter", "passages"], "Tolvane"),
+    ],
+    ids=["nothing", "all but reading", "all but search", "all"],
+)
+async def test_parts_that_are_gold_leave_the_rest_to_the_model_and_to_search(
+    tmp_path: Path, gold: list[str], said: str | None
+) -> None:
+    """The model says one thing whatever it is asked, and search prefers what does not help."""
+
+    def stubborn(asked: Asked) -> Any:
+        role = asked.prompt.partition("/")[0]
+        asked_of.add(role)
+        replies = {"planner": {"steps": [{"question": "What is it?"}]}, "reviewer": {"status": "PASS"}}
+        return replies.get(role, {"known": True, "answer": "Nowhere", "citations": []})
+
+    asked_of: set[str] = set()
+    distractor = "Where was the designer of the Hollin Bridge born? Who designed the Hollin Bridge? Where, born?"
+    async with proxying(Scripted(stubborn)) as proxy:
+        settings = Settings(home=tmp_path / "home", embedder="none", model_url=proxy.url)
+        async with await Library.open(settings) as library:
+            shown = {**TEXTS, **{f"quiz {at}": f"{distractor} {at}." for at in range(3)}}
+            await library.put([entry(id, text, title=id.title()) for id, text in shown.items()])
+        values = {"coarse_mode": "keyword", "fine_mode": "keyword", "coarse_k": "2", "fine_k": "2"}
+        compared = tuple(systems(["par-rag"], values={**values, "skip_supported": "false"}))
+        wanted = Evaluation(
+            paths=(write(tmp_path, TWO),), out=tmp_path / "out", systems=compared, gold=Parts.parse(gold)
+        )
+        report = await run(settings, wanted)
+    [kept] = map(json.loads, (tmp_path / "out" / "results.jsonl").read_text().splitlines())
+    assert (kept["text"] if kept["status"] == "answered" else None) == said
+    assert asked_of.isdisjoint(gold)
+    assert ("drafter" in asked_of) == ("drafter" not in gold)
+    assert report["gold"] == Parts.parse(gold).names()
+    assert ("Partly gold" in (tmp_path / "out" / "report.md").read_text()) == bool(gold)

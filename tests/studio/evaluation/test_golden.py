@@ -1,0 +1,54 @@
+from collections.abc import Sequence
+
+import pytest
+from entries import entry
+
+from sleuth.studio.evaluation.golden import FindingGold, Parts
+from sleuth.tools.documents import Hit, Passage
+from sleuth.tools.errors import UnknownName
+from sleuth.tools.retriever import Query
+
+
+def passages(ids: str) -> list[Passage]:
+    return [entry(id, f"What {id} tells.").passages[0] for id in ids]
+
+
+class Shelf:
+    def __init__(self, found: str) -> None:
+        self.found = passages(found)
+
+    async def search(self, query: Query) -> list[Hit]:
+        best = self.found[: query.k]
+        return [Hit(passage=passage, score=1 / rank, rank=rank) for rank, passage in enumerate(best, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("found", "gold", "k", "then"),
+    [
+        ("abc", "", 3, "abc"),
+        ("abc", "b", 3, "abc"),
+        ("abc", "x", 3, "abx"),
+        ("abc", "cx", 3, "acx"),
+        ("abc", "xy", 3, "axy"),
+        ("abc", "wxyz", 3, "wxy"),
+        ("ab", "x", 3, "abx"),
+        ("", "x", 3, "x"),
+    ],
+)
+async def test_gold_takes_the_places_of_the_last(found: str, gold: str, k: int, then: str) -> None:
+    hits = await FindingGold(retriever=Shelf(found), gold=passages(gold)).search(Query(text="?", k=k))
+    assert [hit.passage for hit in hits] == passages(then)
+    assert [hit.rank for hit in hits] == list(range(1, len(then) + 1))
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+@pytest.mark.parametrize("names", [[], ["passages"], ["planner", "reader"], ["drafter", "passages"]])
+def test_parts_are_roles_and_passages(names: Sequence[str]) -> None:
+    parts = Parts.parse(names)
+    assert parts.names() == names
+    assert parts.passages == ("passages" in names)
+
+
+def test_an_unknown_part_is_named() -> None:
+    with pytest.raises(UnknownName, match=r"There is no part 'planer'\. Did you mean planner"):
+        Parts.parse(["planer"])
