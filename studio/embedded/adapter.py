@@ -11,9 +11,9 @@ from sleuth.tools.errors import UsageError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-PACKAGED = Path(__file__).with_name("adapter")
-"""Where the adapter is that comes with the package, where one does."""
 TUNED_NAME = "sleuth-small"
+PACKAGED = Path(__file__).with_name(TUNED_NAME)
+"""Where the adapter is that comes with the package."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NONE = "none"
 

@@ -42,6 +42,7 @@ from sleuth.agents.probabilities import first_token_probability
 from sleuth.agents.role import Role
 from sleuth.agents.sources import Source, in_prompt
 from sleuth.graphs.evidence import locate
+from sleuth.studio.calibration.fit import Measured, fit
 from sleuth.studio.cli import guarded
 from sleuth.studio.evaluation.metrics import f1
 from sleuth.studio.training.roles.batches import read_examples
@@ -61,6 +62,7 @@ ROLES: dict[str, Role[Any, Any]] = {
 }
 """What is learned, by prompt."""
 BINS = 10
+_LEAST = 1e-9
 
 
 class Checked(TypedDict):
@@ -110,9 +112,9 @@ def _read(role: Role[Any, Any], text: str, *, cut_off: bool = False) -> dict[str
 
 
 def _quotes(said: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
-    """Every citation, however deep."""
+    """Every citation, however deep; an empty one is none: guided decoding asks for it where nothing can be cited."""
     if isinstance(said, dict):
-        if said.keys() >= {"source", "quote"}:
+        if said.keys() >= {"source", "quote"} and said["quote"]:
             yield said
         for value in said.values():
             yield from _quotes(value)
@@ -122,9 +124,8 @@ def _quotes(said: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
 
 
 def _resolves(quote: Mapping[str, Any], sources: Sequence[Source]) -> bool:
-    """An empty quote does too: guided decoding asks for one where there is nothing to cite."""
     at = quote["source"] - 1
-    return at < len(sources) and (not quote["quote"] or locate(quote["quote"], sources[at].text) is not None)
+    return at < len(sources) and locate(quote["quote"], sources[at].text) is not None
 
 
 def table(checked: Sequence[Checked]) -> dict[str, dict[str, float | int | None]]:
@@ -174,6 +175,30 @@ def reliability(checked: Sequence[Checked]) -> dict[str, Any]:
     return {"examples": len(asked), "right": right, "calibration_error": error and round(error, 4), "tenths": lines}
 
 
+def thresholds(checked: Sequence[Checked]) -> dict[str, dict[str, Any]]:
+    """By prompt that is asked by yes or no: how well P(yes) tells the one from the other, and where it parts them best.
+
+    The area under the curve has its 95 % interval; 0.5 is what chance gives. Prompts with one kind only are left out.
+    """
+    own: dict[str, list[Measured]] = defaultdict(list)
+    for row in checked:
+        if row["p_yes"] is not None:
+            perplexity = 1 / max(row["p_yes"], _LEAST)  # of a reply of one token, the Yes
+            asked = Measured(question="", answer="Yes", perplexity=perplexity, right=row["yes"])
+            own[row["prompt"]].append(asked)
+    found: dict[str, dict[str, Any]] = {}
+    for prompt, measured in sorted(own.items()):
+        if 0 < sum(each.right for each in measured) < len(measured):
+            fitted = fit(measured)
+            found[prompt] = {
+                "examples": len(measured),
+                "auroc": round(fitted.auroc, 4),
+                "interval": (round(fitted.interval[0], 4), round(fitted.interval[1], 4)),
+                "threshold": round(1 / fitted.threshold, 4),
+            }
+    return found
+
+
 async def check(rows: Sequence[Mapping[str, Any]], settings: Settings, done: Callable[[], None]) -> list[Checked]:
     """Sends every example to the server that the settings name; `done` hears of each that has come back."""
 
@@ -207,7 +232,8 @@ def main(
         raise UsageError(f"None of the examples in {examples} is held out: there is nothing to check with.")
     with typer.progressbar(length=len(rows), label="Asking") as bar:
         checked = asyncio.run(check(rows, Settings(), lambda: bar.update(1)))
-    typer.echo(json.dumps({"prompts": table(checked), "yes_or_no": reliability(checked)}, indent=1))
+    sure = {**reliability(checked), "by_prompt": thresholds(checked)}
+    typer.echo(json.dumps({"prompts": table(checked), "yes_or_no": sure}, indent=1))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pytest
 
 from sleuth.agents.model import Reply, TokenLogprob
 from sleuth.agents.sources import Source, number
-from sleuth.studio.training.roles.check import Checked, judged, reliability, table
+from sleuth.studio.training.roles.check import Checked, judged, reliability, table, thresholds
 
 SOURCES = number((Source(title="Ghent", text="Ghent is a city."), Source(title="Mara", text="Mara was born in Ghent.")))
 WANTED = '{"answer":"Ghent","citations":[{"source":2,"quote":"born in Ghent"}],"answerable":true}'
@@ -36,7 +36,6 @@ def test_the_wanted_reply_is_valid_exact_and_its_citation_resolves() -> None:
         ('{"source":1,"quote":"born in Ghent"}', 0),
         ('{"source":3,"quote":"born in Ghent"}', 0),
         ('{"source":2,"quote":"born in Bruges"}', 0),
-        ('{"source":1,"quote":""}', 1),
     ],
 )
 def test_a_citation_resolves_if_its_words_stand_in_its_source(citation: str, resolves: int) -> None:
@@ -68,12 +67,35 @@ def test_a_table_has_shares_by_prompt_and_over_all() -> None:
     assert (found["all"]["examples"], found["all"]["valid"]) == (4, 0.75)
 
 
-def test_reliability_weighs_the_tenths_by_their_examples() -> None:
-    def asked(chance: float, *, yes: bool) -> Checked:
-        return Checked(
-            prompt="p", valid=True, exact=True, f1=None, citations=0, resolved=0, p_yes=chance, yes=yes
-        )  # fmt: skip
+def test_an_empty_citation_is_none() -> None:
+    found = judged(
+        row("reader/read", WANTED), reply('{"answer":"","citations":[{"source":1,"quote":""}],"answerable":false}')
+    )
+    assert (found["citations"], found["resolved"]) == (0, 0)
 
+
+def asked(chance: float, *, yes: bool, prompt: str = "p") -> Checked:
+    return Checked(prompt=prompt, valid=True, exact=True, f1=None, citations=0, resolved=0, p_yes=chance, yes=yes)
+
+
+def test_the_threshold_is_where_yes_and_no_part_best() -> None:
+    mixed = [
+        asked(0.9, yes=True),
+        asked(0.6, yes=True),
+        asked(0.7, yes=False),
+        asked(0.2, yes=False),
+        asked(0.1, yes=False),
+    ]
+    alone = [asked(0.9, yes=True, prompt="one kind only")]
+    found = thresholds([*mixed, *alone])
+    assert found.keys() == {"p"}
+    assert found["p"]["examples"] == 5
+    assert found["p"]["auroc"] == pytest.approx(5 / 6, abs=1e-3)
+    assert 0.2 < found["p"]["threshold"] < 0.6
+    assert thresholds([asked(0.0, yes=False), asked(1.0, yes=True)])["p"]["auroc"] == 1.0
+
+
+def test_reliability_weighs_the_tenths_by_their_examples() -> None:
     found = reliability([asked(0.95, yes=True), asked(0.95, yes=True), asked(0.95, yes=False), asked(0.15, yes=False)])
     assert [line["examples"] for line in found["tenths"]] == [1, 3]
     assert found["calibration_error"] == pytest.approx(0.15 / 4 + (0.95 - 2 / 3) * 3 / 4, abs=1e-3)
