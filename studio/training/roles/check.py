@@ -7,6 +7,7 @@ back is counted by prompt before anything repairs or filters it.
 import asyncio
 import json
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -230,7 +231,7 @@ def main(
     rows = [row for row in held_out if row["prompt"] in ROLES][:limit]
     if not rows:
         raise UsageError(f"None of the examples in {examples} is held out: there is nothing to check with.")
-    with typer.progressbar(length=len(rows), label="Asking") as bar:
+    with typer.progressbar(length=len(rows), label="Asking", file=sys.stderr) as bar:
         checked = asyncio.run(check(rows, Settings(), lambda: bar.update(1)))
     sure = {**reliability(checked), "by_prompt": thresholds(checked)}
     typer.echo(json.dumps({"prompts": table(checked), "yes_or_no": sure}, indent=1))
