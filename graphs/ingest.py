@@ -15,15 +15,14 @@ from operator import add
 from pathlib import Path
 from typing import Annotated, Literal
 
-import aiosqlite
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
+from sleuth.graphs.checkpoints import SqliteCheckpoints
 from sleuth.graphs.ingest_progress import Board, IngestProgress, IngestReport, OnProgress, tell
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import StoreError
@@ -283,9 +282,7 @@ async def _checkpoints(folder: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
     serde = JsonPlusSerializer(allowed_msgpack_modules=[IngestInput])
     try:
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-        async with aiosqlite.connect(folder / "checkpoints.db", timeout=30) as connection:
-            saver = AsyncSqliteSaver(connection, serde=serde)
-            await saver.setup()
+        async with SqliteCheckpoints.open(folder / "checkpoints.db", serde) as saver:
             yield saver
     except sqlite3.DatabaseError as error:
         raise StoreError(
