@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TUNED_NAME = "sleuth-small"
 PACKAGED = Path(__file__).with_name(TUNED_NAME)
-"""Where the adapter is that comes with the package."""
+"""Where the adapter is that comes with the package, where one does."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NONE = "none"
 

@@ -71,7 +71,8 @@ class FindingGold:
         there, wanted = {hit.passage.id for hit in found}, {passage.id for passage in self.gold}
         missing = [passage for passage in self.gold if passage.id not in there][: query.k]
         spare = max(0, len(found) + len(missing) - query.k)
-        dropped = {hit.passage.id for hit in [hit for hit in found if hit.passage.id not in wanted][::-1][:spare]}
+        others = [hit.passage.id for hit in found if hit.passage.id not in wanted]
+        dropped = set(others[::-1][:spare])
         kept = [hit for hit in found if hit.passage.id not in dropped]
         lowest = kept[-1].score if kept else 0.0
         added = [Hit(passage=passage, score=lowest, rank=0) for passage in missing]

@@ -108,8 +108,10 @@ async def test_each_prompt_gets_what_the_page_says(two_hops: Chain) -> None:
     of_first = [(two_hops.question, each.text) for each in (two_hops.hops[0].passage, *NOISE)]
     inference = (two_hops.question, claim)
     of_second = [two_hops.hops[1].passage, *NOISE[:2], two_hops.hops[0].passage, NOISE[2]]
-    # Those of one round are asked side by side, in any order; the rounds have queries of their own.
-    assert sorted(scored) == sorted([*of_first, inference, *((matching, each.text) for each in of_second)])
+    first, last = len(of_first), len(of_first) + 1  # those of one round are asked side by side, in any order
+    assert sorted(scored[:first]) == sorted(of_first)
+    assert scored[first:last] == [inference]
+    assert sorted(scored[last:]) == sorted((matching, each.text) for each in of_second)
 
     got = dict(reversed(asked))
     assert got["evaluator/relevance"] == {"query": two_hops.question, "claim": claim, "known": ()}
