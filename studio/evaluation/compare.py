@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 from sleuth.studio.evaluation.blocks import aligned
 from sleuth.studio.evaluation.folder import PLAN, REPORT, read_json
 from sleuth.studio.evaluation.outcome import COMPARED
+from sleuth.studio.evaluation.report import label
 from sleuth.studio.evaluation.results import read_scores
 from sleuth.studio.evaluation.retrieval import COMPARED as SEARCH_COMPARED
 from sleuth.studio.evaluation.retrieval import read_found
@@ -17,12 +18,16 @@ from sleuth.tools.errors import UsageError
 
 
 class Comparison(TypedDict):
-    """What two evaluations differ in, and by how much: b minus a; `simulation` where either is one."""
+    """What two evaluations differ in, and by how much: b minus a.
+
+    `simulation` where either is one; `labels` are what must stand wherever the numbers of a or b stand.
+    """
 
     a: str
     b: str
     differing: list[str]
     simulation: bool
+    labels: list[str]
     differences: list[Difference]
 
 
@@ -44,6 +49,7 @@ def compare(a: Path, b: Path) -> Comparison:
         b=str(b),
         differing=sorted(key for key in {*plans[0], *plans[1]} if plans[0].get(key) != plans[1].get(key)),
         simulation=any(bool(report["simulation"]) for report in reports),
+        labels=[f"{side}: {said}" for side, report in zip("ab", reports, strict=True) if (said := label(report))],
         differences=found,
     )
 
@@ -51,8 +57,7 @@ def compare(a: Path, b: Path) -> Comparison:
 def comparison_table(found: Comparison) -> str:
     """For a terminal."""
     what = f"b = {found['b']}, a = {found['a']}; the two differ in: {', '.join(found['differing']) or 'nothing'}"
-    simulated = ["At least one of them is a simulation: no language model has answered there."]
-    return "\n".join([*(simulated * found["simulation"]), what, aligned(difference_table(found["differences"]))])
+    return "\n".join([what, *found["labels"], aligned(difference_table(found["differences"]))])
 
 
 def _differences(sides: list[dict[str, Own]], metrics: tuple[str, ...], seed: int) -> list[Difference]:

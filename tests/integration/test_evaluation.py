@@ -155,7 +155,9 @@ async def test_evaluations_are_compared_question_by_question(place: Settings, tm
     assert {(each["a"], each["metric"], each["n"]) for each in found["differences"]} == {
         ("b: plain-rag", metric, 2) for metric in ("f1", "em", "tokens")
     }
-    assert "simulation" in comparison_table(found)
+    (told,) = found["labels"]
+    assert told.startswith("a: Simulation")
+    assert told in comparison_table(found)
     with pytest.raises(UsageError, match="cannot be read"):
         compare(tmp_path, tmp_path / "better")
 

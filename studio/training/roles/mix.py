@@ -7,6 +7,7 @@ some where nothing can be told, and not too many questions of one hop, which tea
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -16,7 +17,7 @@ import typer
 
 from sleuth.studio.cli import guarded
 from sleuth.studio.training.roles.teacher import Example
-from sleuth.tools.errors import UsageError
+from sleuth.tools.errors import UnknownName, UsageError
 
 LONGEST = 5_000
 """Characters of a prompt; longer ones cost more than they teach."""
@@ -27,33 +28,33 @@ PER_TOKEN = 3.9
 UNTOLD = 0.18
 """The share of a prompt's examples in which what was asked for is not there."""
 SHARES = {
-    "reader/read": 30,
-    "drafter/draft": 14,
-    "reviewer/review": 8,
-    "planner/next_with_finding": 8,
-    "extractor/extract": 5,
-    "reasoner/reason": 4,
-    "aggregator/aggregate": 4,
-    "detective/infer": 3,
-    "answerer/from_facts": 4,
-    "evaluator/evidence": 4,
-    "reasoner/monitor": 3,
-    "planner/plan": 5,
-    "answerer/answer": 3,
-    "evaluator/attribution": 2,
-    "verifier/verify": 2,
-    "detective/requery": 2,
-    "evaluator/support": 1,
-    "evaluator/relevance": 1,
-    "evaluator/consistency": 1,
-    "expander/expand": 1,
+    "reader/read": 38,
+    "drafter/draft": 15,
+    "planner/plan": 8.5,
+    "reviewer/review": 6,
+    "planner/next_with_finding": 5,
+    "answerer/answer": 3.5,
+    "verifier/verify": 3,
+    "reasoner/reason": 3,
+    "answerer/from_facts": 3,
+    "extractor/extract": 2,
+    "aggregator/aggregate": 2,
+    "detective/infer": 2,
+    "evaluator/evidence": 2,
     "refiner/refine": 2,
-    "integrator/step": 1,
-    "integrator/last_step": 1,
-    "integrator/integrate": 0.5,
-    "detective/entities": 0.5,
-    "fuser/fuse": 0.5,
-    "planner/begin": 0.2,
+    "reasoner/monitor": 1,
+    "evaluator/attribution": 1,
+    "detective/requery": 1,
+    "evaluator/support": 1,
+    "expander/expand": 1,
+    "evaluator/relevance": 0.7,
+    "evaluator/consistency": 0.7,
+    "integrator/step": 0.6,
+    "integrator/last_step": 0.6,
+    "integrator/integrate": 0.3,
+    "detective/entities": 0.2,
+    "fuser/fuse": 0.2,
+    "planner/begin": 0.1,
 }
 """Weights of the prompts in tokens. The reader's is the largest, in examples too: others have to beat plain RAG."""
 MOST = {"planner/begin": 60, "detective/entities": 150}
@@ -70,17 +71,24 @@ def tokens(example: Example) -> float:
     return (sum(len(each["content"]) for each in example.messages) + len(example.reply)) / PER_TOKEN
 
 
-def mixed(found: Iterable[Example], *, budget: float, seed: int) -> list[Example]:
+def sent(example: Example) -> str:
+    """What the model is sent, as one text: the same for the same prompt."""
+    return json.dumps(example.messages)
+
+
+def mixed(
+    found: Iterable[Example], *, budget: float, seed: int, known: AbstractSet[str] = frozenset()
+) -> list[Example]:
     """Examples of about so many tokens in all, in an order drawn at random; none twice, none too long.
 
-    What a prompt has too little of goes to the others.
+    What a prompt has too little of goes to the others. Prompts that are `known`, as `sent` writes them, stay out.
     """
     dice = Random(seed)  # noqa: S311 - repeatable by design
     pools: dict[str, dict[str, Example]] = defaultdict(dict)
     for example in found:
-        sent = json.dumps(example.messages)
-        if example.prompt in SHARES and len(sent) <= LONG.get(example.prompt, LONGEST):
-            pools[example.prompt].setdefault(sent, example)
+        written = sent(example)
+        if example.prompt in SHARES and len(written) <= LONG.get(example.prompt, LONGEST) and written not in known:
+            pools[example.prompt].setdefault(written, example)
     orders = {prompt: balanced(list(pool.values()), dice) for prompt, pool in sorted(pools.items())}
     kept: list[Example] = []
     while orders and budget > 0:
@@ -134,20 +142,35 @@ def _limits(example: Example) -> dict[str, float]:
 
 
 def main(
-    found: Annotated[Path, typer.Argument(help="`all.jsonl`, as roles.examples has made it.")],
+    found: Annotated[list[Path], typer.Argument(help="Files `all.jsonl`, as roles.examples has made them.")],
     *,
     out: Annotated[Path, typer.Option(help="The file to write.")],
+    without: Annotated[list[Path], typer.Option(help="Examples that have been learned and stay out.")] = [],  # noqa: B006 - never changed
+    only: Annotated[str, typer.Option(help="These prompts alone, as in reader/read,drafter/draft.")] = ",".join(SHARES),
     tokens: Annotated[float, typer.Option(help="About how many tokens in all.")] = BUDGET,
     seed: Annotated[int, typer.Option(help="For what is drawn.")] = 0,
 ) -> None:
     """Draw what is learned from, and print how many examples of each prompt."""
-    try:
-        examples = [Example(**json.loads(line)) for line in found.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError, TypeError) as error:
-        raise UsageError(f"The examples in {found} cannot be read ({error}): make them with roles.examples.") from None
-    kept = mixed(examples, budget=tokens, seed=seed)
+    for name in only.split(","):
+        if name not in SHARES:
+            raise UnknownName("prompt", name, list(SHARES), f"There are: {', '.join(SHARES)}.")
+    examples = [example for file in found for example in read_all(file) if example.prompt in only.split(",")]
+    known = {sent(example) for file in without for example in read_all(file)}
+    kept = mixed(examples, budget=tokens, seed=seed, known=known)
     write_lines(out, map(asdict, kept))
     typer.echo(json.dumps(counted(kept), indent=1))
+
+
+def read_all(file: Path) -> list[Example]:
+    """The examples in a file.
+
+    Raises:
+        UsageError: the file is missing, or a line of it is no example.
+    """
+    try:
+        return [Example(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"The examples in {file} cannot be read ({error}): make them with roles.examples.") from None
 
 
 def counted(examples: Sequence[Example]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sleuth.studio.cli import guarded
-from sleuth.studio.training.roles.tune import LAYERS, USUAL
+from sleuth.studio.training.roles.tune import LAYERS, USUAL, lora
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,15 +36,14 @@ def sizes(base: Path, *, rank: int = USUAL.rank, tokens: int = USUAL.tokens, row
         UsageError: there is no configuration, or the model has none of the layers that are tuned.
     """
     import torch
-    from peft import LoraConfig, get_peft_model
+    from peft import get_peft_model
 
     model = _shapes(base)
     if not any(name.endswith(LAYERS) for name, _ in model.named_modules()):
         raise UsageError(f"The model in {base} has none of the layers {', '.join(LAYERS)}: it cannot be tuned so.")
     bare = sum(each.numel() for each in model.parameters())
-    adapter = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=list(LAYERS), task_type="CAUSAL_LM")
     with torch.device("meta"):
-        tuned: Any = get_peft_model(model, adapter)
+        tuned: Any = get_peft_model(model, lora(rank))
     learned = sum(each.numel() for each in tuned.parameters() if each.requires_grad)
     rows = max(1, tokens // row)
     ids = torch.zeros(rows, row, dtype=torch.long, device="meta")

@@ -25,8 +25,11 @@ from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
+    from peft import LoraConfig
 
 CHECKPOINT = "checkpoint.pt"
+CHECKED = 120
+"""The most held-out examples that the losses before and after are of: each costs as long as a step of its own."""
 LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
@@ -61,12 +64,19 @@ class Plan:
 USUAL = Plan()
 
 
+def lora(rank: int) -> "LoraConfig":
+    """The adapter, as peft makes it."""
+    from peft import LoraConfig
+
+    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=list(LAYERS), task_type="CAUSAL_LM")
+
+
 class Tuning:
     """A model with its adapter, and the optimizer that tunes it."""
 
     def __init__(self, base: Path, plan: Plan, start: Path | None = None) -> None:
         import torch
-        from peft import LoraConfig, get_peft_model, load_peft_weights, set_peft_model_state_dict
+        from peft import get_peft_model, load_peft_weights, set_peft_model_state_dict
         from transformers import AutoModelForCausalLM
 
         from sleuth.studio.training.roles.merged import merge_while_tuning
@@ -78,8 +88,7 @@ class Tuning:
         bare = kind.from_pretrained(
             base, local_files_only=True, dtype=torch.bfloat16, attn_implementation=attention
         ).to(self.device)
-        adapter = LoraConfig(r=plan.rank, lora_alpha=2 * plan.rank, target_modules=list(LAYERS), task_type="CAUSAL_LM")
-        self.model: Any = get_peft_model(bare, adapter)
+        self.model: Any = get_peft_model(bare, lora(plan.rank))
         if start:
             set_peft_model_state_dict(self.model, load_peft_weights(str(start), device=self.device.type))
         if self.device.type == "cpu":
@@ -248,7 +257,7 @@ def tune(
 
     learned, held_out = read_examples(examples)
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
-    rows, checked = tokenized(learned[:limit], tokenizer), tokenized(held_out[:limit], tokenizer)
+    rows, checked = tokenized(learned[:limit], tokenizer), tokenized(held_out[:CHECKED][:limit], tokenizer)
     if start and chosen([str(start)]) and rank(start) != plan.rank:
         raise UsageError(f"The adapter in {start} is of rank {rank(start)}: go on from it with --rank {rank(start)}.")
     marks = [fingerprint(start)] if start else []
@@ -286,13 +295,14 @@ def main(
     limit: Annotated[int | None, typer.Option(help="Examples to learn from; default: all.")] = None,
     size: Annotated[int, typer.Option("--rank", help="Rank of the adapter.")] = USUAL.rank,
     rate: Annotated[float, typer.Option(help="The largest step size.")] = USUAL.rate,
-    tokens: Annotated[int, typer.Option(help="Tokens in a batch, of which two make a step.")] = USUAL.tokens,
+    tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = USUAL.tokens,
+    batches: Annotated[int, typer.Option(help="Batches that make a step.")] = USUAL.batches_per_step,
     epochs: Annotated[int, typer.Option(help="Times over all examples.")] = USUAL.epochs,
     start: Annotated[Path | None, typer.Option(help="Folder of an adapter to go on from.")] = None,
     seed: Annotated[int, typer.Option(help="For the order of examples, and the adapter's first weights.")] = USUAL.seed,
 ) -> None:
     """Tune a model on examples, and print what came of it as JSON."""
-    plan = Plan(rank=size, tokens=tokens, rate=rate, epochs=epochs, seed=seed)
+    plan = Plan(rank=size, tokens=tokens, batches_per_step=batches, rate=rate, epochs=epochs, seed=seed)
     typer.echo(json.dumps(tune(examples, base, out, plan, limit=limit, start=start), indent=1))
 
 

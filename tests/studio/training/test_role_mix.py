@@ -1,14 +1,28 @@
 import json
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from sleuth.studio.training.roles.facts import by_rule
-from sleuth.studio.training.roles.mix import LONGEST, MOST, SHARES, UNTOLD, balanced, mixed, tokens
+from sleuth.studio.training.roles.mix import (
+    LONGEST,
+    MOST,
+    SHARES,
+    UNTOLD,
+    balanced,
+    main,
+    mixed,
+    read_all,
+    sent,
+    tokens,
+    write_lines,
+)
 from sleuth.studio.training.roles.teacher import Example, foretold
 from sleuth.studio.training.roles.wording import guided, naturally
+from sleuth.tools.errors import UnknownName, UsageError
 
 
 def example(prompt: str, number: int, reply: str = "x", *, hops: int = 2, told: bool = True) -> Example:
@@ -40,6 +54,38 @@ def test_none_twice_none_too_long_and_none_of_a_prompt_without_a_share() -> None
     found = [example("reader/read", 1), example("reader/read", 1), example("host/reply", 1)]
     found.append(replace(found[0], messages=({"role": "user", "content": "long " * LONGEST},)))
     assert len(mixed(found, budget=1e6, seed=0)) == 1
+
+
+def test_what_was_learned_before_stays_out() -> None:
+    found = [example("reader/read", at) for at in range(10)]
+    kept = mixed(found, budget=1e6, seed=0, known={sent(found[3]), sent(example("reader/read", 99))})
+    assert len(kept) == 9
+    assert found[3] not in kept
+
+
+def test_files_are_mixed_into_one_without_those_learned_before(tmp_path: Path) -> None:
+    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "before.jsonl"]
+    for at, file in enumerate(files[:2]):
+        write_lines(file, (asdict(example("reader/read", number)) for number in range(at, at + 3)))
+    write_lines(files[2], [asdict(example("reader/read", 2))])
+    main(files[:2], out=tmp_path / "mixed.jsonl", without=files[2:], tokens=1e6)
+    numbers = {int(each.messages[0]["content"]) for each in read_all(tmp_path / "mixed.jsonl")}
+    assert numbers == {0, 1, 3}
+
+
+def test_a_prompt_can_be_drawn_alone(tmp_path: Path) -> None:
+    found = [example(prompt, at) for prompt in ("reader/read", "planner/plan") for at in range(3)]
+    write_lines(tmp_path / "all.jsonl", map(asdict, found))
+    main([tmp_path / "all.jsonl"], out=tmp_path / "mixed.jsonl", only="planner/plan", tokens=1e6)
+    assert [each.prompt for each in read_all(tmp_path / "mixed.jsonl")] == ["planner/plan"] * 3
+    with pytest.raises(UnknownName, match="reader/red"):
+        main([tmp_path / "all.jsonl"], out=tmp_path / "mixed.jsonl", only="reader/red", tokens=1e6)
+
+
+def test_a_file_that_holds_no_examples_is_named(tmp_path: Path) -> None:
+    (tmp_path / "all.jsonl").write_text('{"question": 1}\n')
+    with pytest.raises(UsageError, match=r"all\.jsonl cannot be read"):
+        read_all(tmp_path / "all.jsonl")
 
 
 def test_as_many_yes_as_no() -> None:
