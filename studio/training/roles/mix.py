@@ -25,11 +25,11 @@ LONG = {"planner/next_with_finding": 8_000, "answerer/from_facts": 8_000}
 """The same of prompts that would lose their later rounds."""
 PER_TOKEN = 3.9
 """Characters of a token, about."""
-UNTOLD = 0.18
+UNTOLD = 0.2
 """The share of a prompt's examples in which what was asked for is not there."""
 SHARES = {
     "reader/read": 38,
-    "drafter/draft": 15,
+    "drafter/draft": 20,
     "planner/plan": 8.5,
     "reviewer/review": 6,
     "planner/next_with_finding": 5,

@@ -156,7 +156,8 @@ class Teacher:
 class Arranging:
     """A retriever that never finds certain passages, and always finds certain others: at a place drawn by chance.
 
-    What a question needs may not be in a collection; and search may find all of it, among what is only alike.
+    What a question needs may not be in a collection; or its passage is there, but does not say it; and search may find
+    all of it, among what is only alike. A passage that is given has the text that it is given with.
     """
 
     retriever: Retriever
@@ -167,7 +168,8 @@ class Arranging:
     async def search(self, query: Query) -> list[Hit]:
         """The best of the rest, of which the last give way to what is given."""
         found = await self.retriever.search(replace(query, k=query.k + len(self.withheld)))
-        passages = [hit.passage for hit in found if hit.passage.id not in self.withheld][: query.k]
+        left = [hit.passage for hit in found if hit.passage.id not in self.withheld][: query.k]
+        passages = [self.given.get(passage.id, passage) for passage in left]
         there = {passage.id for passage in passages}
         missing = [passage for id, passage in self.given.items() if id not in there | query.seen]
         others = [passage for passage in passages if passage.id not in self.given]

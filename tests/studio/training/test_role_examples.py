@@ -11,9 +11,22 @@ import jsonschema
 import pytest
 
 from sleuth import agents
+from sleuth.agents.drafter import Draft
 from sleuth.agents.graph_llm.encoder import graph_of
+from sleuth.agents.reader import Reading
 from sleuth.agents.role import Role
-from sleuth.studio.training.roles.examples import METHODS, WHOLE_QUESTION, Diary, Play, Which, extractions, play, plays
+from sleuth.agents.simulation import gold_of
+from sleuth.studio.training.roles.examples import (
+    METHODS,
+    WHOLE_QUESTION,
+    Diary,
+    Play,
+    Which,
+    extractions,
+    play,
+    plays,
+    silenced,
+)
 from sleuth.studio.training.roles.facts import PassageFacts
 from sleuth.studio.training.roles.questions import TrainingSet, read
 from sleuth.studio.training.roles.teacher import Arranging, Example
@@ -171,8 +184,8 @@ async def test_what_is_quoted_stands_in_the_prompt(known: TrainingSet) -> None:
     assert all(quote in example.messages[-1]["content"] for quote, example in quotes)
 
 
-def passage(id: str) -> Passage:
-    return Passage(id=id, document_id=id, title=id, text=id, start=0, end=len(id))
+def passage(id: str, text: str = "?") -> Passage:
+    return Passage(id=id, document_id=id, title=id, text=text, start=0, end=len(text))
 
 
 async def test_what_is_withheld_is_not_found_and_others_take_its_place(known: TrainingSet) -> None:
@@ -185,6 +198,43 @@ async def test_what_is_given_takes_the_place_of_the_last(known: TrainingSet) -> 
     found = await arranged.search(Query(text="?", k=2))
     assert {hit.passage.id for hit in found} == {"p0", "p9"}
     assert [hit.rank for hit in found] == [1, 2]
+
+
+async def test_a_passage_that_is_given_has_the_text_that_it_is_given_with(known: TrainingSet) -> None:
+    silent = passage("p1", "It was launched in May.")
+    arranged = Arranging(retriever=All(known), withheld=frozenset(), given={"p1": silent}, dice=Random(0))
+    found = await arranged.search(Query(text="?", k=3))
+    assert [hit.passage.text for hit in found if hit.passage.id == "p1"] == ["It was launched in May."]
+
+
+def test_a_silent_passage_says_everything_but_the_answer(known: TrainingSet) -> None:
+    row = known.questions[0]
+    gold = gold_of(row, {id: known.passages[id] for id in row["gold_ids"]})
+    told = passage("p1", "The ferry was launched in May. She was built for Oda Brask. She sank.")
+    silent = silenced(told, gold)
+    assert silent
+    assert silent.text == "The ferry was launched in May. She sank."
+    assert silenced(silent, gold) is None
+    assert silenced(passage("p1", FERRY["text"]), gold) is None
+
+
+@pytest.mark.parametrize("method", ["plain-rag", "par-rag"])
+async def test_where_the_passage_is_silent_nothing_is_answered(
+    method: str, known: TrainingSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sleuth.studio.training.roles.examples.SILENT", 1.0)
+    title, text = known.passages["p2"]
+    known.passages["p2"] = (title, f"{text} She built boats.")
+    learned = await play(Play(row=known.questions[1], method=method, seed=0), known, All(known), NOTHING)
+    answers = [json.loads(each.reply)["answer"] for each in learned if each.role in ("reader", "drafter")]
+    assert answers
+    assert set(answers) == {""}
+    assert "She built boats." in str([each.messages for each in learned])
+
+
+def test_what_is_quoted_is_said_before_the_answer() -> None:
+    assert [*Reading.model_fields] == ["citations", "answer", "answerable"]
+    assert [*Draft.model_fields] == ["citations", "answer"]
 
 
 async def test_steps_that_are_only_derived_teach_no_planning(known: TrainingSet) -> None:
