@@ -49,7 +49,7 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="FOLDER|none",
-            help="LoRA adapter of the small model; default: the one that comes with sleuth, if one does. "
+            help="LoRA adapter of the small model; default: the one that comes with sleuth. "
             "Several are served under their folders' names.",
         ),
     ] = None,

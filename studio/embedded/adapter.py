@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 TUNED_NAME = "sleuth-small"
 PACKAGED = Path(__file__).with_name(TUNED_NAME)
-"""Where the adapter is that comes with the package, where one does."""
+"""The adapter that comes with the package: a card in it says what it has learned, and how far it came."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NONE = "none"
 
 
-def chosen(names: list[str] | None, packaged: Path = PACKAGED) -> tuple[str, ...]:
-    """Folders of adapters: those named, by default the packaged one if there is one; of "none" no adapter.
+def chosen(names: list[str] | None) -> tuple[str, ...]:
+    """Folders of adapters: those named, by default the packaged one; of "none" no adapter.
 
     Raises:
         UsageError: a folder that holds no LoRA adapter, two of one name, or a graph model beside another adapter.
     """
     if names is None:
-        return (str(packaged),) if _is_adapter(packaged) else ()
+        return (str(PACKAGED),)
     folders = [Path(name).resolve() for name in names if name != NONE]
     for folder in folders:
         if not _is_adapter(folder):

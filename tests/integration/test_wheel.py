@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from sleuth.studio.embedded.adapter import fingerprint
+
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.skipif(os.name != "posix", reason="users and modes of files are those of Unix"),
@@ -97,6 +99,13 @@ def test_it_is_the_wheel_that_runs_and_not_this_checkout(installed: Installed) -
     script = "import sleuth.studio.cli, sleuth; print(sleuth.__file__)"
     done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
     assert done.stdout.startswith(str(installed.packages)), done.stderr
+
+
+def test_the_adapter_of_the_embedded_model_is_in_it(installed: Installed) -> None:
+    script = "import pathlib\nfrom sleuth.studio.embedded.adapter import chosen, fingerprint\n"
+    script += "print(fingerprint(pathlib.Path(*chosen(None))))"
+    done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
+    assert done.stdout.strip() == fingerprint(ROOT / "studio" / "embedded" / "sleuth-small"), done.stderr
 
 
 def test_it_reads_documents_in_and_answers_where_it_may_write_to_its_home_alone(installed: Installed) -> None:

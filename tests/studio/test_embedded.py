@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.studio.embedded.adapter import chosen, fingerprint
+from sleuth.studio.embedded.adapter import chosen, fingerprint, rank
 from sleuth.studio.embedded.convert import MARKER, checkpoint_folder, is_converted
 from sleuth.studio.embedded.flags import ServeOptions, gpu_command, physical_cores, serve_command, serve_environment
 from sleuth.studio.embedded.install import LOCK, check_platform, locked_pins, missing_pins
@@ -174,16 +174,17 @@ def adapter(folder: Path, rank: int = 4, weights: bytes = b"w") -> Path:
 
 
 def test_without_an_adapter_the_bare_model_is_served(tmp_path: Path) -> None:
-    assert chosen(None, tmp_path) == ()
-    assert chosen(["none"], adapter(tmp_path)) == ()
+    assert chosen(["none"]) == ()
     assert ServeOptions().merged is None
     assert "--enable-lora" not in serve_command(ServeOptions(), tmp_path)
 
 
 def test_the_adapter_that_comes_with_the_package_is_served_unless_another_is_named(tmp_path: Path) -> None:
-    packaged, other = adapter(tmp_path / "packaged"), adapter(tmp_path / "other")
-    assert chosen(None, packaged) == (str(packaged),)
-    assert chosen([str(other)], packaged) == (str(other),)
+    (packaged,) = map(Path, chosen(None))
+    assert rank(packaged) > 0
+    assert (packaged / "adapter_model.safetensors").is_file()
+    other = adapter(tmp_path / "other")
+    assert chosen([str(other)]) == (str(other),)
 
 
 def test_one_adapter_goes_into_the_weights_and_gives_them_their_name(tmp_path: Path) -> None:
