@@ -1,6 +1,7 @@
 """A run that is stopped, however it is stopped, leaves the model server at once: nothing goes on writing for nobody."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -9,23 +10,30 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
+import kills
 import pytest
-from fault_trials import Instant
+from fault_trials import EVERY, Instant
 from faulty_server import Face, Weather, facing
 from four_hops import QUESTION, Shelf, four_hops
+from hashing_embedder import HashingEmbedder
 from recording_proxy import Said
 from scripted_backend import prompt_of
 from serve_scene import client_of, upload
+from trials import Trial
+from weathered import HANGS, House, Run, housed
 
 from sleuth.agents.gateway import Gateway
 from sleuth.graphs.events import Delta
+from sleuth.graphs.ingest import ingest
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import open_store
 from sleuth.studio.client import last
 from sleuth.studio.serve.app import create_app
+from sleuth.tools.library import Library
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -39,6 +47,7 @@ SLEUTH = [
     "import signal; from sleuth.studio.cli import main; "
     "signal.signal(signal.SIGINT, signal.default_int_handler); main()",
 ]
+RUNS, STOPS, PASSAGES = 4, 3, 300
 SOON = 20.0
 """Seconds; far less than the time-out of a call, and enough for a slow machine."""
 
@@ -116,6 +125,43 @@ async def test_a_command_that_is_interrupted(face: Face, tmp_path: Path) -> None
         asked.send_signal(signal.SIGINT)
     _, said = await asked.communicate()
     assert asked.returncode == 130, said.decode()
+
+
+async def stopped_again_and_again(house: House, trial: Trial) -> None:
+    dice = Random(trial.method)
+    for at in range(RUNS):
+        run = Run(house, trial, Weather(at, 0.0), f"{trial.method}-{at}")
+        for _ in range(STOPS):
+            task = asyncio.create_task(run.checked(HANGS))
+            await asyncio.wait([task], timeout=dice.random() * house.took[trial.method])
+            task.cancel()
+            await asyncio.wait([task])
+        answer = (await run.checked(HANGS)).answer
+        assert answer
+        assert kills.essence(answer.to_json()) == house.expected[trial.method]
+
+
+async def test_a_run_that_is_stopped_again_and_again_comes_to_the_same_answer(tmp_path: Path) -> None:
+    async with housed(tmp_path, EVERY) as house, asyncio.TaskGroup() as group:
+        for trial in EVERY:
+            group.create_task(stopped_again_and_again(house, trial), name=trial.method)
+
+
+async def test_an_ingest_that_is_stopped_anywhere_goes_on_in_the_same_process(tmp_path: Path) -> None:
+    """It once left its checkpoints locked for the next one."""
+    dice, rows = Random(1), [{"id": f"p{n}", "title": f"T{n}", "text": f"Text {n}."} for n in range(PASSAGES)]
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    for at in range(RUNS):
+        settings = Settings(home=tmp_path / str(at), embedder="hashing")
+        for _ in range(STOPS):
+            task = asyncio.create_task(ingest([corpus], settings=settings, embedder=HashingEmbedder()))
+            await asyncio.wait([task], timeout=dice.random() * 0.5)
+            task.cancel()
+            await asyncio.wait([task])
+        await ingest([corpus], settings=settings, embedder=HashingEmbedder())
+        async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+            assert (await library.count())[1] == PASSAGES
 
 
 async def running(http: httpx.AsyncClient) -> float:

@@ -7,9 +7,6 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,151 +14,21 @@ from typing import Any
 import kills
 import pytest
 from fault_trials import EVERY, Instant
-from faulty_server import CONTENT, Face, Weather, facing
-from hashing_embedder import HashingEmbedder
+from faulty_server import Face, Weather, facing
 from slices import Sweep, count
-from trials import IRCOT, Trial
+from trials import IRCOT
+from weathered import HANGS, TIMEOUT, House, Run, housed
 
-from sleuth.agents.gateway import RETRIES, Gateway
-from sleuth.graphs.answer import Answer
-from sleuth.graphs.ingest import ingest
-from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.store import Store, open_store
-from sleuth.studio.client import last
+from sleuth.agents.gateway import Gateway
 from sleuth.tools.errors import ModelError
-from sleuth.tools.library import Library
 from sleuth.tools.settings import Settings
-from sleuth.tools.triples import MemoryTriples
 
 pytestmark = pytest.mark.integration
 
-CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 SEEDS = 1_000
 SAMPLE = 26
 AT_ONCE = 16
 RATES = (0.02, 0.1, 0.25, 0.5)
-BAD_SESSIONS = 3
-TIMEOUT = 8.0
-"""Of a call while things go wrong; longer than the pauses between its tries."""
-HANGS = 300.0
-"""Nothing takes so long that does not hang, on a slow machine either."""
-
-
-@dataclass
-class House:
-    """Documents, a store of runs, and the faces of one scripted model for each trial."""
-
-    settings: Settings
-    library: Library
-    store: Store
-    faces: dict[str, Face]
-    expected: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-
-@dataclass
-class Session:
-    """What one process would have seen of a run."""
-
-    ended: str
-    answer: Answer | None
-    problem: str = ""
-
-
-@dataclass
-class Run:
-    """One run of a trial over its sessions; `kept` counts the calls that a later session had from an earlier one.
-
-    `reached`: whether the gateway opened in the latest session.
-    """
-
-    house: House
-    trial: Trial
-    weather: Weather
-    thread: str
-    kept: int = 0
-    reached: bool = False
-    triples: MemoryTriples = field(default_factory=MemoryTriples)
-
-    async def session(self, within: float) -> Session:
-        """From the opening of the gateway to an answer or an error, in time."""
-        face = self.house.faces[self.trial.method]
-        url = face.url(self.thread, self.weather)
-        settings = self.house.settings.model_copy(update={"model_url": url, "timeout": within})
-        try:
-            async with asyncio.timeout(HANGS):
-                answer = await self._asked(settings)
-        except ModelError as error:
-            assert url in str(error) or "SLEUTH_" in str(error), f"this names no cause: {error}"
-            return Session(type(error).__name__, None, str(error))
-        return Session(answer.status, answer)
-
-    async def _asked(self, settings: Settings) -> Answer:
-        self.reached = False
-        async with Gateway.open(settings) as model:
-            self.reached = True
-            library = self.house.library
-            services = Services(model=model, retriever=library, embedder=library.embedder, triples=self.triples)
-            runs = Runs(self.house.store, services)
-            if not await self.house.store.threads.exists(self.thread):
-                await runs.start(self.trial.question, self.trial.method, values=self.trial.values, thread=self.thread)
-            heard = self.weather.seed % 2 == 0
-            return await last(runs.run(self.thread, listening=(lambda: True) if heard else None))
-
-    async def checked(self, within: float) -> Session:
-        """A session that sends nothing again that was committed before it, and no call too often."""
-        before = len(self.weather.calls)
-        done = kills.committed(self.house.settings, set(self.weather.calls))
-        self.kept += len(done)
-        session = await self.session(within)
-        sent = Counter(self.weather.calls[before:])
-        assert not done & sent.keys(), "a call that had completed was sent again"
-        assert max(sent.values(), default=0) <= RETRIES + 1, f"a storm: {sent.most_common(3)}"
-        if session.problem and self.reached:
-            found = await self.house.store.threads.get(self.thread)
-            assert (found.status, found.problem) == ("failed", session.problem)
-        return session
-
-    async def to_its_end(self) -> list[Session]:
-        """Sessions while things go wrong, then one in calm, in which it is answered."""
-        sessions = [await self.checked(TIMEOUT)]
-        while sessions[-1].answer is None and len(sessions) < BAD_SESSIONS:
-            sessions.append(await self.checked(TIMEOUT))
-        if sessions[-1].answer is None:
-            self.weather.calm = True
-            sessions.append(await self.checked(HANGS))
-        answer = sessions[-1].answer
-        assert answer is not None, f"not answered in calm: {sessions[-1].problem}"
-        if not CONTENT & self.weather.met.keys():
-            assert kills.essence(answer.to_json()) == self.house.expected[self.trial.method]
-        return sessions
-
-
-@asynccontextmanager
-async def housed(home: Path, trials: Sequence[Trial]) -> AsyncIterator[House]:
-    """The example corpus, and what each trial says when nothing goes wrong."""
-    settings = Settings(home=home, embedder="hashing")
-    await ingest([CORPUS], settings=settings, embedder=HashingEmbedder())
-    async with (
-        await Library.open(settings, embedder=HashingEmbedder()) as library,
-        open_store(settings) as store,
-        faces(trials) as found,
-    ):
-        house = House(settings, library, store, found)
-        for trial in trials:
-            run = Run(house, trial, Weather(0, 0.0), f"calm-{trial.method}")
-            answer = (await run.session(HANGS)).answer
-            assert answer
-            house.expected[trial.method] = kills.essence(answer.to_json())
-        yield house
-
-
-@asynccontextmanager
-async def faces(trials: Sequence[Trial]) -> AsyncIterator[dict[str, Face]]:
-    if not trials:
-        yield {}
-        return
-    async with facing(Instant(trials[0].script)) as face, faces(trials[1:]) as others:
-        yield {trials[0].method: face, **others}
 
 
 async def try_seed(house: House, seed: int) -> dict[str, Any]:
