@@ -21,10 +21,10 @@ class DraftInput:
 
 
 class Draft(Output):
-    """An answer from the sources alone, after the words that show it; at least one citation is asked for."""
+    """An answer from the sources alone; at least one citation is asked for."""
 
-    citations: Evidence = Field(default_factory=list)
     answer: str = Field(max_length=200)
+    citations: Evidence = Field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,10 +22,10 @@ class ReadInput:
 
 
 class Reading(Output):
-    """What is quoted leads to the answer, and is said first; `answerable` is false where the sources do not tell."""
+    """`answerable`, said last, is false where the sources do not tell."""
 
-    citations: Quotes = Field(default=[])
     answer: str = Field(default="", max_length=400)
+    citations: Quotes = Field(default=[])
     answerable: bool
 
 

@@ -17,7 +17,7 @@ Status = Literal["PASS", "REVISED", "UNCONFIDENT"]
 
 _WRITTEN: dict[str, tuple[str, ...]] = {
     "PASS": ("status",),
-    "REVISED": ("status", "citations", "answer"),
+    "REVISED": ("status", "answer", "citations"),
     "UNCONFIDENT": ("status", "question", "earlier_step"),
 }
 
@@ -44,13 +44,13 @@ def looking_back(given: ReviewStepInput, trajectory: tuple[Step, ...]) -> Review
 
 
 class StepReview(Output):
-    """The verdict: PASS keeps the draft, REVISED has `citations` and `answer`, UNCONFIDENT a new `question`."""
+    """The verdict: PASS keeps the draft, REVISED has `answer` and `citations`, UNCONFIDENT a new `question`."""
 
     model_config = ConfigDict(json_schema_extra=written_by("status", _WRITTEN))
 
     status: Status
-    citations: Evidence = Field(default_factory=list)
     answer: str = Field(default="", max_length=400)
+    citations: Evidence = Field(default_factory=list)
     question: str = Field(default="", max_length=240)
 
     @model_validator(mode="after")

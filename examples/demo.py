@@ -31,7 +31,7 @@ def main() -> int:
     serving = "SLEUTH_MODEL_URL" not in os.environ
     if serving:
         os.environ["SLEUTH_MODEL_URL"] = f"http://127.0.0.1:{PORT}/v1"
-        title("A model: SmolLM2-135M-Instruct on vLLM's CPU build (or any server that SLEUTH_MODEL_URL names)")
+        title("A model: sleuth-small, 135 million parameters, on vLLM's CPU build (or any that SLEUTH_MODEL_URL names)")
         sleuth("model", "install")
         sleuth("model", "serve", "--port", str(PORT))
     title("Documents: the islands of Ullavar, in Markdown, HTML, PDF, DOCX, CSV and text")

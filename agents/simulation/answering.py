@@ -40,11 +40,11 @@ def _worded(scene: Scene, value: str) -> str:
 
 
 def _quotes(scene: Scene, question: str, value: str) -> tuple[Quote, ...]:
-    """What shows the answer to a hop; for the question itself what shows each of its hops, in their order."""
+    """What shows the answer to a hop; for the question itself what shows each of its hops, the last first."""
     target = scene.target(question)
     hops = range(len(scene.gold.hops) - 1, -1, -1) if target in (WHOLE, None) else [target]
     shown = [quoted for hop in hops if hop is not None and (quoted := scene.shown(hop))]
-    quotes = tuple(Quote(source=each.source, quote=each.quote) for each in reversed(shown[:MOST]))
+    quotes = tuple(Quote(source=each.source, quote=each.quote) for each in shown[:MOST])
     return quotes or _naming(scene, value)
 
 

@@ -11,9 +11,7 @@ import jsonschema
 import pytest
 
 from sleuth import agents
-from sleuth.agents.drafter import Draft
 from sleuth.agents.graph_llm.encoder import graph_of
-from sleuth.agents.reader import Reading
 from sleuth.agents.role import Role
 from sleuth.agents.simulation import gold_of
 from sleuth.studio.training.roles.examples import (
@@ -230,11 +228,6 @@ async def test_where_the_passage_is_silent_nothing_is_answered(
     assert answers
     assert set(answers) == {""}
     assert "She built boats." in str([each.messages for each in learned])
-
-
-def test_what_is_quoted_is_said_before_the_answer() -> None:
-    assert [*Reading.model_fields] == ["citations", "answer", "answerable"]
-    assert [*Draft.model_fields] == ["citations", "answer"]
 
 
 async def test_steps_that_are_only_derived_teach_no_planning(known: TrainingSet) -> None:
