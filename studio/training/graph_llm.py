@@ -102,7 +102,7 @@ class GraphTuning(Tuning):
         self.optimizer.add_param_group({"params": list(weights), "weight_decay": 0.0})
         self.learned += self.encoder.module.parameters()
 
-    def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":
+    def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor]":
         """As without graphs, where their tokens stand in the batch as the model looks up its vectors."""
         embeddings = self.model.get_input_embeddings()
         hook = embeddings.register_forward_hook(lambda _module, _ids, shown: self._with_tokens(batch, shown))

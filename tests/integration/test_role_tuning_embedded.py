@@ -24,7 +24,7 @@ pytestmark = [
 
 def test_a_hundredth_of_the_examples_is_learned_and_helps_with_what_was_held_out(tmp_path: Path) -> None:
     questions = Given(questions=[DATA / "musique" / "train.jsonl.gz"])
-    card = asyncio.run(make(questions, tmp_path / "examples", limit=60, budget=HUNDREDTH, seed=0))
+    card = asyncio.run(make(questions, tmp_path / "examples", limit=100, budget=HUNDREDTH, seed=0))
     base = asyncio.run(ensure_checkpoint(TEST_HOME))
     examples = tmp_path / "examples" / "examples.jsonl"
     report = tune(examples, base, tmp_path / "adapter", Plan(tokens=800, batches_per_step=1, warm_up=2))

@@ -1,6 +1,8 @@
 """Examples as tokens, and in batches of rows of like length: what is padded is computed for nothing."""
 
 import json
+import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,20 +23,38 @@ HELD_OUT = 25
 """Of so many questions one is kept for validation."""
 POOL = 256
 """So many examples, drawn at random, are sorted by length and cut into batches."""
+_ANSWER = re.compile(r'"answer":"((?:[^"\\]|\\.)*")')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """An example's tokens: those of the prompt, then those of the reply and its end, which are learned."""
+    """An example's tokens: those of the prompt, then those of the reply and its end, which are learned.
+
+    `answer` are those of the reply, counted from its beginning, that say the answer, or that there is none.
+    """
 
     prompt: str
     ids: list[int]
     learned: int
+    answer: tuple[int, ...] = ()
 
     @property
     def labels(self) -> list[int]:
         """What is to be said at each place."""
         return [IGNORED] * (len(self.ids) - self.learned) + self.ids[len(self.ids) - self.learned :]
+
+    def weights(self, share: float) -> list[float]:
+        """Of the tokens that are learned; their sum is the root of how many they are.
+
+        The answer has this share of them, or more where it has as many of the tokens: it is a few words among those
+        of the citations, which say little that it does not.
+        """
+        whole, others = math.sqrt(self.learned), self.learned - len(self.answer)
+        if not self.answer or not others or len(self.answer) >= share * self.learned:
+            return [whole / self.learned] * self.learned
+        answer = set(self.answer)
+        own, other = whole * share / len(answer), whole * (1 - share) / others
+        return [own if at in answer else other for at in range(self.learned)]
 
 
 def read_examples(file: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -59,8 +79,19 @@ def tokenized(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedTokenizerBas
 
 
 def _tokenized(row: dict[str, Any], tokenizer: "PreTrainedTokenizerBase") -> Row:
-    reply = reply_ids(row["reply"], tokenizer)
-    return Row(prompt=row["prompt"], ids=[*asked_ids(row["messages"], tokenizer), *reply], learned=len(reply))
+    encoded = tokenizer(row["reply"] + tokenizer.eos_token, add_special_tokens=False, return_offsets_mapping=True)
+    reply: list[int] = encoded["input_ids"]
+    asked, answer = asked_ids(row["messages"], tokenizer), answer_places(row["reply"], encoded["offset_mapping"])
+    return Row(prompt=row["prompt"], ids=[*asked, *reply], learned=len(reply), answer=answer)
+
+
+def answer_places(reply: str, offsets: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Which tokens of a reply say its answer, or end an empty one; `offsets` are their beginnings and ends."""
+    found = _ANSWER.search(reply)
+    if not found:
+        return ()
+    begin, end = found.span(1)
+    return tuple(at for at, (first, last) in enumerate(offsets) if first < end and last > begin)
 
 
 def asked_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> list[int]:

@@ -35,13 +35,17 @@ LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """How it is tuned: the adapter's rank, tokens in a batch, batches in a step, epochs, and the largest step size."""
+    """How it is tuned: the adapter's rank, tokens in a batch, batches in a step, epochs, and the largest step size.
+
+    `answer`: the share of a reply's weight that its answer has at least, where it has one.
+    """
 
     rank: int = 16
     tokens: int = 2400
     batches_per_step: int = 2
     epochs: int = 1
     rate: float = 5e-4
+    answer: float = 0.5
     warm_up: int = 20
     seed: int = 0
     save_every: int = 20
@@ -121,25 +125,24 @@ class Tuning:
         By tokens alone long replies, such as lists of triples, would drown a yes or no; by examples alone it would
         be the other way round.
         """
-        losses, rows = self.losses(batch)
-        roots = losses.new_tensor([row.learned**-0.5 for row in batch])
-        return (losses * roots[rows]).sum()
+        losses = self.losses(batch)
+        return (losses * losses.new_tensor([each for row in batch for each in row.weights(self.plan.answer)])).sum()
 
-    def losses(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor]":
-        """The loss of every token that is learned, and the row that it is in."""
+    def losses(self, batch: Sequence[Row]) -> "torch.Tensor":
+        """The loss of every token that is learned, row after row."""
         from torch.nn.functional import cross_entropy
 
-        logits, labels, rows = self.logits(batch)
-        return cross_entropy(logits.float(), labels, reduction="none"), rows
+        logits, labels = self.logits(batch)
+        return cross_entropy(logits.float(), labels, reduction="none")
 
-    def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor, torch.Tensor]":
-        """Logits where there is a label, the labels, and their rows: other logits would cost much for nothing."""
+    def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor]":
+        """Logits where there is a label, and the labels: other logits would cost much for nothing."""
         ids, labels = (each.to(self.device) for each in padded(batch))
         wanted = labels[:, 1:] != IGNORED
         model = self.model.get_base_model()
         hidden = model.model(input_ids=ids, use_cache=False)[0]
         logits = model.lm_head(hidden[:, :-1][wanted])
-        return logits, labels[:, 1:][wanted], wanted.nonzero()[:, 0]
+        return logits, labels[:, 1:][wanted]
 
     def save(self, file: Path, progress: "Progress") -> None:
         """A checkpoint, in one piece: a kill leaves this one or the last."""
@@ -204,7 +207,7 @@ def validate(tuning: Tuning, rows: Sequence[Row]) -> dict[str, dict[str, float]]
     found: dict[str, list[tuple[float, float, bool]]] = defaultdict(list)
     for row in rows:
         with torch.no_grad():
-            logits, labels, _ = tuning.logits([row])
+            logits, labels = tuning.logits([row])
             loss = torch.nn.functional.cross_entropy(logits.float(), labels).item()
             right = logits.argmax(-1) == labels
         found[row.prompt].append((loss, right.float().mean().item(), bool(right.all())))
@@ -295,6 +298,7 @@ def main(
     limit: Annotated[int | None, typer.Option(help="Examples to learn from; default: all.")] = None,
     size: Annotated[int, typer.Option("--rank", help="Rank of the adapter.")] = USUAL.rank,
     rate: Annotated[float, typer.Option(help="The largest step size.")] = USUAL.rate,
+    answer: Annotated[float, typer.Option(help="The least share of a reply's weight for its answer.")] = USUAL.answer,
     tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = USUAL.tokens,
     batches: Annotated[int, typer.Option(help="Batches that make a step.")] = USUAL.batches_per_step,
     epochs: Annotated[int, typer.Option(help="Times over all examples.")] = USUAL.epochs,
@@ -302,7 +306,7 @@ def main(
     seed: Annotated[int, typer.Option(help="For the order of examples, and the adapter's first weights.")] = USUAL.seed,
 ) -> None:
     """Tune a model on examples, and print what came of it as JSON."""
-    plan = Plan(rank=size, tokens=tokens, batches_per_step=batches, rate=rate, epochs=epochs, seed=seed)
+    plan = Plan(rank=size, tokens=tokens, batches_per_step=batches, rate=rate, answer=answer, epochs=epochs, seed=seed)
     typer.echo(json.dumps(tune(examples, base, out, plan, limit=limit, start=start), indent=1))
 
 

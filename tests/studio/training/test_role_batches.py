@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.studio.training.roles.batches import HELD_OUT, IGNORED, Row, batches, read_examples
+from sleuth.studio.training.roles.batches import HELD_OUT, IGNORED, Row, answer_places, batches, read_examples
 from sleuth.studio.training.roles.tune import Plan
 from sleuth.tools.errors import UsageError
 
@@ -31,6 +31,24 @@ def test_a_row_longer_than_a_batch_has_one_of_its_own() -> None:
 
 def test_only_the_reply_is_learned() -> None:
     assert Row(prompt="p", ids=[5, 6, 7, 8], learned=2).labels == [IGNORED, IGNORED, 7, 8]
+
+
+@pytest.mark.parametrize("answer", ["Kestrow", "", 'the \\"Oda\\"'])
+def test_the_answer_weighs_as_much_as_all_the_rest(answer: str) -> None:
+    reply = f'{{"answer":"{answer}","citations":[{{"source":1,"quote":"was born in Kestrow"}}]}}'
+    places = answer_places(reply, [(at, at + 1) for at in range(len(reply))])
+    assert "".join(reply[at] for at in places) == f'{answer}"'
+    row = Row(prompt="p", ids=[0] * len(reply), learned=len(reply), answer=places)
+    weights = row.weights(0.5)
+    assert sum(weights) == pytest.approx(len(reply) ** 0.5)
+    assert sum(weights[at] for at in places) == pytest.approx(sum(weights) / 2)
+    assert len({weights[at] for at in places}) == 1
+
+
+def test_what_has_no_answer_or_little_else_weighs_the_same_throughout() -> None:
+    assert answer_places('{"status":"PASS"}', [(0, 17)]) == ()
+    assert Row(prompt="p", ids=[0] * 9, learned=4).weights(0.5) == [0.5] * 4
+    assert Row(prompt="p", ids=[0] * 9, learned=4, answer=(1, 2, 3)).weights(0.5) == [0.5] * 4
 
 
 def test_steps_have_several_batches_and_rates_rise_and_fall() -> None:
