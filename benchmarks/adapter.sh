@@ -3,10 +3,11 @@
 #
 #     benchmarks/adapter.sh DATA BASE OUT [PERCENT]
 #
-# DATA has the training files of 2wiki, hotpot, musique, squad and scifact, BASE is the folder of the model to tune, as
-# SLEUTH_HOME/models/smollm2-135m-instruct, which `sleuth model serve --adapter none` leaves there. OUT gets the examples and, below adapter, what `sleuth model serve --adapter`
-# takes; its report.json tells the losses, and what is right of held-out replies before and after. PERCENT of the questions
-# are played and learned from (100: five million tokens, four hours on two cores). Killed, the same command goes on.
+# DATA has the training files of 2wiki, hotpot, musique, squad and scifact; BASE is the folder of the model to tune, as
+# SLEUTH_HOME/models/smollm2-135m-instruct, which `sleuth model serve --adapter none` leaves there. OUT gets the examples
+# and, in its folder adapter, what `sleuth model serve --adapter` takes; report.json in that tells the losses, and what is
+# right of held-out replies before and after. PERCENT of the questions are played and learned from (100: five million
+# tokens, four hours on two cores). Killed, the same command goes on.
 set -euo pipefail
 
 data=$1 base=$2 out=$3 percent=${4:-100}

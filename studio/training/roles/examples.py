@@ -23,8 +23,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from sleuth.agents.detective import INFER
 from sleuth.agents.extractor import EXTRACT, MOST, ExtractInput, Extraction, Triple
 from sleuth.agents.reader import READ
-from sleuth.agents.simulation import Gold, Simulation, gold_of
-from sleuth.agents.simulation.wording import says, units
+from sleuth.agents.simulation import Simulation, gold_of
 from sleuth.agents.sources import Source
 from sleuth.graphs.hops import NO_LIMIT, compiled
 from sleuth.graphs.ingest import ingest
@@ -32,13 +31,13 @@ from sleuth.graphs.registry import method
 from sleuth.graphs.state import Context
 from sleuth.studio.cli import guarded
 from sleuth.studio.commands.ask import pairs
+from sleuth.studio.training.roles.arranging import arranged
 from sleuth.studio.training.roles.facts import Known, PassageFacts
 from sleuth.studio.training.roles.judgements import attributions, irrelevances, supports
 from sleuth.studio.training.roles.mix import BUDGET, counted, mixed, write_lines
 from sleuth.studio.training.roles.questions import TrainingSet, read
-from sleuth.studio.training.roles.teacher import Arranging, Example, Learned, Teacher
+from sleuth.studio.training.roles.teacher import Example, Learned, Teacher
 from sleuth.tools.archive import MemoryArchive
-from sleuth.tools.documents import Passage
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Retriever
@@ -47,9 +46,6 @@ from sleuth.tools.text import words
 from sleuth.tools.triple_files import triple_lines
 
 METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras")
-WITHHELD, SILENT, GIVEN = 0.1, 0.12, 0.53
-"""Shares of the plays in which one passage that a question needs is not to be found, or is found with the others, but
-does not say what is asked for; or all are found."""
 STUDENT = {"missed": 0.15, "invented": 0.15, "wrong-question": 0.1, "flattering": 0.2, "overconfident": 0.2}
 """How often the roles before have erred."""
 WHOLE_QUESTION = frozenset({"reader", "verifier", "evaluator", "reasoner", "aggregator"})
@@ -121,7 +117,7 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
     few = dice.choice(FEW)
     context = Context(
         model=teacher,
-        retriever=_arranged(retriever, known, each.row["gold_ids"], gold, dice),
+        retriever=arranged(retriever, known, each.row["gold_ids"], gold, dice),
         archive=MemoryArchive(),
         settings=kind.configure(
             {**dict.fromkeys(SOURCES[each.method], few), **ALSO.get(each.method, {}), **each.values}, "default"
@@ -136,29 +132,6 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
     seen = [learned for learned in wanted if learned.example.prompt == INFER.prompt]
     beside = [example for learned in seen for example in irrelevances(learned)]
     return [learned.example for learned in wanted] + checked + beside
-
-
-def _arranged(retriever: Retriever, known: TrainingSet, needed: Sequence[str], gold: Gold, dice: Random) -> Arranging:
-    drawn, chosen = dice.random(), dice.choice(needed)
-    given = {id: passage_of(id, *known.passages[id]) for id in needed}
-    silent = silenced(given[chosen], gold) if drawn < SILENT else None
-    if silent:
-        return Arranging(retriever=retriever, withheld=frozenset(), given={**given, chosen: silent}, dice=dice)
-    gone = frozenset([chosen] if drawn < SILENT + WITHHELD else [])
-    return Arranging(retriever=retriever, withheld=gone, given=given if drawn > 1 - GIVEN else {}, dice=dice)
-
-
-def silenced(passage: Passage, gold: Gold) -> Passage | None:
-    """A passage without the sentences that tell what a hop asks it for; None where nothing is left, or nothing goes."""
-    answers = [hop.answer for hop in gold.hops if hop.passage == passage.id and hop.answer]
-    told = units(passage.text)
-    left = [unit for unit in told if not any(says(unit, answer) for answer in answers)]
-    return passage_of(passage.id, passage.title, " ".join(left)) if 0 < len(left) < len(told) else None
-
-
-def passage_of(id: str, title: str, text: str) -> Passage:
-    """A passage that is a document of its own, as in a corpus file."""
-    return Passage(id=id, document_id=id, title=title, text=text, start=0, end=len(text))
 
 
 def _whole(learned: Learned, question: str) -> bool:

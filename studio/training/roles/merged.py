@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
-    from peft import PeftModel
+    from peft import LoraConfig, PeftModel
+
+LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+def lora(rank: int) -> "LoraConfig":
+    """The adapter, as peft makes it."""
+    from peft import LoraConfig
+
+    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=list(LAYERS), task_type="CAUSAL_LM")
 
 
 def merge_while_tuning(model: "PeftModel") -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sleuth.studio.cli import guarded
-from sleuth.studio.training.roles.tune import LAYERS, USUAL, lora
+from sleuth.studio.training.roles.merged import LAYERS, lora
+from sleuth.studio.training.roles.tune import USUAL
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ right for what was shown (the idea of DAgger: Ross, Gordon and Bagnell, 2011).
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from random import Random
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sleuth.agents.desk import messages
@@ -23,8 +22,6 @@ from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
 from sleuth.agents.simulation.wording import broader, names, says
 from sleuth.agents.verifier import VERIFY
 from sleuth.studio.training.roles.wording import clumsy, guided, naturally
-from sleuth.tools.documents import Hit, Passage
-from sleuth.tools.retriever import Query, Retriever
 
 Facts = Callable[[Gold, str, str], Extraction]
 """What a passage says, by its title and text, in the run on a question."""
@@ -150,31 +147,3 @@ class Teacher:
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """As the simulation counts them."""
         return await self._student.count_tokens(messages, role=role)
-
-
-@dataclass(frozen=True)
-class Arranging:
-    """A retriever that never finds certain passages, and always finds certain others: at a place drawn by chance.
-
-    What a question needs may not be in a collection; or its passage is there, but does not say it; and search may find
-    all of it, among what is only alike. A passage that is given has the text that it is given with.
-    """
-
-    retriever: Retriever
-    withheld: frozenset[str]
-    given: Mapping[str, Passage]
-    dice: Random
-
-    async def search(self, query: Query) -> list[Hit]:
-        """The best of the rest, of which the last give way to what is given."""
-        found = await self.retriever.search(replace(query, k=query.k + len(self.withheld)))
-        left = [hit.passage for hit in found if hit.passage.id not in self.withheld][: query.k]
-        passages = [self.given.get(passage.id, passage) for passage in left]
-        there = {passage.id for passage in passages}
-        missing = [passage for id, passage in self.given.items() if id not in there | query.seen]
-        others = [passage for passage in passages if passage.id not in self.given]
-        gone = {passage.id for passage in others[max(0, len(others) - len(missing)) :]} if missing else set()
-        kept = [passage for passage in passages if passage.id not in gone]
-        for passage in missing:
-            kept.insert(self.dice.randint(0, len(kept)), passage)
-        return [Hit(passage=passage, score=1 / rank, rank=rank) for rank, passage in enumerate(kept, start=1)]

@@ -21,16 +21,15 @@ from sleuth.studio.cli import guarded
 from sleuth.studio.embedded.adapter import CONFIG, WEIGHTS, chosen, fingerprint, rank
 from sleuth.studio.training.roles.attention import attention_on
 from sleuth.studio.training.roles.batches import IGNORED, Row, batches, padded, read_examples, tokenized
+from sleuth.studio.training.roles.merged import lora, merge_while_tuning
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
-    from peft import LoraConfig
 
 CHECKPOINT = "checkpoint.pt"
 CHECKED = 120
 """The most held-out examples that the losses before and after are of: each costs as long as a step of its own."""
-LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,13 +67,6 @@ class Plan:
 USUAL = Plan()
 
 
-def lora(rank: int) -> "LoraConfig":
-    """The adapter, as peft makes it."""
-    from peft import LoraConfig
-
-    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=list(LAYERS), task_type="CAUSAL_LM")
-
-
 class Tuning:
     """A model with its adapter, and the optimizer that tunes it."""
 
@@ -82,8 +74,6 @@ class Tuning:
         import torch
         from peft import get_peft_model, load_peft_weights, set_peft_model_state_dict
         from transformers import AutoModelForCausalLM
-
-        from sleuth.studio.training.roles.merged import merge_while_tuning
 
         torch.manual_seed(plan.seed)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -125,15 +115,11 @@ class Tuning:
         By tokens alone long replies, such as lists of triples, would drown a yes or no; by examples alone it would
         be the other way round.
         """
-        losses = self.losses(batch)
-        return (losses * losses.new_tensor([each for row in batch for each in row.weights(self.plan.answer)])).sum()
-
-    def losses(self, batch: Sequence[Row]) -> "torch.Tensor":
-        """The loss of every token that is learned, row after row."""
         from torch.nn.functional import cross_entropy
 
         logits, labels = self.logits(batch)
-        return cross_entropy(logits.float(), labels, reduction="none")
+        losses = cross_entropy(logits.float(), labels, reduction="none")
+        return (losses * losses.new_tensor([each for row in batch for each in row.weights(self.plan.answer)])).sum()
 
     def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor]":
         """Logits where there is a label, and the labels: other logits would cost much for nothing."""

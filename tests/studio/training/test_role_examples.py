@@ -14,6 +14,7 @@ from sleuth import agents
 from sleuth.agents.graph_llm.encoder import graph_of
 from sleuth.agents.role import Role
 from sleuth.agents.simulation import gold_of
+from sleuth.studio.training.roles.arranging import Arranging, silenced
 from sleuth.studio.training.roles.examples import (
     METHODS,
     WHOLE_QUESTION,
@@ -23,11 +24,10 @@ from sleuth.studio.training.roles.examples import (
     extractions,
     play,
     plays,
-    silenced,
 )
 from sleuth.studio.training.roles.facts import PassageFacts
 from sleuth.studio.training.roles.questions import TrainingSet, read
-from sleuth.studio.training.roles.teacher import Arranging, Example
+from sleuth.studio.training.roles.teacher import Example
 from sleuth.tools.documents import Hit, Passage
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.retriever import Query
@@ -220,7 +220,7 @@ def test_a_silent_passage_says_everything_but_the_answer(known: TrainingSet) -> 
 async def test_where_the_passage_is_silent_nothing_is_answered(
     method: str, known: TrainingSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sleuth.studio.training.roles.examples.SILENT", 1.0)
+    monkeypatch.setattr("sleuth.studio.training.roles.arranging.SILENT", 1.0)
     title, text = known.passages["p2"]
     known.passages["p2"] = (title, f"{text} She built boats.")
     learned = await play(Play(row=known.questions[1], method=method, seed=0), known, All(known), NOTHING)

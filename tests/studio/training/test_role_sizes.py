@@ -9,8 +9,8 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from sleuth.studio.training.roles.merged import LAYERS
 from sleuth.studio.training.roles.sizes import sizes
-from sleuth.studio.training.roles.tune import LAYERS
 from sleuth.tools.errors import UsageError
 
 SMALL: dict[str, Any] = {
