@@ -21,9 +21,9 @@ class DraftInput:
 
 
 class Draft(Output):
-    """An answer from the sources alone; at least one citation is asked for."""
+    """An answer from the sources alone, the likeliest where they do not tell; at least one citation is asked for."""
 
-    answer: str = Field(max_length=200)
+    answer: str = Field(max_length=200, json_schema_extra={"minLength": 1})
     citations: Evidence = Field(default_factory=list)
 
 

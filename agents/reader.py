@@ -22,11 +22,11 @@ class ReadInput:
 
 
 class Reading(Output):
-    """`answerable`, said last, is false where the sources do not tell."""
+    """`answerable`, said first, is false where the sources do not tell."""
 
+    answerable: bool
     answer: str = Field(default="", max_length=400)
     citations: Quotes = Field(default=[])
-    answerable: bool
 
 
 READ: Role[ReadInput, Reading] = Role(

@@ -23,9 +23,9 @@ class Told:
 
 
 def told(scene: Scene, question: str) -> Told:
-    """The answer from what was shown and found; at the rate of inventions something else."""
+    """The answer from what was shown and found; at the rates of inventions and guesses something else."""
     value = scene.answer_to(question)
-    if scene.errs("invented"):
+    if scene.errs("invented") or (value is None and scene.errs("guessed")):
         invented = scene.guess(question)
         return Told(answer=invented, quotes=_naming(scene, invented))
     if value is None:

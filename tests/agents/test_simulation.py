@@ -304,6 +304,13 @@ async def test_errors_come_at_their_rate(kind: str, answer: list[str]) -> None:
     assert set(wrong) <= {*answer, "Quarve"}
 
 
+async def test_a_guess_is_made_only_where_nothing_tells() -> None:
+    guessing = errors(guessed=1.0)
+    assert (await drafted(HOPS[0][0], source("light"), simulation=guessing)).answer == "Bastian Oake"
+    assert (await drafted(HOPS[0][0], ELSEWHERE)).answer == ""
+    assert (await drafted(HOPS[0][0], ELSEWHERE, simulation=guessing)).answer not in ("", "Bastian Oake")
+
+
 async def test_errors_of_one_role_leave_the_others_alone() -> None:
     found = [
         (await drafted(HOPS[0][0], source("light"), simulation=simulation)).answer == "Bastian Oake"

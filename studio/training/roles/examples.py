@@ -46,8 +46,11 @@ from sleuth.tools.text import words
 from sleuth.tools.triple_files import triple_lines
 
 METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras")
-STUDENT = {"missed": 0.15, "invented": 0.15, "wrong-question": 0.1, "flattering": 0.2, "overconfident": 0.2}
-"""How often the roles before have erred."""
+STUDENT = {
+    **{"missed": 0.15, "invented": 0.15, "wrong-question": 0.1, "flattering": 0.2, "overconfident": 0.2},
+    "drafter.guessed": 1.0,
+}
+"""How often the roles before have erred; a draft is always written, and whether it holds is for its review to say."""
 WHOLE_QUESTION = frozenset({"reader", "verifier", "evaluator", "reasoner", "aggregator"})
 """Roles that can be taught by steps that are only derived, if asked the question itself: others speak of the steps."""
 SOURCES = {

@@ -25,13 +25,14 @@ LONG = {"planner/next_with_finding": 8_000, "answerer/from_facts": 8_000}
 """The same of prompts that would lose their later rounds."""
 PER_TOKEN = 3.9
 """Characters of a token, about."""
-UNTOLD = 0.2
-"""The share of a prompt's examples in which what was asked for is not there."""
+UNTOLD = {"reviewer": 0.4}
+"""The share of a role's examples in which what was asked for is not there, otherwise SELDOM: a review has to tell."""
+SELDOM = 0.2
 SHARES = {
     "reader/read": 38,
-    "drafter/draft": 20,
+    "drafter/draft": 16,
     "planner/plan": 8.5,
-    "reviewer/review": 6,
+    "reviewer/review": 10,
     "planner/next_with_finding": 5,
     "answerer/answer": 3.5,
     "verifier/verify": 3,
@@ -137,7 +138,7 @@ def _limits(example: Example) -> dict[str, float]:
         return {example.reply: 0.5}
     return {
         "one hop": ONE_HOP.get(example.role, OFTEN) if example.hops == 1 else 1,
-        "untold": UNTOLD if not example.told else 1,
+        "untold": UNTOLD.get(example.role, SELDOM) if not example.told else 1,
     }
 
 

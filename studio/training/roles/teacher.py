@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from sleuth.agents.desk import messages
 from sleuth.agents.detective import REQUERY
+from sleuth.agents.drafter import DRAFT
 from sleuth.agents.expander import EXPAND
 from sleuth.agents.extractor import EXTRACT, Extraction
 from sleuth.agents.model import Message, Reply, Request
@@ -83,6 +84,11 @@ def _asked(reply: str) -> str:
     return " ".join(step["question"] for step in said["steps"]) if "steps" in said else str(said["step"])
 
 
+def _blank(example: Example) -> bool:
+    """Whether it is a draft of nothing: a draft is always written, and what it should guess nobody can tell."""
+    return example.prompt == DRAFT.prompt and not example.told
+
+
 def _undecided(reply: Reply) -> bool:
     first = reply["logprobs"][0]["top"] if reply["logprobs"] else {}
     return "Yes" in first and _SURE[0] < math.exp(first["Yes"]) < _SURE[1]
@@ -115,7 +121,7 @@ class Teacher:
         right = await self._faultless.call(request)
         example = self._example(request, right)
         told = " ".join(each["content"] for each in example.messages) + example.reply
-        if not (_undecided(right) or clumsy(told) or foretold(example) or self._idle(example)):
+        if not (_undecided(right) or clumsy(told) or foretold(example) or self._idle(example) or _blank(example)):
             self.learned.append(Learned(example, request.input))
         return await self._student.call(request)
 
