@@ -8,12 +8,10 @@ from vllm_fixture import TEST_HOME
 
 from sleuth.studio.embedded.convert import ensure_checkpoint
 from sleuth.studio.training.roles.examples import Given, make
+from sleuth.studio.training.roles.mix import BUDGET
 from sleuth.studio.training.roles.tune import Plan, tune
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-HUNDREDTH = 15_000
-"""Tokens: of one and a half million."""
-
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.vllm,
@@ -24,7 +22,7 @@ pytestmark = [
 
 def test_a_hundredth_of_the_examples_is_learned_and_helps_with_what_was_held_out(tmp_path: Path) -> None:
     questions = Given(questions=[DATA / "musique" / "train.jsonl.gz"])
-    card = asyncio.run(make(questions, tmp_path / "examples", limit=100, budget=HUNDREDTH, seed=0))
+    card = asyncio.run(make(questions, tmp_path / "examples", limit=100, budget=BUDGET / 100, seed=0))
     base = asyncio.run(ensure_checkpoint(TEST_HOME))
     examples = tmp_path / "examples" / "examples.jsonl"
     report = tune(examples, base, tmp_path / "adapter", Plan(tokens=800, batches_per_step=1, warm_up=2))

@@ -26,7 +26,7 @@ class Arranging:
     retriever: Retriever
     withheld: frozenset[str]
     given: Mapping[str, Passage]
-    dice: Random
+    seed: int
 
     async def search(self, query: Query) -> list[Hit]:
         """The best of the rest, of which the last give way to what is given."""
@@ -38,20 +38,21 @@ class Arranging:
         others = [passage for passage in passages if passage.id not in self.given]
         gone = {passage.id for passage in others[max(0, len(others) - len(missing)) :]} if missing else set()
         kept = [passage for passage in passages if passage.id not in gone]
+        dice = Random(f"{self.seed} {query.text}")  # noqa: S311 - its own: searches go on side by side
         for passage in missing:
-            kept.insert(self.dice.randint(0, len(kept)), passage)
+            kept.insert(dice.randint(0, len(kept)), passage)
         return [Hit(passage=passage, score=1 / rank, rank=rank) for rank, passage in enumerate(kept, start=1)]
 
 
 def arranged(retriever: Retriever, known: TrainingSet, needed: Sequence[str], gold: Gold, dice: Random) -> Arranging:
     """Search as it is drawn for one play; `needed` are the ids of the passages that its question needs."""
-    drawn, chosen = dice.random(), dice.choice(needed)
+    drawn, chosen, seed = dice.random(), dice.choice(needed), dice.randrange(2**31)
     given = {id: passage_of(id, *known.passages[id]) for id in needed}
     silent = silenced(given[chosen], gold) if drawn < SILENT else None
     if silent:
-        return Arranging(retriever=retriever, withheld=frozenset(), given={**given, chosen: silent}, dice=dice)
+        return Arranging(retriever=retriever, withheld=frozenset(), given={**given, chosen: silent}, seed=seed)
     gone = frozenset([chosen] if drawn < SILENT + WITHHELD else [])
-    return Arranging(retriever=retriever, withheld=gone, given=given if drawn > 1 - GIVEN else {}, dice=dice)
+    return Arranging(retriever=retriever, withheld=gone, given=given if drawn > 1 - GIVEN else {}, seed=seed)
 
 
 def silenced(passage: Passage, gold: Gold) -> Passage | None:
