@@ -23,17 +23,20 @@ ERRORS: dict[str, str] = {
 CLOSED_BOOK = "closed-book"
 """Not an error: the share of questions whose answer the model knows unaided."""
 
+_ANSWERING = ("missed", "invented", "guessed")
+"""Of the roles whose answers `answering.told` gives."""
+
 ROLES: dict[str, tuple[str, ...]] = {
     "planner": ("wrong-question", "missed"),
     "expander": ("wrong-question",),
     "fuser": (),
     "refiner": ("wrong-question",),
     "detective": ("wrong-question", "missed"),
-    "reader": ("missed", "invented", "guessed"),
-    "drafter": ("missed", "invented", "guessed"),
-    "answerer": ("missed", "invented", "guessed"),
-    "reasoner": ("missed", "invented", "guessed"),
-    "integrator": ("missed", "invented", "guessed"),
+    "reader": _ANSWERING,
+    "drafter": _ANSWERING,
+    "answerer": _ANSWERING,
+    "reasoner": _ANSWERING,
+    "integrator": _ANSWERING,
     "aggregator": ("missed",),
     "extractor": ("missed",),
     "reviewer": ("missed", "flattering"),

@@ -129,7 +129,8 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
     place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=NO_LIMIT)
     await compiled(each.method, InMemorySaver()).ainvoke({"question": gold.question}, place, context=context)
     derived = gold.origin == "derived" and len(gold.hops) > 1
-    in_order = sorted(teacher.learned, key=lambda each: json.dumps(asdict(each.example)))  # calls go on side by side
+    # calls go on side by side, and may be learned from in any order
+    in_order = sorted(teacher.learned, key=lambda learned: json.dumps(asdict(learned.example)))
     wanted = [learned for learned in in_order if not derived or _whole(learned, gold.question)]
     answers = [learned for learned in wanted if learned.example.prompt == READ.prompt]
     checked = [example for learned in answers for example in supports(learned, dice)]
