@@ -26,7 +26,7 @@ from sleuth.studio.evaluation.statistics import difference, interval
 from sleuth.studio.training.graph_llm import tune
 from sleuth.studio.training.graph_replies import Replies
 from sleuth.studio.training.roles.batches import read_examples
-from sleuth.studio.training.roles.tune import USUAL, Plan
+from sleuth.studio.training.roles.plan import USUAL, Plan
 from sleuth.tools.embedder import Embedder, make_embedder
 from sleuth.tools.settings import Settings
 

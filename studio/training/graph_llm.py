@@ -26,7 +26,8 @@ from sleuth.studio.training.roles.batches import (
     reply_ids,
     tokenized,
 )
-from sleuth.studio.training.roles.tune import USUAL, Plan, Tuning, tuned
+from sleuth.studio.training.roles.plan import USUAL, Plan
+from sleuth.studio.training.roles.tune import Tuning, tuned
 from sleuth.tools.embedder import Embedder, make_embedder
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings

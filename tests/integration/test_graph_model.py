@@ -21,7 +21,8 @@ from sleuth.studio.embedded.adapter import chosen
 from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
 from sleuth.studio.training.graph_replies import Replies
 from sleuth.studio.training.roles.batches import asked_ids
-from sleuth.studio.training.roles.tune import CHECKPOINT, Plan, learn
+from sleuth.studio.training.roles.plan import Plan
+from sleuth.studio.training.roles.tune import CHECKPOINT, learn
 from sleuth.tools.errors import UsageError
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("torch_geometric")]

@@ -27,7 +27,7 @@ from sleuth.studio.embedded.flags import ServeOptions, serve_command, serve_envi
 from sleuth.studio.embedded.process import end_session, identify
 from sleuth.studio.training.graph_llm import tune
 from sleuth.studio.training.graph_replies import Replies
-from sleuth.studio.training.roles.tune import Plan
+from sleuth.studio.training.roles.plan import Plan
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings
 

@@ -12,7 +12,8 @@ from tiny_model import write_tiny_model
 
 from sleuth.studio.embedded.adapter import merge
 from sleuth.studio.training.roles.batches import Row
-from sleuth.studio.training.roles.tune import Plan, Tuning, learn, tune
+from sleuth.studio.training.roles.plan import Plan
+from sleuth.studio.training.roles.tune import Tuning, learn, tune
 from sleuth.tools.errors import UsageError
 
 pytestmark = pytest.mark.integration

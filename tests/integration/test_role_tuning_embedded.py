@@ -9,7 +9,8 @@ from vllm_fixture import TEST_HOME
 from sleuth.studio.embedded.convert import ensure_checkpoint
 from sleuth.studio.training.roles.examples import Given, make
 from sleuth.studio.training.roles.mix import BUDGET
-from sleuth.studio.training.roles.tune import Plan, tune
+from sleuth.studio.training.roles.plan import Plan
+from sleuth.studio.training.roles.tune import tune
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 pytestmark = [

@@ -24,37 +24,45 @@ HELD_OUT = 25
 POOL = 256
 """So many examples, drawn at random, are sorted by length and cut into batches."""
 _ANSWER = re.compile(r'"answer":"((?:[^"\\]|\\.)*")')
+_VERDICT = re.compile(r'"(?:answerable|known|final|status|plan)":(true|false|"[^"]*")')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
     """An example's tokens: those of the prompt, then those of the reply and its end, which are learned.
 
-    `answer` are those of the reply, counted from its beginning, that say the answer, or that there is none.
+    Counted from the reply's beginning, `answer` are those that say the answer, or that there is none, and `verdict`
+    those that decide what comes after them: whether there is an answer, what a review finds, how a plan goes on.
     """
 
     prompt: str
     ids: list[int]
     learned: int
     answer: tuple[int, ...] = ()
+    verdict: tuple[int, ...] = ()
 
     @property
     def labels(self) -> list[int]:
         """What is to be said at each place."""
         return [IGNORED] * (len(self.ids) - self.learned) + self.ids[len(self.ids) - self.learned :]
 
-    def weights(self, share: float) -> list[float]:
+    def weights(self, answer: float, verdict: float) -> list[float]:
         """Of the tokens that are learned; their sum is the root of how many they are.
 
-        The answer has this share of them, or more where it has as many of the tokens: it is a few words among those
-        of the citations, which say little that it does not.
+        The verdict has this share of them at least, and the answer its share of what is left: they are few words among
+        those of the citations, which say little that they do not.
         """
-        whole, others = math.sqrt(self.learned), self.learned - len(self.answer)
-        if not self.answer or not others or len(self.answer) >= share * self.learned:
-            return [whole / self.learned] * self.learned
-        answer = set(self.answer)
-        own, other = whole * share / len(answer), whole * (1 - share) / others
-        return [own if at in answer else other for at in range(self.learned)]
+        even = [1 / math.sqrt(self.learned)] * self.learned
+        return _raised(_raised(even, self.answer, answer), self.verdict, verdict)
+
+
+def _raised(weights: list[float], places: Sequence[int], share: float) -> list[float]:
+    """The same in all, of which these places have at least a share."""
+    whole, own = sum(weights), sum(weights[at] for at in places)
+    if not places or own >= share * whole or len(places) == len(weights):
+        return weights
+    more, less = share * whole / own, (1 - share) * whole / (whole - own)
+    return [each * (more if at in places else less) for at, each in enumerate(weights)]
 
 
 def read_examples(file: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -81,13 +89,20 @@ def tokenized(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedTokenizerBas
 def _tokenized(row: dict[str, Any], tokenizer: "PreTrainedTokenizerBase") -> Row:
     encoded = tokenizer(row["reply"] + tokenizer.eos_token, add_special_tokens=False, return_offsets_mapping=True)
     reply: list[int] = encoded["input_ids"]
-    asked, answer = asked_ids(row["messages"], tokenizer), answer_places(row["reply"], encoded["offset_mapping"])
-    return Row(prompt=row["prompt"], ids=[*asked, *reply], learned=len(reply), answer=answer)
+    asked, (answer, verdict) = asked_ids(row["messages"], tokenizer), decisive(row["reply"], encoded["offset_mapping"])
+    return Row(prompt=row["prompt"], ids=[*asked, *reply], learned=len(reply), answer=answer, verdict=verdict)
 
 
-def answer_places(reply: str, offsets: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    """Which tokens of a reply say its answer, or end an empty one; `offsets` are their beginnings and ends."""
-    found = _ANSWER.search(reply)
+def decisive(reply: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Which tokens of a reply say its answer, or end an empty one, and which its verdict.
+
+    `offsets` are the tokens' beginnings and ends, in characters.
+    """
+    return _places(_ANSWER, reply, offsets), _places(_VERDICT, reply, offsets)
+
+
+def _places(what: re.Pattern[str], reply: str, offsets: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    found = what.search(reply)
     if not found:
         return ()
     begin, end = found.span(1)

@@ -14,7 +14,7 @@ import typer
 
 from sleuth.studio.cli import guarded
 from sleuth.studio.training.roles.merged import LAYERS, lora
-from sleuth.studio.training.roles.tune import USUAL
+from sleuth.studio.training.roles.plan import USUAL
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:

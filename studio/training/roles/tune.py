@@ -20,8 +20,9 @@ import typer
 from sleuth.studio.cli import guarded
 from sleuth.studio.embedded.adapter import CONFIG, WEIGHTS, chosen, fingerprint, rank
 from sleuth.studio.training.roles.attention import attention_on
-from sleuth.studio.training.roles.batches import IGNORED, Row, batches, padded, read_examples, tokenized
+from sleuth.studio.training.roles.batches import IGNORED, Row, padded, read_examples, tokenized
 from sleuth.studio.training.roles.merged import lora, merge_while_tuning
+from sleuth.studio.training.roles.plan import USUAL, Plan
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,41 +31,6 @@ if TYPE_CHECKING:
 CHECKPOINT = "checkpoint.pt"
 CHECKED = 120
 """The most held-out examples that the losses before and after are of: each costs as long as a step of its own."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
-    """How it is tuned: the adapter's rank, tokens in a batch, batches in a step, epochs, and the largest step size.
-
-    `answer`: the share of a reply's weight that its answer has at least, where it has one.
-    """
-
-    rank: int = 16
-    tokens: int = 2400
-    batches_per_step: int = 2
-    epochs: int = 1
-    rate: float = 5e-4
-    answer: float = 0.5
-    warm_up: int = 20
-    seed: int = 0
-    save_every: int = 20
-
-    def steps(self, rows: Sequence[Row]) -> list[list[list[Row]]]:
-        """The batches of every step."""
-        found = [
-            batch
-            for epoch in range(self.epochs)
-            for batch in batches(rows, tokens=self.tokens, seed=self.seed + 1000 * epoch)
-        ]
-        return [found[at : at + self.batches_per_step] for at in range(0, len(found), self.batches_per_step)]
-
-    def rate_at(self, step: int, steps: int) -> float:
-        """Rises over the first steps, then falls along a cosine."""
-        rising = min(1.0, (step + 1) / self.warm_up)
-        return self.rate * rising * (1 + math.cos(math.pi * step / steps)) / 2
-
-
-USUAL = Plan()
 
 
 class Tuning:
@@ -119,7 +85,8 @@ class Tuning:
 
         logits, labels = self.logits(batch)
         losses = cross_entropy(logits.float(), labels, reduction="none")
-        return (losses * losses.new_tensor([each for row in batch for each in row.weights(self.plan.answer)])).sum()
+        weights = [each for row in batch for each in row.weights(self.plan.answer, self.plan.verdict)]
+        return (losses * losses.new_tensor(weights)).sum()
 
     def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor]":
         """Logits where there is a label, and the labels: other logits would cost much for nothing."""
@@ -285,6 +252,7 @@ def main(
     size: Annotated[int, typer.Option("--rank", help="Rank of the adapter.")] = USUAL.rank,
     rate: Annotated[float, typer.Option(help="The largest step size.")] = USUAL.rate,
     answer: Annotated[float, typer.Option(help="The least share of a reply's weight for its answer.")] = USUAL.answer,
+    verdict: Annotated[float, typer.Option(help="The least share of its weight for a verdict.")] = USUAL.verdict,
     tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = USUAL.tokens,
     batches: Annotated[int, typer.Option(help="Batches that make a step.")] = USUAL.batches_per_step,
     epochs: Annotated[int, typer.Option(help="Times over all examples.")] = USUAL.epochs,
@@ -292,7 +260,16 @@ def main(
     seed: Annotated[int, typer.Option(help="For the order of examples, and the adapter's first weights.")] = USUAL.seed,
 ) -> None:
     """Tune a model on examples, and print what came of it as JSON."""
-    plan = Plan(rank=size, tokens=tokens, batches_per_step=batches, rate=rate, answer=answer, epochs=epochs, seed=seed)
+    plan = Plan(
+        rank=size,
+        tokens=tokens,
+        batches_per_step=batches,
+        epochs=epochs,
+        rate=rate,
+        answer=answer,
+        verdict=verdict,
+        seed=seed,
+    )
     typer.echo(json.dumps(tune(examples, base, out, plan, limit=limit, start=start), indent=1))
 
 

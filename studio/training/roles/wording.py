@@ -3,7 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
+from random import Random
 from typing import Any
+
+from sleuth.agents.simulation import Gold
 
 _ASKED = {
     "author": "Who wrote {}?",
@@ -50,6 +53,19 @@ _ASKED = {
 }
 """Relations of 2WikiMultihopQA and MuSiQue as questions; others are asked for by name."""
 
+_RELATIVES = ("child", "father", "mother", "spouse")
+_MAKERS = ("author", "composer", "director", "performer", "presenter", "producer")
+"""Relations to a person, of whom a question may go on to ask; makers are also told by what they did."""
+
+_ALSO_ASKED = {
+    "country of citizenship": ("What is the nationality of {}?", "From which country does {} come?"),
+    "educated at": ("At which school or university did {} study?", "Where did {} go to school?"),
+    "place of birth": ("What is the birthplace of {}?", "In which place was {} born?"),
+    "place of death": ("In which place did {} die?",),
+    "spouse": ("Whom did {} marry?", "Who was the wife or husband of {}?"),
+}
+"""Some relations in further words."""
+
 _BY_NAME = re.compile(rf"What is the ({'|'.join(sorted(_ASKED, key=len, reverse=True))}) of ([^?\n]+)\?")
 
 
@@ -64,6 +80,24 @@ def clumsy(text: str) -> bool:
 def naturally(text: str) -> str:
     """A text with the simulation's "What is the director of X?" as "Who directed X?"."""
     return _BY_NAME.sub(lambda found: _ASKED[found[1]].format(found[2]), text)
+
+
+def otherwise(gold: Gold, dice: Random) -> str:
+    """A question of two steps about a person whom the first one finds, in other words; any other as it is.
+
+    Sets made from templates ask in a few forms only: what is learned from them alone is the form.
+    """
+    if gold.origin != "triples" or len(gold.hops) != 2 or gold.hops[1].subject != "#1":
+        return gold.question
+    by, of, asked = gold.hops[0].predicate, gold.hops[0].subject, gold.hops[1].predicate
+    if by not in _RELATIVES + _MAKERS or asked not in _ASKED:
+        return gold.question
+    last = dice.choice([_ASKED[asked], *_ALSO_ASKED.get(asked, ())])
+    forms = [last.format(f"the {by} of {of}"), last.format(f"{of}'s {by}")]
+    if by in _MAKERS:
+        clause = f"who{_ASKED[by].format(of).removeprefix('Who').removesuffix('?')}"
+        forms += [last.format(f"the person {clause}"), f"{last.format('the person').removesuffix('?')} {clause}?"]
+    return dice.choice(forms)
 
 
 def guided(reply: str, schema: Mapping[str, Any] | None) -> str:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.studio.training.roles.batches import HELD_OUT, IGNORED, Row, answer_places, batches, read_examples
-from sleuth.studio.training.roles.tune import Plan
+from sleuth.studio.training.roles.batches import HELD_OUT, IGNORED, Row, batches, decisive, read_examples
+from sleuth.studio.training.roles.plan import Plan
 from sleuth.tools.errors import UsageError
 
 ROWS = [Row(prompt="p", ids=[at] * (1 + at * 7 % 90), learned=1) for at in range(400)]
@@ -33,22 +33,48 @@ def test_only_the_reply_is_learned() -> None:
     assert Row(prompt="p", ids=[5, 6, 7, 8], learned=2).labels == [IGNORED, IGNORED, 7, 8]
 
 
+def row_of(reply: str) -> Row:
+    answer, verdict = decisive(reply, [(at, at + 1) for at in range(len(reply))])
+    return Row(prompt="p", ids=[0] * len(reply), learned=len(reply), answer=answer, verdict=verdict)
+
+
 @pytest.mark.parametrize("answer", ["Kestrow", "", 'the \\"Oda\\"'])
 def test_the_answer_weighs_as_much_as_all_the_rest(answer: str) -> None:
     reply = f'{{"answer":"{answer}","citations":[{{"source":1,"quote":"was born in Kestrow"}}]}}'
-    places = answer_places(reply, [(at, at + 1) for at in range(len(reply))])
-    assert "".join(reply[at] for at in places) == f'{answer}"'
-    row = Row(prompt="p", ids=[0] * len(reply), learned=len(reply), answer=places)
-    weights = row.weights(0.5)
+    row = row_of(reply)
+    assert "".join(reply[at] for at in row.answer) == f'{answer}"'
+    weights = row.weights(0.5, 0.25)
     assert sum(weights) == pytest.approx(len(reply) ** 0.5)
-    assert sum(weights[at] for at in places) == pytest.approx(sum(weights) / 2)
-    assert len({weights[at] for at in places}) == 1
+    assert sum(weights[at] for at in row.answer) == pytest.approx(sum(weights) / 2)
+    assert len({weights[at] for at in row.answer}) == 1
 
 
-def test_what_has_no_answer_or_little_else_weighs_the_same_throughout() -> None:
-    assert answer_places('{"status":"PASS"}', [(0, 17)]) == ()
-    assert Row(prompt="p", ids=[0] * 9, learned=4).weights(0.5) == [0.5] * 4
-    assert Row(prompt="p", ids=[0] * 9, learned=4, answer=(1, 2, 3)).weights(0.5) == [0.5] * 4
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ('{"answerable":true,"answer":"Ondry","citations":[{"source":1,"quote":"It lies off Ondry"}]}', "true"),
+        ('{"facts":[3],"answer":"Ondry, an island off the coast of Sennick","known":false}', "false"),
+        ('{"status":"UNCONFIDENT","question":"Who built the Pellowrig Light?","earlier_step":null}', '"UNCONFIDENT"'),
+        ('{"finding":"Ondry","facts":[2, 3, 4, 5, 6, 7, 8, 9],"plan":"[SUFFICIENT]"}', '"[SUFFICIENT]"'),
+        ('{"step":"When was the builder of the Pellowrig Light born?","final":true}', "true"),
+    ],
+)
+def test_the_verdict_has_its_share_and_the_answer_its_of_the_rest(reply: str, verdict: str) -> None:
+    row = row_of(reply)
+    assert "".join(reply[at] for at in row.verdict) == verdict
+    weights = row.weights(0.5, 0.25)
+    assert sum(weights) == pytest.approx(len(reply) ** 0.5)
+    assert sum(weights[at] for at in row.verdict) == pytest.approx(sum(weights) / 4)
+    if row.answer:
+        assert 3 / 8 <= sum(weights[at] for at in row.answer) / sum(weights) < 1 / 2
+
+
+def test_what_decides_nothing_or_has_little_else_weighs_the_same_throughout() -> None:
+    even = Row(prompt="p", ids=[0] * 9, learned=4).weights(0.5, 0.25)
+    assert even == [0.5] * 4
+    assert Row(prompt="p", ids=[0] * 9, learned=4, answer=(1, 2, 3)).weights(0.5, 0.25) == even
+    assert Row(prompt="p", ids=[0] * 9, learned=4, verdict=(0, 1, 2, 3)).weights(0.5, 0.25) == even
+    assert row_of('{"query":"Where is Ondry?"}').answer == row_of('{"query":"Where is Ondry?"}').verdict == ()
 
 
 def test_steps_have_several_batches_and_rates_rise_and_fall() -> None:

@@ -6,12 +6,14 @@ from random import Random
 
 import pytest
 
+from sleuth.agents.simulation import Gold, gold_of
 from sleuth.studio.training.roles.facts import by_rule
 from sleuth.studio.training.roles.mix import (
     LONGEST,
     MOST,
     SELDOM,
     SHARES,
+    TOLD,
     UNTOLD,
     balanced,
     main,
@@ -22,7 +24,7 @@ from sleuth.studio.training.roles.mix import (
     write_lines,
 )
 from sleuth.studio.training.roles.teacher import Example, foretold
-from sleuth.studio.training.roles.wording import guided, naturally
+from sleuth.studio.training.roles.wording import clumsy, guided, naturally, otherwise
 from sleuth.tools.errors import UnknownName, UsageError
 
 
@@ -101,12 +103,10 @@ def test_little_that_is_not_told_and_few_questions_of_one_hop_where_steps_are_pl
     pool = [example("planner/plan", at, hops=1 + (at % 10 == 0)) for at in range(200)]
     alone = sum(each.hops == 1 for each in balanced(pool, Random(0)))
     assert 1 <= alone <= 5
-    pool = [example("reader/read", at, told=at % 2 == 0) for at in range(200)]
-    order = balanced(pool, Random(0))
-    assert sum(not each.told for each in order) == pytest.approx(SELDOM * len(order), abs=2)
-    pool = [example("reviewer/review", at, told=at % 2 == 0) for at in range(200)]
-    order = balanced(pool, Random(0))
-    assert sum(not each.told for each in order) == pytest.approx(UNTOLD["reviewer"] * len(order), abs=2)
+    for prompt in ("aggregator/aggregate", "reader/read", "reviewer/review"):
+        order = balanced([example(prompt, at, told=at % 2 == 0) for at in range(200)], Random(0))
+        share = UNTOLD.get(order[0].role, SELDOM)
+        assert sum(not each.told for each in order) == pytest.approx(share * len(order), abs=2)
 
 
 def test_no_more_than_the_most_of_what_is_learned_at_once() -> None:
@@ -154,3 +154,41 @@ def test_a_sentence_is_a_triple_where_it_has_a_verb() -> None:
         ("Ida", "was", "formerly a painter"),
         ("Ida", "lives in", "Rome"),
     ]
+
+
+def test_of_reviews_neither_what_holds_nor_what_is_missing_prevails() -> None:
+    found = [example("reviewer/review", at, told=at % 10 > 0) for at in range(100)]
+    kept = balanced(found, Random(0))
+    share = sum(each.told for each in kept) / len(kept)
+    assert len(kept) > 20
+    assert 1 - UNTOLD["reviewer"] - 0.05 <= share <= TOLD["reviewer"] + 0.05
+
+
+def two_steps(first: str, second: str) -> Gold:
+    triples = [["Ran", first, "Ida Ro"], ["Ida Ro", second, "Ondry"]]
+    row = {"question": "As it was asked?", "answer": "Ondry", "gold_ids": ["a", "b"], "evidence_triples": triples}
+    return gold_of(row, {"a": ("Ran", "Ran is by Ida Ro."), "b": ("Ida Ro", "Ida Ro is from Ondry.")})
+
+
+def test_a_question_of_two_steps_is_asked_in_other_words() -> None:
+    dice = Random(0)
+    asked = {otherwise(two_steps("director", "place of birth"), dice) for _ in range(200)}
+    assert {
+        "Where was the director of Ran born?",
+        "What is the birthplace of Ran's director?",
+        "Where was the person who directed Ran born?",
+        "In which place was the person born who directed Ran?",
+    } < asked
+    assert len(asked) == 11
+    assert not any(map(clumsy, asked))
+
+
+def test_of_relatives_no_clause_is_made() -> None:
+    dice = Random(0)
+    asked = {otherwise(two_steps("father", "date of death"), dice) for _ in range(50)}
+    assert asked == {"When did the father of Ran die?", "When did Ran's father die?"}
+
+
+@pytest.mark.parametrize(("first", "second"), [("country", "capital of"), ("director", "number of teeth")])
+def test_a_question_that_cannot_be_asked_otherwise_stays(first: str, second: str) -> None:
+    assert otherwise(two_steps(first, second), Random(0)) == "As it was asked?"
