@@ -19,7 +19,7 @@ HOME = Path(os.environ.get("SLEUTH_HOME", EXAMPLES.parent / ".cache" / "demo"))
 PORT = 8017
 
 SIMPLE = "For how many weeks is Quarve Blue aged?"
-HARD = "Which fair is held in the birthplace of the builder of the Pellowrig Light?"
+HARD = "Where was the builder of the Pellowrig Light born?"
 FEW = ("--set", "coarse_k=3", "--set", "fine_k=3", "--set", "skip_supported=false")
 """A very small model reads few passages better than many; every draft is reviewed, so that there is a review to see."""
 
@@ -61,7 +61,7 @@ def fork() -> None:
     """Forks the whole run from before its review, with another draft, and runs the branch."""
     moments: list[dict[str, Any]] = json.loads(sleuth("runs", "history", thread("whole"), "--json", quiet=True))
     before = next((moment for moment in reversed(moments) if "retrieve_fine" in moment["next"]), moments[-2])
-    changed = 'drafts={"1": {"answer": "Bastian Oake", "citations": []}}'
+    changed = 'drafts={"1": {"answer": "Hesper Lodewick", "citations": []}}'
     sleuth("runs", "fork", thread("whole"), "--at", before["checkpoint"], "--state", changed)
     sleuth("resume", thread("whole"))
 
