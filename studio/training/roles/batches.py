@@ -59,7 +59,7 @@ class Row:
 def _raised(weights: list[float], places: Sequence[int], share: float) -> list[float]:
     """The same in all, of which these places have at least a share."""
     whole, own = sum(weights), sum(weights[at] for at in places)
-    if not places or own >= share * whole or len(places) == len(weights):
+    if not places or own >= share * whole:
         return weights
     more, less = share * whole / own, (1 - share) * whole / (whole - own)
     return [each * (more if at in places else less) for at, each in enumerate(weights)]

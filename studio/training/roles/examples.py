@@ -37,7 +37,7 @@ from sleuth.studio.training.roles.judgements import attributions, irrelevances, 
 from sleuth.studio.training.roles.mix import BUDGET, counted, mixed, write_lines
 from sleuth.studio.training.roles.questions import TrainingSet, read
 from sleuth.studio.training.roles.teacher import Example, Learned, Teacher
-from sleuth.studio.training.roles.wording import otherwise
+from sleuth.studio.training.roles.wording import reworded
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.library import Library
@@ -62,11 +62,11 @@ SOURCES = {
     "ras": ("top_k",),
 }
 """How many passages a prompt shows, by method. Of few a model learns as much in less time, so the plays differ."""
-REWORDED = 0.7
-"""The share of the plays in which a question is asked in other words, where it can be."""
 FEW = (2, 3, 3, 5)
 ALSO: dict[str, dict[str, Any]] = {"par-rag": {"skip_supported": False}}
 """Settings that show a role more than it would see: a reviewer learns also from drafts that need no review."""
+REWORDED = 0.7
+"""The share of the plays in which a question is asked in other words, where it can be."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,7 +117,7 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
     gold = facts.worded(gold_of(each.row, {id: known.passages[id] for id in each.row["gold_ids"]}))
     dice = each.dice
     if dice.random() < REWORDED:
-        gold = replace(gold, question=otherwise(gold, dice))
+        gold = replace(gold, question=reworded(gold, dice))
     teacher = Teacher(
         each.row["set"], gold, Simulation(seed=dice.randrange(2**31), rates=STUDENT, rephrase=0.2, teaching=True), facts
     )

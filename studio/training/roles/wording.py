@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from sleuth.agents.simulation import Gold
+from sleuth.agents.simulation.wording import described
 
 _ASKED = {
     "author": "Who wrote {}?",
@@ -82,7 +83,7 @@ def naturally(text: str) -> str:
     return _BY_NAME.sub(lambda found: _ASKED[found[1]].format(found[2]), text)
 
 
-def otherwise(gold: Gold, dice: Random) -> str:
+def reworded(gold: Gold, dice: Random) -> str:
     """A question of two steps about a person whom the first one finds, in other words; any other as it is.
 
     Sets made from templates ask in a few forms only: what is learned from them alone is the form.
@@ -95,8 +96,9 @@ def otherwise(gold: Gold, dice: Random) -> str:
     last = dice.choice([_ASKED[asked], *_ALSO_ASKED.get(asked, ())])
     forms = [last.format(f"the {by} of {of}"), last.format(f"{of}'s {by}")]
     if by in _MAKERS:
-        clause = f"who{_ASKED[by].format(of).removeprefix('Who').removesuffix('?')}"
-        forms += [last.format(f"the person {clause}"), f"{last.format('the person').removesuffix('?')} {clause}?"]
+        person = described(_ASKED[by].format(of))
+        clause = person.removeprefix("the person")
+        forms += [last.format(person), f"{last.format('the person').removesuffix('?')}{clause}?"]
     return dice.choice(forms)
 
 

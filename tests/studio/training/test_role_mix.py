@@ -24,7 +24,7 @@ from sleuth.studio.training.roles.mix import (
     write_lines,
 )
 from sleuth.studio.training.roles.teacher import Example, foretold
-from sleuth.studio.training.roles.wording import clumsy, guided, naturally, otherwise
+from sleuth.studio.training.roles.wording import clumsy, guided, naturally, reworded
 from sleuth.tools.errors import UnknownName, UsageError
 
 
@@ -172,7 +172,7 @@ def two_steps(first: str, second: str) -> Gold:
 
 def test_a_question_of_two_steps_is_asked_in_other_words() -> None:
     dice = Random(0)
-    asked = {otherwise(two_steps("director", "place of birth"), dice) for _ in range(200)}
+    asked = {reworded(two_steps("director", "place of birth"), dice) for _ in range(200)}
     assert {
         "Where was the director of Ran born?",
         "What is the birthplace of Ran's director?",
@@ -185,10 +185,10 @@ def test_a_question_of_two_steps_is_asked_in_other_words() -> None:
 
 def test_of_relatives_no_clause_is_made() -> None:
     dice = Random(0)
-    asked = {otherwise(two_steps("father", "date of death"), dice) for _ in range(50)}
+    asked = {reworded(two_steps("father", "date of death"), dice) for _ in range(50)}
     assert asked == {"When did the father of Ran die?", "When did Ran's father die?"}
 
 
 @pytest.mark.parametrize(("first", "second"), [("country", "capital of"), ("director", "number of teeth")])
 def test_a_question_that_cannot_be_asked_otherwise_stays(first: str, second: str) -> None:
-    assert otherwise(two_steps(first, second), Random(0)) == "As it was asked?"
+    assert reworded(two_steps(first, second), Random(0)) == "As it was asked?"
