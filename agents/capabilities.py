@@ -3,13 +3,15 @@
 | missing          | used instead                                                        |
 | ---------------- | ------------------------------------------------------------------- |
 | schema           | the JSON schema is written into the prompt, the reply is parsed     |
+| copies           | quotes are guided like any text, and more of them fail the check    |
 | choice           | the choices are written into the prompt, the reply is matched       |
 | logprobs         | a probability is 0.5 (auto: 0 or 1 by the word), no perplexity      |
 | tokenize         | prompts are measured at two bytes per token                         |
 | stream           | replies are read whole: nothing is heard of them before they stand  |
 | context length   | 8,192 tokens                                                        |
 
-The first three are named in the warnings of every reply that they concern. Without the file, servers are tried again.
+A missing schema, choice or logprobs is named in the warnings of every reply that it concerns. Without the file, servers
+are tried again.
 """
 
 import asyncio
@@ -31,14 +33,28 @@ _SCHEMA = {
     "additionalProperties": False,
 }
 
+_COPIES = {
+    "type": "object",
+    "properties": {"word": {"type": "string", "pattern": f"^(?:{'|'.join(CHOICES)})$"}},
+    "required": ["word"],
+    "additionalProperties": False,
+    "x-guidance": {"key_separator": " : ", "whitespace_flexible": False},
+}
+"""What only llguidance obeys to the letter: others take seconds for a long pattern, or let it be."""
+
 _LOGPROBS = {"logprobs": True, "top_logprobs": 20}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capabilities:
-    """`stream`: also with usage. `thinks`: replies begin with reasoning, which needs room of its own."""
+    """What is used of a server.
+
+    `copies`: a schema with a long pattern, at once. `stream`: also with usage. `thinks`: replies begin with reasoning,
+    which needs room of its own.
+    """
 
     schema: bool
+    copies: bool
     choice: bool
     logprobs: bool
     tokenize: bool
@@ -59,8 +75,9 @@ async def capabilities(endpoint: Endpoint, model: str, version: str, file: Path)
 
 async def probe(endpoint: Endpoint, model: str) -> Capabilities:
     """Tries each ability with a few tokens: what a server ignores without a word is not taken for granted."""
-    guided, chosen, plain, tokens = await asyncio.gather(
+    guided, copied, chosen, plain, tokens = await asyncio.gather(
         endpoint.chat(model, response_format=json_schema("probe", _SCHEMA)),
+        endpoint.chat(model, response_format=json_schema("copies", _COPIES)),
         endpoint.chat(model, structured_outputs={"choice": CHOICES}),
         endpoint.chat(model, **_LOGPROBS, max_tokens=4),
         endpoint.count_tokens(model, [{"role": "user", "content": "Good morning."}]),
@@ -71,6 +88,7 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
     text = str(message.get("content") or "")
     return Capabilities(
         schema=_is_ready(_text(guided)),
+        copies=_text(copied) in [f'{{"word" : "{word}"}}' for word in CHOICES],
         choice=_text(chosen).strip() in CHOICES,
         logprobs=logprobs,
         tokenize=tokens is not None,

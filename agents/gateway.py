@@ -17,6 +17,7 @@ from pydantic import SecretStr
 from sleuth import prompts
 from sleuth.agents import faults
 from sleuth.agents.capabilities import Capabilities, capabilities, json_schema
+from sleuth.agents.copying import narrowed
 from sleuth.agents.endpoint import Endpoint, Listed
 from sleuth.agents.model import Message, Reply, Request, TokenLogprob, Usage
 from sleuth.agents.replies import CALL_HEADER, Replies
@@ -187,7 +188,8 @@ def _constraints(request: Request, can: Capabilities) -> tuple[dict[str, Any], s
     body: dict[str, Any] = {"max_tokens": sampling.max_tokens + (THINKING_TOKENS if can.thinks else 0)}
     suffix, warnings = "", []
     if request.schema is not None and can.schema:
-        body["response_format"] = json_schema(request.prompt.replace("/", "_"), request.schema)
+        schema = narrowed(request.schema, request.messages) if can.copies else request.schema
+        body["response_format"] = json_schema(request.prompt.replace("/", "_"), schema)
     elif request.schema is not None:
         suffix = _written("schema", schema=json.dumps(request.schema, ensure_ascii=False))
         warnings.append("the model server does not guide replies by JSON schemas: they were written into the prompts")

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 _FENCE = re.compile(r"<(?=\s*/?\s*source\b)", re.IGNORECASE)
-_NUMBERED = re.compile(r"^<source (?:\d+)>\n(.*)\n((?s:.*?))\n</source \d+>$", re.MULTILINE)
+_NUMBERED = re.compile(r"^<source (\d+)>\n(.*)\n((?s:.*?))\n</source \d+>$", re.MULTILINE)
 _CHAT_MARKER = re.compile(
     r"<(?=[|｜]|/?s>|(?:start|end)_of_turn>|prompt_embeds>)|\[(?=/?INST\])",
     re.IGNORECASE,
@@ -27,9 +27,9 @@ def number(sources: tuple[Source, ...], *, first: int = 1) -> str:
     )
 
 
-def in_prompt(text: str) -> list[Source]:
-    """The sources in a prompt, as `number` has put them there."""
-    return [Source(title=title, text=body) for title, body in _NUMBERED.findall(text)]
+def in_prompt(text: str) -> list[tuple[int, Source]]:
+    """The sources in a prompt with their numbers, as `number` has put them there."""
+    return [(int(at), Source(title=title, text=body)) for at, title, body in _NUMBERED.findall(text)]
 
 
 def unfenced(text: str) -> str:

@@ -34,6 +34,8 @@ _MARKS = re.compile(r"[^\w\s\x00-\x7f]{31,}")
 MOST_MARKS = 30
 """Marks that may stand on one letter (Unicode's stream-safe text): composing takes the square of their number."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_CLAUSE = re.compile(r"[,;:(|–—] ?| (?=(?:and|but|who|which|that|where|when|after|before|while|as|is|was|were) )")
 _WRAPPED = re.compile(r"^([^\W\d_][^\n|]{53,158}[^\s.!?:;|])\n(?=[^\W\d_][^\n|]*$)", re.MULTILINE)
 
 
@@ -105,6 +107,16 @@ def unwrap(text: str) -> str:
     A line of usual width that ends within a sentence, before a line that starts with a letter, flows on.
     """
     return _WRAPPED.sub(r"\1 ", text)
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences, and lines of tables and lists."""
+    return [sentence.strip() for sentence in _SENTENCE_END.split(unwrap(text)) if sentence.strip()]
+
+
+def clauses(sentence: str) -> list[int]:
+    """Where the clauses of a sentence begin, or the cells of a table's line, in characters; 0 is the first."""
+    return [0, *(found.end() for found in _CLAUSE.finditer(sentence) if found.end() < len(sentence))]
 
 
 def one_line(text: str) -> str:

@@ -8,8 +8,8 @@ from sleuth.agents.citation import MOST, Quote
 from sleuth.agents.simulation.gold import WHOLE
 from sleuth.agents.simulation.said import Said, said, sure
 from sleuth.agents.simulation.scene import Scene
-from sleuth.agents.simulation.wording import says, units
-from sleuth.tools.text import words
+from sleuth.agents.simulation.wording import says
+from sleuth.tools.text import sentences, words
 
 _NUMBERED = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
@@ -51,7 +51,7 @@ def _quotes(scene: Scene, question: str, value: str) -> tuple[Quote, ...]:
 def _naming(scene: Scene, value: str) -> tuple[Quote, ...]:
     """The first sentence shown that has the value in it."""
     for at, source in enumerate(scene.sources, start=1):
-        for unit in units(source["text"]):
+        for unit in sentences(source["text"]):
             if says(unit, value):
                 return (Quote(source=at, quote=scene.excerpt(unit, value)),)
     return ()

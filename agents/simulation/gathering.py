@@ -5,7 +5,8 @@ from sleuth.agents.citation import MOST, Quote
 from sleuth.agents.simulation.gold import WHOLE
 from sleuth.agents.simulation.said import Said, said
 from sleuth.agents.simulation.scene import Quoted, Scene
-from sleuth.agents.simulation.wording import content, excerpt, filled, names, says, units
+from sleuth.agents.simulation.wording import content, excerpt, filled, names, says
+from sleuth.tools.text import sentences
 
 _SUMMARY = 600
 """The most that a summary holds."""
@@ -51,7 +52,7 @@ def _related(scene: Scene) -> aggregator.Knowledge:
     if not likeness or max(likeness) < _RELATED:
         return aggregator.Knowledge()
     at = likeness.index(max(likeness))
-    beginning = next(iter(units(scene.sources[at]["text"])), "")[:240]
+    beginning = next(iter(sentences(scene.sources[at]["text"])), "")[:240]
     return aggregator.Knowledge(knowledge=beginning, citations=[Quote(source=at + 1, quote=excerpt(beginning, ""))])
 
 

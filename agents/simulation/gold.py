@@ -17,11 +17,10 @@ from sleuth.agents.simulation.wording import (
     references,
     related,
     says,
-    units,
 )
 from sleuth.tools.attributes import FAST
 from sleuth.tools.errors import UsageError
-from sleuth.tools.text import one_line, words
+from sleuth.tools.text import one_line, sentences, words
 
 Origin = Literal["given", "triples", "derived"]
 Passages = Mapping[str, tuple[str, str]]
@@ -239,7 +238,7 @@ def _from_passages(row: Mapping[str, Any], passages: Passages) -> list[_Draft]:
         elif id == last and (led or len(ids) == 1):
             drafts.append(_Draft(question=_toward(subject, question), answer=answer, passage=id, subject=subject))
         else:
-            told = next(iter(units(passages[id][1])), "")[:160]
+            told = next(iter(sentences(passages[id][1])), "")[:160]
             drafts.append(_Draft(question=f"What is said about {subject}?", answer=told, passage=id, subject=subject))
     return drafts
 
@@ -288,5 +287,5 @@ def _evidence(asked: str, answer: str, text: str) -> str:
     """Of the sentences that have the answer the one most like the question."""
     if not answer:
         return ""
-    telling = [unit for unit in units(text) if says(unit, answer)]
+    telling = [unit for unit in sentences(text) if says(unit, answer)]
     return max(telling, key=lambda unit: len(content(unit) & content(asked)), default=one_line(text))

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from sleuth.agents.simulation.gold import Gold, Hop, Passages, gold_of
-from sleuth.agents.simulation.wording import content, names, units
+from sleuth.agents.simulation.wording import content, names
+from sleuth.tools.text import sentences
 
 _PLAIN = frozenset({"yes", "no"})
 """Answers that stand in no page."""
@@ -28,7 +29,7 @@ def gold_on_pages(row: Mapping[str, Any], pages: Passages) -> Gold:
     asked = content(bare.question)
     wanted = content(bare.answer) - asked - _PLAIN or asked
     best, page, evidence = max(
-        ((_share(unit, wanted, asked), id, unit) for id, (_, text) in pages.items() for unit in units(text)),
+        ((_share(unit, wanted, asked), id, unit) for id, (_, text) in pages.items() for unit in sentences(text)),
         default=((0.0, 0), "", ""),
         key=lambda found: found[0],
     )

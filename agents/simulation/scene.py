@@ -15,8 +15,8 @@ from typing import Any
 from sleuth.agents.model import Request
 from sleuth.agents.simulation.gold import WHOLE, Gold
 from sleuth.agents.simulation.parameters import CLOSED_BOOK, Simulation
-from sleuth.agents.simulation.wording import broader, clause, content, excerpt, names, otherwise, says, units
-from sleuth.tools.text import words
+from sleuth.agents.simulation.wording import broader, clause, content, excerpt, names, otherwise, says
+from sleuth.tools.text import sentences, words
 
 _ENOUGH = 0.45
 """How much of a question's words must agree for it to be known again."""
@@ -169,7 +169,7 @@ class Scene:
         asked, answer = self.gold.asked(hop), self.gold.hops[hop].answer
         subject = frozenset().union(*(content(name) for name in names(asked))) - content(answer)
         wanted = content(asked)
-        for unit in units(text):
+        for unit in sentences(text):
             has = content(f"{title} {unit}")
             if subject and subject <= has and says(unit, answer) and len(wanted & has) >= 0.7 * len(wanted):
                 return self.excerpt(unit, answer)

@@ -3,14 +3,12 @@
 import re
 from collections.abc import Mapping
 
-from sleuth.tools.text import unwrap, words
+from sleuth.tools.text import clauses, words
 
 REFERENCE = re.compile(r"#(\d+)")
 
 _RELATION = re.compile(r"(.+?) >> (.+)")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORD = re.compile(r"\w+")
-_CLAUSE = re.compile(r"[,;:(–—] ?| (?=(?:and|but|who|which|that|where|when|after|before|while|as|is|was|were) )")
 _NAME = re.compile(r"\b[A-Z][\w'’-]*(?:(?: (?:of|the|de|von|and|for|&)){0,2} [A-Z][\w'’-]*)*|\b\d[\d,.]*\d\b")
 _EMPTY = frozenset(
     _WORD.findall(
@@ -46,11 +44,6 @@ def _without_lead(name: str) -> str:
     while name and name.split(maxsplit=1)[0].casefold() in _EMPTY:
         name = name.partition(" ")[2]
     return name
-
-
-def units(text: str) -> list[str]:
-    """Sentences, and lines of tables."""
-    return [unit.strip() for unit in _SENTENCE_END.split(unwrap(text)) if unit.strip()]
 
 
 def says(text: str, answer: str) -> bool:
@@ -133,7 +126,7 @@ def clause(unit: str, answer: str, most: int = 120) -> str:
     """
     at = max(0, unit.casefold().find(answer.casefold()))
     end = _word_end(unit, min(at + len(answer), at + most))
-    begins = [found.end() for found in _CLAUSE.finditer(unit) if end - most <= found.end() <= at]
+    begins = [begin for begin in clauses(unit) if end - most <= begin <= at]
     start = 0 if end <= most else min(begins, default=at)
     return unit[start : max(end, _word_end(unit, start + most // 2))].strip(" ,;:(")
 

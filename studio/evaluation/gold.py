@@ -21,7 +21,7 @@ class GoldTexts:
     def shown(self, question: GoldQuestion, prompts: Iterable[str]) -> list[str]:
         """The gold ids that stand as sources in these prompts, whole or in part."""
         gold = {id: [_as_shown(title, text)] for id, (title, text) in self.of(question).items()}
-        blocks = {(source.title, source.text) for prompt in prompts for source in in_prompt(prompt)}
+        blocks = {(source.title, source.text) for prompt in prompts for _, source in in_prompt(prompt)}
         found = [id for id, [(name, body)] in gold.items() if any(t == name and b in body for t, b in blocks if b)]
         return sorted(found)
 
@@ -39,5 +39,5 @@ async def gold_texts(library: Library, questions: Sequence[GoldQuestion]) -> Gol
 
 def _as_shown(title: str, text: str) -> tuple[str, str]:
     """A title and a text as a prompt has them."""
-    [source] = in_prompt(unmarked(number((Source(title=title, text=text),))))
+    [(_, source)] = in_prompt(unmarked(number((Source(title=title, text=text),))))
     return source.title, source.text

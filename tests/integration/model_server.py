@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 SOON = {"Retry-After": "0.01"}
-EVERYTHING = frozenset({"schema", "choice", "logprobs", "tokenize", "stream"})
+EVERYTHING = frozenset({"schema", "copies", "choice", "logprobs", "tokenize", "stream"})
 
 
 def completion(content: str | None = "fine", *, finish: str = "stop", **message: Any) -> dict[str, Any]:
@@ -168,7 +168,8 @@ class ModelServer:
 
     async def probed(self, body: dict[str, Any], request: Request) -> Response:
         if "response_format" in body and "schema" in self.supports:
-            return JSONResponse(completion('{"ready": true}'))
+            as_copied = body["response_format"]["json_schema"]["name"] == "copies" and "copies" in self.supports
+            return JSONResponse(completion('{"word" : "amber"}' if as_copied else '{"ready": true}'))
         if "structured_outputs" in body and "choice" in self.supports:
             return JSONResponse(completion(body["structured_outputs"]["choice"][0]))
         reply = completion("<think>well" if self.thinks else "Hello.")

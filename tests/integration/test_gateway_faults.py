@@ -280,7 +280,7 @@ async def test_a_server_is_probed_once(tmp_path: Path) -> None:
         for _ in range(2):
             async with Gateway.open(Settings(model_url=server.url, home=tmp_path)) as model:
                 await model.call(asked(schema=SCHEMA))
-    assert server.probes == 4
+    assert server.probes == 5
 
 
 @pytest.mark.parametrize("record", ["{", '{"URL tiny 1.0": {"schema": true, "choice": true}}'], ids=["broken", "older"])
@@ -290,7 +290,7 @@ async def test_a_record_that_cannot_be_used_is_made_anew(record: str, tmp_path: 
         (tmp_path / "capabilities.json").write_text(record.replace("URL", server.url))
         for _ in range(2):
             async with Gateway.open(Settings(model_url=server.url, home=tmp_path)):
-                assert server.probes == 4
+                assert server.probes == 5
 
 
 async def test_without_schemas_the_prompt_has_it_and_the_reply_is_warned(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import re
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 from raw_server import chat, perplexity_of_words, probability_of_yes
 
 from sleuth.agents.answerer import ANSWER
+from sleuth.agents.desk import messages
 from sleuth.agents.detective import ENTITIES, INFER, REQUERY
-from sleuth.agents.drafter import CONCLUDE, DRAFT
+from sleuth.agents.drafter import CONCLUDE, DRAFT, DraftInput
 from sleuth.agents.gateway import Gateway
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.parsing import parse
@@ -25,6 +27,8 @@ from sleuth.agents.reasoner import MONITOR, REASON, RECALL
 from sleuth.agents.refiner import REFINE
 from sleuth.agents.reviewer import REVIEW, REVIEW_STEP
 from sleuth.agents.role import Role
+from sleuth.agents.sources import Source
+from sleuth.graphs.evidence import locate
 from sleuth.tools.errors import ContextTooLong
 from sleuth.tools.settings import Settings
 
@@ -73,6 +77,21 @@ async def test_every_schema_guides_the_model(role: Role[Any, Any], model: Gatewa
     output = parse(reply["text"], role.output)
     assert isinstance(output, role.output)
     jsonschema.Draft202012Validator(schema).validate(output.model_dump(include=set(output.model_fields_set)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_quote_is_a_copy(seed: int, model: Gateway) -> None:
+    about = 'The "Lund" (built 1604) is a ferry — 14.5 m long — at Varn. Its owner, Ada\\Lund & Co., sold it in 1711.'
+    said = f"{about}\n\n| a | 中文 |"
+    sources = (Source(title="Ferry", text=said), Source(title="Empty", text=""), Source(title="Isk", text="A river."))
+    given = DraftInput(question="Who sold the ferry?", sources=sources)
+    sampling = replace(DRAFT.sampling, temperature=1.5, seed=seed)
+    request = asked("", schema=DRAFT.schema(), sampling=sampling)
+    reply = await model.call(replace(request, messages=messages(DRAFT, given)))
+    draft = parse(reply["text"], DRAFT.output)
+    assert draft.citations
+    for quote in draft.citations:
+        assert quote.source in (1, 3) and locate(quote.quote, sources[quote.source - 1].text), reply["text"]
 
 
 async def test_a_choice_is_one_of_them(model: Gateway) -> None:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from sleuth.agents.simulation import Gold
-from sleuth.agents.simulation.wording import says, units
+from sleuth.agents.simulation.wording import says
 from sleuth.studio.training.roles.questions import TrainingSet
 from sleuth.tools.documents import Hit, Passage
 from sleuth.tools.retriever import Query, Retriever
+from sleuth.tools.text import sentences
 
 WITHHELD, SILENT, GIVEN = 0.1, 0.12, 0.53
 """Shares of the plays in which one passage that a question needs is not to be found, or is found with the others, but
@@ -58,7 +59,7 @@ def arranged(retriever: Retriever, known: TrainingSet, needed: Sequence[str], go
 def silenced(passage: Passage, gold: Gold) -> Passage | None:
     """A passage without the sentences that tell what a hop asks it for; None where nothing is left, or nothing goes."""
     answers = [hop.answer for hop in gold.hops if hop.passage == passage.id and hop.answer]
-    told = units(passage.text)
+    told = sentences(passage.text)
     left = [unit for unit in told if not any(says(unit, answer) for answer in answers)]
     return passage_of(passage.id, passage.title, " ".join(left)) if 0 < len(left) < len(told) else None
 

@@ -89,7 +89,7 @@ def judged(row: Mapping[str, Any], reply: Reply) -> Checked:
     said = _read(role, reply["text"], cut_off=reply["finish"] == "length")
     wanted = _read(role, row["reply"]) or {}
     quotes = list(_quotes(said))
-    sources = in_prompt(row["messages"][-1]["content"])
+    sources = dict(in_prompt(row["messages"][-1]["content"]))
     asked = role.choices is not None or row["reply"] in ("Yes", "No")
     return Checked(
         prompt=row["prompt"],
@@ -124,9 +124,9 @@ def _quotes(said: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
             yield from _quotes(value)
 
 
-def _resolves(quote: Mapping[str, Any], sources: Sequence[Source]) -> bool:
-    at = quote["source"] - 1
-    return at < len(sources) and locate(quote["quote"], sources[at].text) is not None
+def _resolves(quote: Mapping[str, Any], sources: Mapping[int, Source]) -> bool:
+    source = sources.get(quote["source"])
+    return source is not None and locate(quote["quote"], source.text) is not None
 
 
 def table(checked: Sequence[Checked]) -> dict[str, dict[str, float | int | None]]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from sleuth.agents.extractor import MOST, Extraction, Triple
 from sleuth.agents.simulation import Gold, Hop
-from sleuth.agents.simulation.wording import about, filled, says, units
-from sleuth.tools.text import words
+from sleuth.agents.simulation.wording import about, filled, says
+from sleuth.tools.text import sentences, words
 
 Known = Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]
 """Triples by the title and the text of their passage."""
@@ -27,7 +27,7 @@ _PRONOUN = re.compile(r"(?:he|she|it|they|this|that|the (?:film|song|album|book|
 def by_rule(title: str, text: str) -> list[tuple[str, str, str]]:
     """A triple for each sentence that has a verb of a short list, and one for the dates of a life."""
     found = []
-    for unit in units(text):
+    for unit in sentences(text):
         if life := _LIFE.search(unit):
             found.append((title, "lived" if "–" in life[1] else "born", life[1].strip()))
         plain = _LIFE.sub("", unit)

@@ -9,11 +9,12 @@ from pydantic import BaseModel, ConfigDict
 from sleuth.agents.detective import Inferences
 from sleuth.agents.evaluator import ATTRIBUTION, RELEVANCE, SUPPORT, AttributionInput, RelevanceInput, SupportInput
 from sleuth.agents.reader import Reading
-from sleuth.agents.simulation.wording import names, says, units
+from sleuth.agents.simulation.wording import names, says
 from sleuth.agents.sources import Source
 from sleuth.studio.training.pools import lines
 from sleuth.studio.training.roles.teacher import Example, Learned
 from sleuth.studio.training.roles.wording import naturally
+from sleuth.tools.text import sentences
 
 _AROUND = 2
 """Sentences of an abstract shown before and after those that tell."""
@@ -102,7 +103,7 @@ def irrelevances(learned: Learned) -> Iterator[Example]:
     used = {quote.source for each in Inferences.model_validate_json(read.reply).inferences for quote in each.citations}
     idle = [source for at, source in enumerate(given["sources"], start=1) if at not in used]
     for source in idle[:1]:
-        claim = next(iter(units(source["text"])), "")[:240]
+        claim = next(iter(sentences(source["text"])), "")[:240]
         asked = RelevanceInput(query=naturally(given["question"]), claim=claim, known=())
         yield Example.of(RELEVANCE, asked, "No", set=read.set, hops=read.hops, question=read.question)
 
