@@ -44,7 +44,7 @@ from sleuth.graphs.state import (
     desk,
     settings_of,
 )
-from sleuth.graphs.sufficiency import Verification, agree, measure, missing, threshold
+from sleuth.graphs.sufficiency import Verification, agree, limit_of, measure, missing
 from sleuth.tools.retriever import Mode, Query
 
 
@@ -178,7 +178,7 @@ async def verify(state: State, runtime: Run) -> Update:
     }
     if not affordable(state, runtime, len(given)):
         return {"halted": True}
-    limit = state.threshold or threshold(settings.perplexity_threshold, runtime.context.threshold)
+    limit = state.threshold or limit_of(settings.perplexity_threshold, runtime.context.thresholds)
     verified = await measure(given, limit["value"], asking)
     unsure = {key: given[key] for key, found in verified.items() if found["answer"] and found["perplexity"] is None}
     samples = settings.agreement_samples

@@ -8,10 +8,11 @@ from sleuth.agents.desk import Desk
 from sleuth.agents.probabilities import first_token_probability
 from sleuth.agents.role import I, Role
 from sleuth.agents.sources import Source
-from sleuth.graphs.answer import Note
+from sleuth.graphs.answer import Note, Threshold
 from sleuth.graphs.casebook import Notes, inference_key, resting_on
 from sleuth.graphs.evidence import check, known_steps, note, sources, support
 from sleuth.graphs.state import ask_or
+from sleuth.graphs.thresholds import chosen
 from sleuth.tools.documents import Passage
 from sleuth.tools.errors import BadReply
 from sleuth.tools.text import words
@@ -19,7 +20,15 @@ from sleuth.tools.text import words
 UNDECIDED = 0.5
 """The score of what cannot be scored; a test is passed only above it."""
 
+PUBLISHED = Threshold(value=0.7, by="the paper's; another one was not fitted for the model")
+"""The consistency above which an answer is final, for models that none was fitted for."""
+
 _NO_ANSWER = "This round has no answer."
+
+
+def limit_of(given: float | None, fitted: Mapping[str, Threshold]) -> Threshold:
+    """The consistency above which an answer is final in this run."""
+    return chosen(given, fitted.get(evaluator.CONSISTENCY.prompt), PUBLISHED)
 
 
 async def probability(asking: Desk, role: Role[I, str], given: I) -> float:

@@ -16,7 +16,7 @@ from pydantic import Field
 from sleuth.agents import detective, evaluator, reasoner
 from sleuth.agents.desk import Desk
 from sleuth.graphs import casebook, inquiry
-from sleuth.graphs.answer import Note
+from sleuth.graphs.answer import Note, Threshold
 from sleuth.graphs.casebook import Attempt, Departure, Piece, inferences, ranked
 from sleuth.graphs.evidence import answered, as_query, check, clean, conclude, find, known_steps, load, sources, support
 from sleuth.graphs.state import (
@@ -43,10 +43,9 @@ class Settings(MethodSettings):
     mode: Mode = Field(default="graph", description="how to search (paper: hybrid)")
     max_sources: int = Field(default=5, ge=1, le=50, description="passages kept as source evidence (N)")
     max_inferences: int = Field(default=5, ge=1, le=50, description="inferences kept (K)")
-    threshold: float = Field(default=0.7, ge=0, le=1, description="consistency above which an answer is final")
+    threshold: float | None = Field(default=None, ge=0, le=1, description="consistency that suffices (fitted, or 0.7)")
     orphans: Literal["test", "drop", "keep"] = Field(
-        default="test",
-        description="ours: inferences whose passages have all left are tested again, or go (paper: keep)",
+        default="test", description="ours: inferences whose passages left are tested again, or go (paper: keep)"
     )
     evaluate_answer: bool = Field(default=True, description="off: no answer is final before the last round (ablation)")
     evidence: bool = Field(default=True, description="off: answers from memory (ablation)")
@@ -78,6 +77,8 @@ class State(RunState):
     """What the question turns on, named once."""
     attempts: Annotated[dict[str, Attempt], Keyed] = field(default_factory=dict)
     """The answers tried, by round."""
+    threshold: Threshold | None = None
+    """The consistency above which an answer is final."""
 
 
 Run = Runtime[Context]
@@ -93,6 +94,7 @@ class Update(RunUpdate, total=False):
     departures: dict[str, Departure]
     entities: list[str]
     attempts: dict[str, Attempt]
+    threshold: Threshold
 
 
 async def retrieve(state: State, runtime: Run) -> Update:
@@ -154,6 +156,7 @@ async def answer(state: State, runtime: Run) -> Update:
 async def verify(state: State, runtime: Run) -> Update:
     """An answer is final if it states something and the second one says the same (equation 1), or at the end."""
     settings, asking, attempt = settings_of(runtime, Settings), desk(state, runtime), _latest(state)
+    limit = state.threshold or inquiry.limit_of(settings.threshold, runtime.context.thresholds)
     consistency = None
     if settings.evaluate_answer and attempt["declarative"]:
         if not affordable(state, runtime):
@@ -163,14 +166,14 @@ async def verify(state: State, runtime: Run) -> Update:
         consistency = await inquiry.probability(asking, evaluator.CONSISTENCY, both)
     verified = {str(state.round): Attempt(**{**attempt, "consistency": consistency})}
     final: Update = {}
-    if consistency is not None and consistency > settings.threshold:
+    if consistency is not None and consistency > limit["value"]:
         final = _end(state, asking, attempt)
     elif state.round >= settings.max_iterations or not settings.evidence:
         closest = casebook.best(state.attempts | verified)
         if closest and settings.evaluate_answer:
             asking.warn("no answer was consistent enough: this one came closest")
         final = _end(state, asking, closest)
-    return {"attempts": verified, "calls": asking.calls, "warnings": asking.warnings, **final}
+    return {"attempts": verified, "threshold": limit, "calls": asking.calls, "warnings": asking.warnings, **final}
 
 
 async def discover(state: State, runtime: Run) -> Update:

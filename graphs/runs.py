@@ -44,13 +44,13 @@ MAX_QUESTION = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """What runs are made with; read-only commands need none of it. `threshold` was fitted for the verifier's model."""
+    """What runs are made with; read-only commands need none of it. `thresholds`: fitted for the models, by prompt."""
 
     model: Model
     retriever: Retriever
     embedder: Embedder | None = None
     triples: TripleStore = field(default_factory=MemoryTriples)
-    threshold: Threshold | None = None
+    thresholds: Mapping[str, Threshold] = field(default_factory=dict)
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
     graph_models: GraphModels = field(default_factory=GraphModels)

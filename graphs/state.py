@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, TypeVar
 
@@ -170,11 +170,10 @@ class Hops(Protocol):
 class Context:
     """What a run needs and its state must not hold.
 
-    `embedder` is for comparing texts, `threshold` the perplexity that `sleuth calibrate` has fitted for the verifier's
-    model; `pages` came with the question, and the retriever searches them; `hops` are for the method `auto`; `graph`
-    is asked, and `predictor` tells a question's attributes, in hybrid-rag; `graph_models` are those that RAS may be
-    set to; `started` is a monotonic clock reading, in seconds; `hearing` has replies told on the custom stream while
-    they are written.
+    `embedder` is for comparing texts; `thresholds` are those that were fitted for the models in use, by prompt; `pages`
+    came with the question, and the retriever searches them; `hops` are for the method `auto`; `graph` is asked, and
+    `predictor` tells a question's attributes, in hybrid-rag; `graph_models` are those that RAS may be set to; `started`
+    is a monotonic clock reading, in seconds; `hearing` has replies told on the custom stream while they are written.
     """
 
     model: Model
@@ -184,7 +183,7 @@ class Context:
     budget: Budget = field(default_factory=Budget)
     embedder: Embedder | None = None
     triples: TripleStore = field(default_factory=MemoryTriples)
-    threshold: Threshold | None = None
+    thresholds: Mapping[str, Threshold] = field(default_factory=dict)
     pages: tuple[PageText, ...] = ()
     hops: Hops | None = None
     graph: KnowledgeGraph | None = None

@@ -12,6 +12,7 @@ from sleuth.graphs.answer import Threshold
 from sleuth.graphs.evidence import clean
 from sleuth.graphs.reasoning_graph import Nodes
 from sleuth.graphs.state import ask_or
+from sleuth.graphs.thresholds import chosen
 from sleuth.tools.errors import BadReply
 from sleuth.tools.text import words
 
@@ -26,15 +27,13 @@ class Verification(TypedDict):
 
 Given = Mapping[str, VerifyInput]
 
-UNFITTED = 2.0
-"""The paper names no threshold; this one holds for models that none was fitted for."""
+UNFITTED = Threshold(value=2.0, by="the default; `sleuth calibrate` fits one for the model")
+"""What perplexity has to stay below, for models that nothing was fitted for: the paper names no threshold."""
 
 
-def threshold(given: float | None, fitted: Threshold | None) -> Threshold:
-    """What perplexity has to stay below: as set, else as fitted for the model, else a default; and which of them."""
-    if given is not None:
-        return Threshold(value=given, by="as set for this run")
-    return fitted or Threshold(value=UNFITTED, by="the default; `sleuth calibrate` fits one for the model")
+def limit_of(given: float | None, fitted: Mapping[str, Threshold]) -> Threshold:
+    """What perplexity has to stay below in this run."""
+    return chosen(given, fitted.get(VERIFY.prompt), UNFITTED)
 
 
 async def measure(given: Given, threshold: float, asking: Desk) -> dict[str, Verification]:

@@ -203,7 +203,7 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
 async def open_services(settings: Settings, model: Named, library: Library) -> AsyncIterator[Services]:
     """What runs are made with, over a model and a library that are open."""
     triples = library.triples(model=model.name_of("extractor"))
-    async with furnished(settings, library, verifier=model.name_of("verifier"), triples=triples) as make:
+    async with furnished(settings, library, model_of=model.name_of, triples=triples) as make:
         yield make(model=model, triples=triples)
 
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from sleuth.graphs.runs import Services
 from sleuth.graphs.thresholds import fitted
+from sleuth.studio.embedded.adapter import PACKAGED
 from sleuth.tools.attributes.svm import fitting
 from sleuth.tools.knowledge_graph.place import graph_at
 from sleuth.tools.library import Library
@@ -19,12 +20,12 @@ Furnish = Callable[..., Services]
 
 @asynccontextmanager
 async def furnished(
-    settings: Settings, library: Library, *, verifier: str, triples: SqlTriples | None = None
+    settings: Settings, library: Library, *, model_of: Callable[[str], str], triples: SqlTriples | None = None
 ) -> AsyncIterator[Furnish]:
     """All that does not depend on the model, open as long as the block lasts.
 
     Args:
-        verifier: the name of the model whose threshold is taken.
+        model_of: the name of the model that answers for a role.
         triples: those of the collection, asked as a knowledge graph where the settings name none.
 
     Raises:
@@ -37,5 +38,5 @@ async def furnished(
             embedder=library.embedder,
             graph=graph,
             predictor=await asyncio.to_thread(fitting, settings.home, library.embedder),
-            threshold=await asyncio.to_thread(fitted, settings.home, verifier),
+            thresholds=await asyncio.to_thread(fitted, [settings.home, PACKAGED], model_of),
         )

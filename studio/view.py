@@ -173,7 +173,8 @@ def answer_view(answer: Answer) -> RenderableType:
     if answer.status == "out_of_budget":
         parts.append(Text(f"To go on with more: sleuth resume {answer.thread} --max-calls N", style="cyan"))
     if answer.threshold is not None:
-        bound = f"perplexity threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
+        measure = "consistency" if answer.method == "retro-rag" else "perplexity"
+        bound = f"{measure} threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))
     return Group(*parts, *([hops_view(answer.hops)] if answer.hops else []), cost_table(answer.cost))
 

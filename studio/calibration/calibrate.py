@@ -68,7 +68,7 @@ async def calibrate(settings: Settings, wanted: Calibration, *, on_progress: OnP
         model = next(each.model for each in measured if each.perplexity is not None)
         threshold = _threshold(found, model)
         if found.tells:
-            await asyncio.to_thread(keep, settings.home, model, threshold)
+            await asyncio.to_thread(keep, settings.home, model, VERIFY.prompt, threshold)
         report = {
             "model": model,
             "prompt": {VERIFY.prompt: await _version()},

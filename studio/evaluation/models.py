@@ -58,7 +58,7 @@ async def served(
     gateway = await asyncio.to_thread(gateway_class)
     async with (
         gateway.open(settings) as model,
-        furnished(settings, library, verifier=model.name_of("verifier")) as make,
+        furnished(settings, library, model_of=model.name_of) as make,
     ):
         metered, embedder = Metered(model, allowance), remembering(library.embedder)
 
@@ -82,7 +82,7 @@ async def simulated(
     settings: Settings, library: Library, known: Known, simulation: Simulation, allowance: Allowance
 ) -> AsyncIterator[Models]:
     """A simulated model for each run, which knows that run's question alone; all else as with a model server."""
-    async with furnished(settings, library, verifier=SIMULATED) as make:
+    async with furnished(settings, library, model_of=lambda _: SIMULATED) as make:
         embedder = remembering(library.embedder)
 
         async def services_for(question: GoldQuestion) -> Services:

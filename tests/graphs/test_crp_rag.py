@@ -295,7 +295,7 @@ async def test_a_threshold_is_as_set_or_as_fitted_or_the_default_and_the_answer_
     store: Store, given: float | None, fitted: Threshold | None, holds: Threshold, status: str
 ) -> None:
     model = Replying(Ways([A]))
-    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER]), threshold=fitted))
+    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER]), thresholds={VERIFY: fitted} if fitted else {}))
     values = {"shortcut": False} | ({"perplexity_threshold": given} if given else {})
     id = await runs.start("?", "crp-rag", values=values)
     answer = await finish(runs, id)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle, groupby
 from random import Random
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from retro_scenes import NOISE, Detective, Judging, retro, shelf
 from scenes import Case, Chain, Shelf, example, finish, par, passage, resolves, without_checkpoints
 
 from sleuth.agents.model import Reply, Request
-from sleuth.graphs.answer import Note
+from sleuth.graphs.answer import Note, Threshold
 from sleuth.graphs.casebook import Attempt, Piece, best, declarative, ranked
 from sleuth.graphs.history import fork, history
 from sleuth.graphs.retro_rag import Settings
@@ -362,6 +362,24 @@ async def test_an_answer_is_final_above_the_threshold_only(two_hops: Chain, cons
     assert case.state["attempts"][str(rounds)]["consistency"] == pytest.approx(consistency)
     closest = ["no answer was consistent enough: this one came closest"]
     assert case.state["warnings"] == (closest if rounds == 3 else [])
+
+
+@pytest.mark.parametrize(("given", "value", "rounds"), [(None, 0.55, 2), (0.65, 0.65, 5)])
+async def test_a_threshold_is_as_set_or_as_fitted_and_the_answer_names_it(
+    store: Store, two_hops: Chain, given: float | None, value: float, rounds: int
+) -> None:
+    fitted = {"evaluator/consistency": Threshold(value=0.55, by="fitted for a model")}
+    detective = Detective(two_hops)
+    model = Judging(lambda request: 0.6 if request.prompt in CONSISTENCY else detective.reply_to(request))
+    services = Services(model=model, retriever=shelf(two_hops), thresholds=fitted)
+    runs = Runs(store, services)
+    id = await runs.start(two_hops.question, "retro-rag", values={"threshold": given} if given else {})
+    answer = await finish(runs, id)
+    assert answer.threshold and answer.threshold["value"] == value
+    asked = [request.prompt for request in model.requests]
+    assert asked.count("reasoner/reason") == rounds
+    without = Runs(store, replace(services, thresholds={}))
+    assert await finish(without, id) == answer
 
 
 def attempt(answer: str, consistency: float | None) -> Attempt:

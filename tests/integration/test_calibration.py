@@ -9,6 +9,7 @@ from entries import entry
 from recording_proxy import Proxy, proxying
 from scripted_backend import Asked, Scripted, Sure
 
+from sleuth.agents.verifier import VERIFY
 from sleuth.graphs.thresholds import fitted
 from sleuth.studio.calibration.calibrate import Calibration, calibrate
 from sleuth.studio.client import open_sleuth
@@ -60,7 +61,7 @@ async def test_what_tells_right_from_wrong_is_kept_and_named_in_later_answers(pl
     async with proxying(Scripted(script)) as proxy:
         report = await run(place, proxy, written(tmp_path, *rows()), tmp_path / "out")
         assert (report["right"], report["wrong"], report["auroc"]) == (4, 2, 1.0)
-        kept = fitted(place.home, "scripted")
+        kept = fitted([place.home], lambda _: "scripted").get(VERIFY.prompt)
         assert kept == report["threshold"]
         assert kept and 1.4 < kept["value"] < 7.0
         assert "fitted for scripted on 6 answers, 4 of them right" in kept["by"]

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.studio.embedded.adapter import chosen, fingerprint, rank
+from sleuth.agents.evaluator import CONSISTENCY
+from sleuth.graphs.thresholds import fitted
+from sleuth.studio.embedded.adapter import PACKAGED, TUNED_NAME, chosen, fingerprint, rank
 from sleuth.studio.embedded.convert import MARKER, checkpoint_folder, is_converted
 from sleuth.studio.embedded.flags import ServeOptions, gpu_command, physical_cores, serve_command, serve_environment
 from sleuth.studio.embedded.install import LOCK, check_platform, locked_pins, missing_pins
@@ -230,3 +232,8 @@ def test_a_checkpoint_is_of_one_adapter(tmp_path: Path) -> None:
     assert checkpoint_folder(tmp_path, one) != checkpoint_folder(tmp_path)
     assert fingerprint(adapter(tmp_path / "one", weights=b"v")) != first
     assert not is_converted(tmp_path, one)
+
+
+def test_a_threshold_for_the_prompt_as_it_is_comes_with_the_tuned_model() -> None:
+    assert fitted([PACKAGED], lambda _: TUNED_NAME).keys() == {CONSISTENCY.prompt}
+    assert fitted([PACKAGED], lambda _: "another") == {}

@@ -10,6 +10,7 @@ import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean
 from typing import Annotated, Any
@@ -42,7 +43,9 @@ from sleuth.agents.parsing import Unparsable, parse
 from sleuth.agents.probabilities import first_token_probability
 from sleuth.agents.role import Role
 from sleuth.agents.sources import Source, in_prompt
+from sleuth.graphs.answer import Threshold
 from sleuth.graphs.evidence import locate
+from sleuth.graphs.thresholds import keep as keep_threshold
 from sleuth.studio.calibration.fit import Measured, fit
 from sleuth.studio.cli import guarded
 from sleuth.studio.evaluation.metrics import f1
@@ -200,8 +203,13 @@ def thresholds(checked: Sequence[Checked]) -> dict[str, dict[str, Any]]:
     return found
 
 
-async def check(rows: Sequence[Mapping[str, Any]], settings: Settings, done: Callable[[], None]) -> list[Checked]:
-    """Sends every example to the server that the settings name; `done` hears of each that has come back."""
+async def check(
+    rows: Sequence[Mapping[str, Any]], settings: Settings, done: Callable[[], None]
+) -> tuple[list[Checked], str]:
+    """Sends every example to the server that the settings name; `done` hears of each that has come back.
+
+    Returns what is to be said of each, and the name of the model that judges yes or no.
+    """
 
     async def one(row: Mapping[str, Any], gateway: Gateway) -> Checked:
         reply = await gateway.call(_request(row))
@@ -209,7 +217,8 @@ async def check(rows: Sequence[Mapping[str, Any]], settings: Settings, done: Cal
         return judged(row, reply)
 
     async with Gateway.open(settings) as gateway:
-        return list(await asyncio.gather(*(one(row, gateway) for row in rows)))
+        checked = await asyncio.gather(*(one(row, gateway) for row in rows))
+        return list(checked), gateway.name_of(evaluator.CONSISTENCY.name)
 
 
 def _request(row: Mapping[str, Any]) -> Request:
@@ -221,19 +230,34 @@ def _request(row: Mapping[str, Any]) -> Request:
     )  # fmt: skip
 
 
+def consistency(found: Mapping[str, Mapping[str, Any]], model: str) -> Threshold | None:
+    """RetroRAG's threshold for a model; None where its probability of yes tells nothing."""
+    own = found.get(evaluator.CONSISTENCY.prompt)
+    if own is None or own["interval"][0] <= 0.5:
+        return None
+    by = f"fitted for {model} on {own['examples']} pairs of answers ({datetime.now(UTC).date().isoformat()})"
+    return Threshold(value=own["threshold"], by=by)
+
+
 def main(
     examples: Annotated[Path, typer.Argument(help="`examples.jsonl`, as roles.examples has made it.")],
     *,
     limit: Annotated[int | None, typer.Option(help="Held-out examples to send; default: all.")] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep RetroRAG's threshold for this model in SLEUTH_HOME.")
+    ] = False,
 ) -> None:
     """Print how the model at SLEUTH_MODEL_URL plays the roles, as JSON."""
     _, held_out = read_examples(examples)
     rows = [row for row in held_out if row["prompt"] in ROLES][:limit]
     if not rows:
         raise UsageError(f"None of the examples in {examples} is held out: there is nothing to check with.")
+    settings = Settings()
     with typer.progressbar(length=len(rows), label="Asking", file=sys.stderr) as bar:
-        checked = asyncio.run(check(rows, Settings(), lambda: bar.update(1)))
+        checked, model = asyncio.run(check(rows, settings, lambda: bar.update(1)))
     sure = {**reliability(checked), "by_prompt": thresholds(checked)}
+    if keep and (threshold := consistency(sure["by_prompt"], model)):
+        keep_threshold(settings.home, model, evaluator.CONSISTENCY.prompt, threshold)
     typer.echo(json.dumps({"prompts": table(checked), "yes_or_no": sure}, indent=1))
 
 
