@@ -88,4 +88,4 @@ async def test_where_nothing_is_right_nothing_is_kept(place: Settings, tmp_path:
     async with proxying(Scripted(script)) as proxy:
         with pytest.raises(UsageError, match="All 6 answers are wrong"):
             await run(place, proxy, written(tmp_path, *rows(answers=0)), tmp_path / "out")
-    assert fitted(place.home, "scripted") is None
+    assert fitted([place.home], lambda _: "scripted") == {}
