@@ -22,6 +22,9 @@ _LEAST_CHARS = 12
 _SOON = 60
 """Characters from the beginning of a clause to where its sentence may end."""
 
+MOST_PATTERN = 400_000
+"""Characters of all patterns together: they take the server a quarter of a second, and far more it refuses."""
+
 _DEFINITION = "Quote"
 # A word, with what joins its parts, and the marks behind it; of scripts without spaces some characters.
 _PIECE = re.compile(r" *(?:[^\w ]{0,8}\w{1,24}(?:[-'’.,:/&]\w{1,24})*|[^\w ]{1,8})")
@@ -34,14 +37,16 @@ _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
 def narrowed(schema: dict[str, Any], messages: Sequence[Message]) -> dict[str, Any]:
     """The schema, its quotes guided by the sources in a prompt.
 
-    As it is where it has no quotes, and where the prompt has no sources or others than passages (`reference.listed`).
+    As it is where it has no quotes, where the prompt has no sources, others than passages (`reference.listed`), or more
+    than a server can take.
     """
     text = "\n".join(message["content"] for message in messages)
     if _DEFINITION not in schema.get("$defs", {}) or text.count("<source ") != len(sources := in_prompt(text)):
         return schema
-    copies = [_copy(number, pattern) for number, source in sources if (pattern := _beginnings(source.text))]
-    if not copies:
+    patterns = {number: pattern for number, source in sources if (pattern := _beginnings(source.text))}
+    if not 0 < sum(map(len, patterns.values())) <= MOST_PATTERN:
         return schema
+    copies = [_copy(number, pattern) for number, pattern in patterns.items()]
     return schema | {"$defs": schema["$defs"] | {_DEFINITION: {"anyOf": copies}}}
 
 

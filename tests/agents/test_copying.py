@@ -90,6 +90,14 @@ def test_a_prompt_without_sources_changes_nothing() -> None:
     assert narrowed(schema, prompt()) == narrowed(schema, prompt(Source(title="Empty", text=""))) == schema
 
 
+def test_more_than_a_server_can_take_is_not_guided() -> None:
+    """llguidance refuses a grammar that is too big, and with it the whole call."""
+    text = " ".join(f"Ferry {at}, built in {1600 + at}, that crosses the Isk." for at in range(40))
+    schema, source = DRAFT.schema() or {}, Source(title="t", text=text)
+    assert narrowed(schema, prompt(*[source] * 4)) != schema
+    assert narrowed(schema, prompt(*[source] * 400)) == schema
+
+
 def test_references_of_other_kinds_can_be_quoted_as_ever() -> None:
     references = (VARN, Labelled(title="get_length", text="{'km': 212}", kind="graph"))
     messages = [Message(role="user", content=f"{listed(references)}\n\nHow long?")]
