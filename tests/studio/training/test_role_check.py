@@ -6,7 +6,7 @@ import pytest
 
 from sleuth.agents.model import Reply, TokenLogprob
 from sleuth.agents.sources import Source, number
-from sleuth.studio.training.roles.check import Checked, judged, reliability, table, thresholds
+from sleuth.studio.training.roles.check import Checked, consistency, judged, reliability, table, thresholds
 
 SOURCES = number((Source(title="Ghent", text="Ghent is a city."), Source(title="Mara", text="Mara was born in Ghent.")))
 WANTED = '{"answer":"Ghent","citations":[{"source":2,"quote":"born in Ghent"}],"answerable":true}'
@@ -101,3 +101,11 @@ def test_reliability_weighs_the_tenths_by_their_examples() -> None:
     assert found["calibration_error"] == pytest.approx(0.15 / 4 + (0.95 - 2 / 3) * 3 / 4, abs=1e-3)
     assert found["right"] == 0.75
     assert reliability([])["calibration_error"] is None
+
+
+def test_a_threshold_is_kept_only_where_the_probability_of_yes_tells_anything() -> None:
+    own = {"examples": 52, "auroc": 0.98, "interval": (0.9, 1.0), "threshold": 0.56}
+    kept = consistency({"evaluator/consistency": own, "evaluator/evidence": own}, "small")
+    assert kept and kept["value"] == 0.56 and "fitted for small on 52 pairs" in kept["by"]
+    assert consistency({"evaluator/consistency": {**own, "interval": (0.5, 1.0)}}, "small") is None
+    assert consistency({"evaluator/evidence": own}, "small") is None
