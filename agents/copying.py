@@ -1,7 +1,8 @@
 """Quotes guided to be copies: the schema of a reply narrowed to words that stand in the sources of its prompt.
 
 A small model finds the place and slips in copying from it. So a guided quote is the beginning of one of the clauses of
-the source that it names, word for word: where it begins and ends is the model's choice, what it says is not.
+the source that it names, word for word: where it begins and ends is the model's choice, what it says is not. Headings
+say nothing, and are not quoted.
 """
 
 import re
@@ -66,7 +67,8 @@ def _beginnings(text: str) -> str:
 
 def _clauses(text: str) -> Iterator[str]:
     """All clauses, each to the end of its sentence; further where that comes soon, as at an abbreviation."""
-    for line in unwrap(text).splitlines():
+    lines = unwrap(text).splitlines()
+    for line in [line for line in lines if not line.startswith("#")] or lines:
         said = [_WHITE_SPACE.sub(" ", sentence) for sentence in sentences(line)]
         for at, sentence in enumerate(said):
             for begin in clauses(sentence):

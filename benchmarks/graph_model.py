@@ -3,18 +3,20 @@
     python -m sleuth.studio.training.roles.examples TRAIN... --methods ras --out TRIPLES
     python -m sleuth.studio.training.roles.examples TRAIN... --methods ras --set triples=false --out TEXTS
     python benchmarks/graph_model.py TRIPLES/all.jsonl TEXTS/all.jsonl --base SLEUTH_HOME/models/smollm2-135m-instruct \
-        --out FOLDER [--limit N] [--questions N]
+        --out FOLDER [--learn N] [--questions N]
 
-Tunes three models from the same base with the same plan: on triples with their token, on triples alone, and on texts.
-Each plans and answers for questions that none has learned from; the first also without the token that it was tuned
-with. Prompts are those of simulated runs, replies are not guided. Run again after an interruption it goes on. `FOLDER`
-then has a model that is served, in each of `graph`, `triples` and `texts`: see docs/tuning.md for whole runs.
+Tunes three models from the same base with the same plan on the same questions: on triples with their token, on triples
+alone, and on texts. Each plans and answers for questions that none has learned from; the first also without the token
+that it was tuned with. Prompts are those of simulated runs, replies are not guided. Run again after an interruption it
+goes on. `FOLDER` then has a model that is served, in each of `graph`, `triples` and `texts`: see docs/graph-model.md
+for whole runs.
 """
 
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,15 +25,17 @@ from sleuth.agents.parsing import Unparsable, parse
 from sleuth.agents.subquery import NEXT_WITH_FINDING, NextWithFinding
 from sleuth.studio.evaluation.metrics import exact_match, f1
 from sleuth.studio.evaluation.statistics import difference, interval
-from sleuth.studio.training.graph_llm import tune
+from sleuth.studio.training.graph_llm import ANSWERING, PLANNING, tune
 from sleuth.studio.training.graph_replies import Replies
-from sleuth.studio.training.roles.batches import read_examples
-from sleuth.studio.training.roles.plan import USUAL, Plan
+from sleuth.studio.training.roles.mix import read_all, write_lines
+from sleuth.studio.training.roles.plan import USUAL
+from sleuth.studio.training.roles.teacher import Example
 from sleuth.tools.embedder import Embedder, make_embedder
 from sleuth.tools.settings import Settings
 
 Said = TypeVar("Said", FromFacts, NextWithFinding)
 
+LEARNED = (*PLANNING, *ANSWERING)
 ROLES = (ANSWER_FROM_FACTS, NEXT_WITH_FINDING)
 MEASURES = ("valid", "f1", "em", "decision", "query")
 """Replies that can be read; answers; [SUBQ] or [SUFFICIENT]; the words of the sub-query."""
@@ -57,32 +61,52 @@ def variants(triples: Path, texts: Path) -> list[Variant]:
     ]
 
 
-def tuned(each: Variant, given: argparse.Namespace, plan: Plan, embedder: Embedder) -> Path:
+def drawn(examples: dict[Path, list[Example]]) -> list[str]:
+    """The questions that all files have, in an order that is the same wherever it is drawn."""
+    all_have = set.intersection(*({row.question for row in rows} for rows in examples.values()))
+    return sorted(all_have, key=number)
+
+
+def number(question: str) -> int:
+    return int(sha256(question.encode()).hexdigest(), 16)
+
+
+def tuned(each: Variant, learned: list[Example], given: argparse.Namespace, embedder: Embedder) -> Path:
     folder: Path = given.out / each.folder
     if not (folder / "report.json").is_file():
-        tune(each.examples, given.base, folder, plan, embedder=embedder, limit=given.limit, encode=each.learned)
+        examples = given.out / f"{each.folder}.jsonl"
+        write_lines(examples, map(asdict, learned))
+        plan = replace(USUAL, epochs=given.epochs, rate=given.rate)
+        tune(examples, given.base, folder, plan, embedder=embedder, encode=each.learned)
     return folder
 
 
-def judged(each: Variant, folder: Path, given: argparse.Namespace, embedder: Embedder) -> Iterator[dict[str, Any]]:
-    """The replies to held-out prompts, each with its scores; those that were had before are read."""
+def judged(
+    each: Variant, folder: Path, unlearned: list[Example], given: argparse.Namespace, embedder: Embedder
+) -> Iterator[dict[str, Any]]:
+    """The replies to one prompt of each role for each question, with their scores; those had before are read."""
     file = given.out / f"{each.name.replace(' ', '-').replace(',', '')}.jsonl"
     done = [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
-    _, held_out = read_examples(each.examples)
     replies = None
     with file.open("a", encoding="utf-8") as lines:
         for role in ROLES:
-            latest = {row["question"]: row for row in held_out if row["prompt"] == role.prompt}
-            rows = list(latest.values())[: given.questions]
+            rows = list(one_each([row for row in unlearned if row.prompt == role.prompt]))
             before = [row for row in done if row["prompt"] == role.prompt]
             yield from before
             for row in rows[len(before) :]:
                 replies = replies or Replies(given.base, folder, embedder)
-                said = replies.say(row["messages"], tokens=role.sampling.max_tokens, encode=each.asked)
-                scores = {"prompt": role.prompt, "question": row["question"], **scored(role.prompt, said, row["reply"])}
+                said = replies.say(row.messages, tokens=role.sampling.max_tokens, encode=each.asked)
+                scores = {"prompt": role.prompt, "question": row.question, **scored(role.prompt, said, row.reply)}
                 lines.write(json.dumps({**scores, "said": said}, ensure_ascii=False) + "\n")
                 lines.flush()
                 yield scores
+
+
+def one_each(rows: list[Example]) -> Iterator[Example]:
+    """Of each question's prompts one, any of them."""
+    for question in sorted({row.question for row in rows}, key=number):
+        own = [row for row in rows if row.question == question]
+        yield own[number(question) // len(own) % len(own)]
 
 
 def scored(prompt: str, said: str, right: str) -> dict[str, float | None]:
@@ -144,15 +168,22 @@ def main() -> None:
     parser.add_argument("texts", type=Path)
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--limit", type=int, help="examples to learn from; default: all")
-    parser.add_argument("--questions", type=int, default=200, help="held-out questions of each role")
+    parser.add_argument("--learn", type=int, help="questions to learn from; default: all but those asked")
+    parser.add_argument("--questions", type=int, default=200, help="questions that each role is asked for")
     parser.add_argument("--epochs", type=int, default=USUAL.epochs)
+    parser.add_argument("--rate", type=float, default=USUAL.rate, help="the largest step size")
     given = parser.parse_args()
-    plan, embedder = replace(USUAL, epochs=given.epochs), make_embedder(Settings())
+    given.out.mkdir(parents=True, exist_ok=True)
+    embedder = make_embedder(Settings())
+    examples = {file: [row for row in read_all(file) if row.prompt in LEARNED] for file in (given.triples, given.texts)}
+    questions = drawn(examples)
+    asked, learned = set(questions[: given.questions]), set(questions[given.questions :][: given.learn])
     found = {}
     for each in variants(given.triples, given.texts):
-        folder = tuned(each, given, plan, embedder)
-        found[each.name] = list(judged(each, folder, given, embedder))
+        rows = examples[each.examples]
+        folder = tuned(each, [row for row in rows if row.question in learned], given, embedder)
+        unlearned = [row for row in rows if row.question in asked]
+        found[each.name] = list(judged(each, folder, unlearned, given, embedder))
         print(json.dumps({each.name: summary(found[each.name])}), flush=True)
     table = {"models": {name: summary(rows) for name, rows in found.items()}, "differences": compared(found)}
     (given.out / "table.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")

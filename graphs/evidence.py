@@ -1,14 +1,14 @@
 """From search to citation: what the methods share.
 
 A citation counts only if its quote stands literally in a passage that the run was shown, at known places of it.
-Where a role names the right source but misquotes it, the sentence that contains the answer is cited instead; what does
-not resolve in either way is dropped and named in the warnings.
+Where a role names the right source but misquotes it, or quotes what does not say its answer, the sentence that contains
+the answer is cited instead; what does not resolve in either way is dropped and named in the warnings.
 """
 
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from sleuth.agents.answerer import ANSWER, AnswerInput, Final
@@ -100,8 +100,31 @@ def support(answer: str, shown: Sequence[Passage], *, beside: str = "") -> list[
 
 
 def cited(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
-    """The citations of an answer that hold, else the first sentence that contains it; none where there is no answer."""
-    return (check(desk, answer, quotes, shown) or support(answer, shown)) if answer else []
+    """The citations of an answer that hold and say it, as `saying` has them; none where there is no answer."""
+    return saying(answer, check(desk, answer, quotes, shown), shown) if answer else []
+
+
+def saying(answer: str, citations: Sequence[Citation], shown: Sequence[Passage]) -> list[Citation]:
+    """An answer's citations with what says it word for word, so far as anything shown does.
+
+    A quote without the answer makes way for a sentence of its passage that has it, of several for the nearest one.
+    Where no passage that is cited has the answer, the first sentence of another one that does is cited as well.
+    """
+    passages = {passage.id: passage for passage in shown}
+    found = [_nearest_saying(answer, citation, passages) for citation in citations]
+    unique = [citation for at, citation in enumerate(found) if citation not in found[:at]]
+    said = any(sentence_with(answer, citation["quote"]) for citation in unique)
+    return unique if said else [*unique, *support(answer, shown)]
+
+
+def _nearest_saying(answer: str, citation: Citation, passages: Mapping[str, Passage]) -> Citation:
+    passage = passages.get(citation["passage"])
+    if not passage or sentence_with(answer, citation["quote"]):
+        return citation
+    start, end = citation["start"] - passage.start, citation["end"] - passage.start
+    spans = _sentences_with(answer, passage.text)
+    span = min(spans, key=lambda span: max(span[0] - end, start - span[1], 0), default=None)
+    return quote_at(passage, span) if span else citation
 
 
 def _why(passage: Passage | None) -> str:

@@ -35,6 +35,7 @@ from sleuth.graphs.steps import (
     built_on,
     draft_step,
     past_steps,
+    plainly,
     plan_steps,
     ready,
     refine_step,
@@ -141,7 +142,9 @@ async def draft(state: State, runtime: Run) -> Update:
     written = await asyncio.gather(*asks)
     drafts = dict(zip(state.wave, written, strict=True))
     final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], shown.get(key, []), settings)]
-    notes: dict[str, Note | None] = {key: step_note(state.plan[key], drafts[key]) for key in final}
+    notes: dict[str, Note | None] = {
+        key: step_note(state.plan[key], plainly(drafts[key], shown.get(key, []))) for key in final
+    }
     return {"drafts": drafts, "notes": notes, "calls": asking.calls, "warnings": asking.warnings}
 
 

@@ -18,7 +18,7 @@ from sleuth.agents.desk import Desk
 from sleuth.graphs import casebook, inquiry
 from sleuth.graphs.answer import Note, Threshold
 from sleuth.graphs.casebook import Attempt, Departure, Piece, inferences, ranked
-from sleuth.graphs.evidence import answered, as_query, check, clean, conclude, find, known_steps, load, sources, support
+from sleuth.graphs.evidence import answered, as_query, cited, clean, conclude, find, known_steps, load, sources
 from sleuth.graphs.state import (
     Context,
     Keyed,
@@ -148,7 +148,7 @@ async def answer(state: State, runtime: Run) -> Update:
         second=clean(second),
         declarative=casebook.declarative(text),
         consistency=None,
-        citations=check(asking, text, first.citations, shown) or support(text, shown),
+        citations=cited(asking, text, first.citations, shown),
     )
     return {"attempts": {str(state.round): attempt}, "calls": asking.calls, "warnings": asking.warnings}
 

@@ -14,7 +14,7 @@ from sleuth.agents.desk import Desk
 from sleuth.agents.planner import OrderedStep, PlanStep
 from sleuth.agents.trajectory import Step as PastStep
 from sleuth.graphs.answer import Citation, Note
-from sleuth.graphs.evidence import check, clean, known_steps, names_in, note, sentence_with, sources, support
+from sleuth.graphs.evidence import check, clean, known_steps, names_in, note, saying, sentence_with, sources
 from sleuth.graphs.state import ask_or
 from sleuth.tools.documents import Passage
 from sleuth.tools.mention_graph import spans
@@ -188,12 +188,17 @@ async def review_step(
         looked_back = await ask_or(asking, reviewer.REVIEW, looking_back, reviewer.Review(status="PASS"), loss)
         said = looked_back
     if said.status != "REVISED":
-        return said, Draft(answer=draft["answer"], citations=draft["citations"] or support(draft["answer"], shown))
+        return said, plainly(draft, shown)
     citations = check(asking, said.answer, said.citations, shown)
     if not citations:
         asking.warn(f"The revised answer of step {key} cites nothing that was shown: its draft stands.")
-        return said, draft
-    return said, Draft(answer=clean(said.answer), citations=citations)
+        return said, plainly(draft, shown)
+    return said, plainly(Draft(answer=clean(said.answer), citations=citations), shown)
+
+
+def plainly(draft: Draft, shown: Sequence[Passage]) -> Draft:
+    """A draft that stands, with citations that say its answer word for word where the passages do."""
+    return Draft(answer=draft["answer"], citations=saying(draft["answer"], draft["citations"], shown))
 
 
 async def refine_step(original: str, plan: Plan, notes: Notes, key: str, asking: Desk) -> str:

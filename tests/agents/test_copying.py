@@ -90,6 +90,13 @@ def test_a_prompt_without_sources_changes_nothing() -> None:
     assert narrowed(schema, prompt()) == narrowed(schema, prompt(Source(title="Empty", text=""))) == schema
 
 
+def test_a_heading_is_quoted_only_where_there_is_nothing_else() -> None:
+    text = "# A town on the Isk\n\nIt has three piers."
+    schema = guided(Source(title="Varn", text=text), Source(title="Isk", text="# A town on the Isk"))
+    assert [allows(schema, source, "# A town on the Isk") for source in (1, 2)] == [False, True]
+    assert allows(schema, 1, "It has three piers.")
+
+
 def test_more_than_a_server_can_take_is_not_guided() -> None:
     """llguidance refuses a grammar that is too big, and with it the whole call."""
     text = " ".join(f"Ferry {at}, built in {1600 + at}, that crosses the Isk." for at in range(40))

@@ -14,6 +14,7 @@ from sleuth.graphs.answer import Citation, Status
 from sleuth.graphs.evidence import (
     as_query,
     check,
+    cited,
     clean,
     conclude,
     find,
@@ -22,6 +23,7 @@ from sleuth.graphs.evidence import (
     locate,
     names_in,
     note,
+    saying,
     sentence_with,
     sources,
     support,
@@ -100,6 +102,48 @@ async def test_what_resolves_in_neither_way_is_dropped_and_reported() -> None:
         "dropped a citation of source 1: neither its quote nor the answer stands in town",
         "dropped a citation of source 2: no such source was shown",
     ]
+
+
+LIFE = "Lena Holt lived in Varn.\nHolt was born in 1861. She taught until 1890. She died in 1933, in 1861 style."
+MAYOR = passage("mayor", LIFE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "quote", "cited_instead"),
+    [
+        ("1933", "She taught", "She died in 1933, in 1861 style."),
+        ("1861", "Lena Holt lived", "Holt was born in 1861."),  # the nearest of two
+        ("1861", "She died in 1933", "She died in 1933, in 1861 style."),  # the sentence that it is taken from
+        ("1861", "was born in 1861", "was born in 1861"),
+        ("1704", "She taught", "She taught"),  # nothing says it
+        ("yes", "She taught", "She taught"),
+    ],
+)
+async def test_a_quote_without_the_answer_makes_way_for_a_sentence_that_has_it(
+    answer: str, quote: str, cited_instead: str
+) -> None:
+    found = cited(desk(), answer, [Quote(source=1, quote=quote)], [MAYOR])
+    assert [each["quote"] for each in found] == [cited_instead]
+    assert resolves(found[0], [MAYOR])
+
+
+async def test_where_no_cited_passage_has_the_answer_another_one_is_cited_too() -> None:
+    quotes = [Quote(source=1, quote="Its mayor is Dr. Lena Holt!"), Quote(source=1, quote="Varn lies")]
+    found = cited(desk(), "1933", quotes, [TOWN, MAYOR])
+    assert [each["passage"] for each in found] == ["town", "town", "mayor"]
+    assert found[-1]["quote"] == "She died in 1933, in 1861 style."
+    assert cited(desk(), "Varn", [], [TOWN, MAYOR]) == support("Varn", [TOWN, MAYOR])
+    assert cited(desk(), "", quotes, [TOWN, MAYOR]) == []
+
+
+async def test_quotes_that_make_way_for_one_sentence_are_one_citation() -> None:
+    quotes = [Quote(source=1, quote=quote) for quote in ("Lena Holt lived", "She taught", "She died")]
+    assert [each["quote"] for each in cited(desk(), "1890", quotes, [MAYOR])] == ["She taught until 1890."]
+
+
+async def test_a_citation_of_what_is_no_longer_shown_is_kept() -> None:
+    quotes = check(desk(), "1933", [Quote(source=1, quote="Varn lies")], [TOWN])
+    assert saying("1933", quotes, [MAYOR])[0] == quotes[0]
 
 
 async def test_the_same_place_is_cited_once() -> None:

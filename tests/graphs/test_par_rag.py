@@ -127,6 +127,15 @@ async def test_without_review_drafts_are_final() -> None:
     assert verdict["text"] == "1868"
 
 
+@pytest.mark.parametrize("settings", [REVIEWED, Settings(review=False)], ids=["reviewed", "not reviewed"])
+async def test_what_stands_is_cited_where_it_is_said(settings: Settings) -> None:
+    replies = [ONE, draft("30 m", (1, "The tower stands")), *([PASS] if settings.review else []), {"known": False}]
+    case = par(replies, BOTH, settings)
+    await case.run("?")
+    assert [each["quote"] for each in case.state["drafts"]["1"]["citations"]] == ["The tower stands"]
+    assert [each["quote"] for each in case.state["notes"]["1"]["citations"]] == ["It is 30 m high."]
+
+
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high. Nobody lives there.")
 BRIDGE = passage("bridge", "The bridge is in Ostel.\nIt was built in 1802 by Ida Moll.", at=7)
 BOTH = [TOWER, BRIDGE]

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Roles alone against mixed: what a role's own examples teach a model of its own, and what it learns among all others.
+#
+#     benchmarks/roles_alone.sh DATA BASE OUT [PERCENT]
+#
+# As benchmarks/adapter.sh, which is run first and gives the mixed model. Then each of four roles is tuned alone, on those
+# of the same examples that are its own, with the same settings; and each model is served in turn and asked for the
+# replies to the prompts of questions that none has learned from. OUT/alone/ROLE.json has what roles.check says of the
+# model of that role, OUT/alone/mixed.json of the mixed one. Killed, the same command goes on.
+set -euo pipefail
+
+data=$1 base=$2 out=$3 percent=${4:-100}
+roles=sleuth.studio.training.roles
+alone=(reader/read drafter/draft planner/plan reviewer/review)
+
+"$(dirname "$0")/adapter.sh" "$data" "$base" "$out" "$percent" >/dev/null
+mkdir -p "$out/held-out" "$out/alone"
+
+python - "$data" "$out/held-out" <<'PYTHON'
+import gzip, json, sys
+from hashlib import sha256
+from pathlib import Path
+from sleuth.studio.training.roles.batches import HELD_OUT
+
+data, out = map(Path, sys.argv[1:])
+for name in ("2wiki/train-like", "hotpot/train", "musique/train", "squad/dev"):
+    lines = gzip.open(data / f"{name}.jsonl.gz", "rt", encoding="utf-8")
+    kept = [line for line in lines if int(sha256(json.loads(line)["id"].encode()).hexdigest(), 16) % HELD_OUT == 0]
+    (out / f"{name.replace('/', '-')}.jsonl").write_text("".join(kept), encoding="utf-8")
+PYTHON
+held_out=$out/held-out/played/all.jsonl
+[ -f "$out/held-out/played/card.json" ] ||
+    python -m $roles.examples "$out"/held-out/*.jsonl --methods plain-rag,par-rag --seed 11 --out "$out/held-out/played" >/dev/null
+
+own() { grep -F "\"prompt\": \"$1\"" "$2"; }
+
+check() { # name, adapter, file
+    [ -f "$out/alone/$1.json" ] && return
+    sleuth model serve --adapter "$2" >/dev/null
+    python -m $roles.check "$3" >"$out/alone/$1.part" && mv "$out/alone/$1.part" "$out/alone/$1.json"
+    sleuth model stop >/dev/null
+}
+
+for prompt in "${alone[@]}"; do
+    role=${prompt%/*}
+    own "$prompt" "$out/examples.jsonl" >"$out/alone/$role.jsonl"
+    python -m $roles.tune "$out/alone/$role.jsonl" --base "$base" --rate 1e-3 --out "$out/alone/$role" >/dev/null
+    own "$prompt" "$held_out" >"$out/alone/$role-held-out.jsonl"
+    check "$role" "$out/alone/$role" "$out/alone/$role-held-out.jsonl"
+done
+cat "$out"/alone/*-held-out.jsonl >"$out/alone/held-out.jsonl"
+check mixed "$out/adapter" "$out/alone/held-out.jsonl"
