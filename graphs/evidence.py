@@ -107,8 +107,9 @@ def cited(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Pass
 def saying(answer: str, citations: Sequence[Citation], shown: Sequence[Passage]) -> list[Citation]:
     """An answer's citations with what says it word for word, so far as anything shown does.
 
-    A quote without the answer makes way for a sentence of its passage that has it, of several for the nearest one.
-    Where no passage that is cited has the answer, the first sentence of another one that does is cited as well.
+    A quote without the answer makes way for a sentence of its passage that has it, of several for the nearest one;
+    not where the passage's title says it, which is about the answer as a whole. If then none says it, the first
+    sentence shown that does is cited as well.
     """
     passages = {passage.id: passage for passage in shown}
     found = [_nearest_saying(answer, citation, passages) for citation in citations]
@@ -119,7 +120,7 @@ def saying(answer: str, citations: Sequence[Citation], shown: Sequence[Passage])
 
 def _nearest_saying(answer: str, citation: Citation, passages: Mapping[str, Passage]) -> Citation:
     passage = passages.get(citation["passage"])
-    if not passage or sentence_with(answer, citation["quote"]):
+    if not passage or any(sentence_with(answer, text) for text in (citation["quote"], passage.title)):
         return citation
     start, end = citation["start"] - passage.start, citation["end"] - passage.start
     spans = _sentences_with(answer, passage.text)

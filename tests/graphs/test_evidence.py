@@ -1,5 +1,6 @@
 """Where a citation stands, and what becomes of one that stands nowhere."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -134,6 +135,14 @@ async def test_where_no_cited_passage_has_the_answer_another_one_is_cited_too() 
     assert found[-1]["quote"] == "She died in 1933, in 1861 style."
     assert cited(desk(), "Varn", [], [TOWN, MAYOR]) == support("Varn", [TOWN, MAYOR])
     assert cited(desk(), "", quotes, [TOWN, MAYOR]) == []
+
+
+async def test_any_quote_of_a_passage_that_is_about_the_answer_stays() -> None:
+    """Which of two came first is told by a year that stands beside "it", not beside the name."""
+    mill = passage("mill", "The Ostel Mill is of stone. It was founded in 1811.")
+    mill = replace(mill, title="Ostel Mill")
+    found = cited(desk(), "Ostel Mill", [Quote(source=1, quote="founded in 1811")], [mill])
+    assert [each["quote"] for each in found] == ["founded in 1811", "The Ostel Mill is of stone."]
 
 
 async def test_quotes_that_make_way_for_one_sentence_are_one_citation() -> None:
