@@ -3,7 +3,7 @@
 #
 #     benchmarks/roles_alone.sh DATA BASE OUT [PERCENT]
 #
-# As benchmarks/adapter.sh, which is run first and gives the mixed model. Then each of four roles is tuned alone, on those
+# As benchmarks/adapter.sh, which is run first and gives the mixed model. Then each of three roles is tuned alone, on those
 # of the same examples that are its own, with the same settings; and each model is served in turn and asked for the
 # replies to the prompts of questions that none has learned from. OUT/alone/ROLE.json has what roles.check says of the
 # model of that role, OUT/alone/mixed.json of the mixed one. Killed, the same command goes on.
@@ -11,7 +11,7 @@ set -euo pipefail
 
 data=$1 base=$2 out=$3 percent=${4:-100}
 roles=sleuth.studio.training.roles
-alone=(reader/read drafter/draft planner/plan reviewer/review)
+alone=(reader/read drafter/draft planner/plan)
 
 "$(dirname "$0")/adapter.sh" "$data" "$base" "$out" "$percent" >/dev/null
 mkdir -p "$out/held-out" "$out/alone"

@@ -12,6 +12,7 @@ from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import Store
 from sleuth.studio.client import last
+from sleuth.studio.evaluation import metrics
 from sleuth.studio.evaluation.allowance import AllowanceSpent
 from sleuth.studio.evaluation.gold import GoldTexts
 from sleuth.studio.evaluation.pages import PagesOf
@@ -129,6 +130,7 @@ class Harness:
             status=answer.status,
             text=answer.text,
             cited=[[passage, document] for passage, document in cited.items()],
+            quoted=metrics.quoted(answer.text, [each["quote"] for each in answer.citations]),
             shown=await asyncio.to_thread(self.texts.shown, job.question, prompts),
             cost=answer.cost,
             warnings=len(answer.warnings),

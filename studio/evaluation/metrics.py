@@ -127,6 +127,14 @@ def citation_scores(
     }
 
 
+def quoted(text: str, quotes: Sequence[str]) -> float | None:
+    """1 if a quote says the answer, word for word after normalising; None for a yes or no, or where nothing is said."""
+    answer = normalise(text)
+    if answer in ("", "yes", "no"):
+        return None
+    return max((float(_within(answer, f" {normalise(quote)} ")) for quote in quotes), default=0.0)
+
+
 def shown_recall(shown: Collection[str], gold: Sequence[str]) -> dict[str, float | None]:
     """The share of gold passages among all that the model was shown, and whether it was shown all of them."""
     if not gold:

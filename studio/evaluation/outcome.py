@@ -13,7 +13,7 @@ from sleuth.studio.evaluation.systems import System
 QUALITY = ("f1", "em", "contained", "rouge_l", "acc_lm", "crag", "refused")
 EVIDENCE = (
     *("answered_em", "answered_f1", "support", "citation_precision", "citation_recall"),
-    *("shown", "all_shown"),
+    *("quoted", "shown", "all_shown"),
 )
 COST = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
 METRICS = (*QUALITY, *EVIDENCE, *COST)

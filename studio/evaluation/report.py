@@ -99,8 +99,8 @@ QUALITY_LEGEND = (
     "Contained: a right answer stands in what was said. CRAG score: +1 right, 0 refused, −1 wrong, as percent."
 )
 EVIDENCE_LEGEND = (
-    "Support: answers with a citation of a gold passage. Gold shown: the share of gold passages that stood in any "
-    "prompt of the run."
+    "Support: answers with a citation of a gold passage. Answer quoted: answers, other than yes and no, that a "
+    "citation says word for word. Gold shown: the share of gold passages that stood in any prompt of the run."
 )
 
 

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -24,7 +24,7 @@ RESULTS = "results.jsonl"
 class Result(TypedDict):
     """One run's outcome; `cited` has for each cited passage its id and its document's, `shown` are gold ids.
 
-    `judged` is a judge model's opinion.
+    `quoted` tells whether a citation says the answer (not there in older results), `judged` is a judge model's opinion.
 
     A run that failed has the status "failed" and says why in `problem`; it counts as a wrong answer until the same
     command has tried it again.
@@ -36,6 +36,7 @@ class Result(TypedDict):
     status: str
     text: str
     cited: list[list[str]]
+    quoted: NotRequired[float | None]
     shown: list[str]
     cost: Cost
     warnings: int
@@ -100,6 +101,7 @@ def scores(result: Result, question: GoldQuestion) -> dict[str, float | None]:
     return {
         **metrics.answer_scores(result["status"], result["text"], question.answers, result["judged"]),
         **metrics.citation_scores(result["cited"], question.gold, answered=answered),
+        "quoted": result.get("quoted") if answered else None,
         **metrics.shown_recall(result["shown"], question.gold),
         **(metrics.cost_scores(_numbers(result["cost"])) if result["status"] != "failed" else {}),
     }

@@ -22,6 +22,7 @@ NAMES = {
     "support": "support",
     "citation_precision": "citation precision",
     "citation_recall": "citation recall",
+    "quoted": "answer quoted",
     "shown": "gold shown",
     "all_shown": "all gold shown",
     "tokens": "tokens",

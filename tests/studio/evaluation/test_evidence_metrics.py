@@ -174,6 +174,49 @@ def test_citations(
     assert scores["citation_recall"] == pytest.approx(float(recalled))
 
 
+QUOTED: list[tuple[str, list[str], float | None]] = [
+    ("1868", ["It was founded in 1868."], 1.0),
+    ("1868", ["It was founded in 1886."], 0.0),
+    ("1868", ["It was founded.", "That was in 1868"], 1.0),
+    ("1868", [], 0.0),
+    ("1868", [""], 0.0),
+    ("1868", ["18681 of them"], 0.0),
+    ("1868", ["from 1868–1870"], 0.0),  # as for EM, marks beyond ASCII join
+    ("1868", ["(1868)"], 1.0),
+    ("Varn", ["VARN lies on the Oss"], 1.0),
+    ("Varn", ["Varnish"], 0.0),
+    ("varn", ["in Varn."], 1.0),
+    ("the Varn", ["in Varn"], 1.0),
+    ("Varn", ["the Varn"], 1.0),
+    ("The Skerry Suite", ["a Skerry   Suite"], 1.0),
+    ("Skerry Suite", ["Suite of the Skerry"], 0.0),
+    ("Skerry Suite", ["Skerry", "Suite"], 0.0),  # no single one says it
+    ("Lena Holt", ["Dr. Lena Holt!"], 1.0),
+    ("Lena Holt", ["Lena\nHolt"], 1.0),
+    ("Lena Holt", ["Holt, Lena"], 0.0),
+    ("Lena Holt", ["Lena B. Holt"], 0.0),
+    ("O'Hara", ["by OHara"], 1.0),
+    ("30 m", ["It is 30 m high."], 1.0),
+    ("30 m", ["It is 30m high."], 0.0),
+    ("30 metres", ["It is 30 m high."], 0.0),
+    ("six", ["six years", "seven"], 1.0),
+    ("six", ["sixty"], 0.0),
+    ("Øre", ["the øre"], 1.0),
+    ("yes", ["yes"], None),
+    ("No.", ["no"], None),
+    ("Yes", [], None),
+    ("yes, it is", ["yes, it is so"], 1.0),
+    ("", ["Varn"], None),
+    ("the", ["the"], None),  # nothing is left of it
+    ("?", ["?"], None),
+]
+
+
+@pytest.mark.parametrize(("text", "quotes", "share"), QUOTED)
+def test_an_answer_that_a_citation_says(text: str, quotes: list[str], share: float | None) -> None:
+    assert metrics.quoted(text, quotes) == share
+
+
 @pytest.mark.parametrize(("found", "gold", "at_2", "at_5", "at_20", "every"), FOUND)
 def test_recall(*, found: str, gold: list[str], at_2: float, at_5: float, at_20: float, every: float) -> None:
     shares = recall(hits(found), gold)

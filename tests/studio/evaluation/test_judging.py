@@ -54,6 +54,7 @@ async def test_every_answer_is_judged_once_and_refusals_by_rule(tmp_path: Path) 
     assert await judged(tmp_path, ScriptedModel()) == opinions
     kept = (await open_results(tmp_path)).by_thread["a"]
     assert (kept["scores"]["acc_lm"], kept["scores"]["em"], kept["scores"]["crag"]) == (1, 0, 1)
+    assert kept["scores"]["quoted"] is None, "older results do not tell"
 
 
 async def test_what_the_judge_does_not_say_stays_open(tmp_path: Path) -> None:
