@@ -74,7 +74,7 @@ def number(question: str) -> int:
 def tuned(each: Variant, learned: list[Example], given: argparse.Namespace, embedder: Embedder) -> Path:
     folder: Path = given.out / each.folder
     if not (folder / "report.json").is_file():
-        examples = given.out / f"{each.folder}.jsonl"
+        examples = given.out / f"{each.folder}-examples.jsonl"
         write_lines(examples, map(asdict, learned))
         plan = replace(USUAL, epochs=given.epochs, rate=given.rate)
         tune(examples, given.base, folder, plan, embedder=embedder, encode=each.learned)
