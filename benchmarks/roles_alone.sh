@@ -4,14 +4,15 @@
 #     benchmarks/roles_alone.sh DATA BASE OUT [PERCENT]
 #
 # As benchmarks/adapter.sh, which is run first and gives the mixed model. Then each of three roles is tuned alone, on those
-# of the same examples that are its own, with the same settings; and each model is served in turn and asked for the
-# replies to the prompts of questions that none has learned from. OUT/alone/ROLE.json has what roles.check says of the
-# model of that role, OUT/alone/mixed.json of the mixed one. Killed, the same command goes on.
+# of the same examples that are its own, so many times over that it sees about as many tokens as the mixed model; and each
+# model is served in turn and asked for the replies to the prompts of questions that none has learned from.
+# OUT/alone/ROLE.json has what roles.check says of the model of that role, OUT/alone/mixed.json of the mixed one. Killed,
+# the same command goes on.
 set -euo pipefail
 
 data=$1 base=$2 out=$3 percent=${4:-100}
 roles=sleuth.studio.training.roles
-alone=(reader/read drafter/draft planner/plan)
+alone=(drafter/draft reader/read planner/plan)
 
 "$(dirname "$0")/adapter.sh" "$data" "$base" "$out" "$percent" >/dev/null
 mkdir -p "$out/held-out" "$out/alone"
@@ -44,7 +45,8 @@ check() { # name, adapter, file
 for prompt in "${alone[@]}"; do
     role=${prompt%/*}
     own "$prompt" "$out/examples.jsonl" >"$out/alone/$role.jsonl"
-    python -m $roles.tune "$out/alone/$role.jsonl" --base "$base" --rate 1e-3 --out "$out/alone/$role" >/dev/null
+    epochs=$(($(wc -c <"$out/examples.jsonl") / $(wc -c <"$out/alone/$role.jsonl")))
+    python -m $roles.tune "$out/alone/$role.jsonl" --base "$base" --rate 1e-3 --epochs "$epochs" --out "$out/alone/$role" >/dev/null
     own "$prompt" "$held_out" >"$out/alone/$role-held-out.jsonl"
     check "$role" "$out/alone/$role" "$out/alone/$role-held-out.jsonl"
 done
