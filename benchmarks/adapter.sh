@@ -27,4 +27,5 @@ play all 4900 --triples "$data/musique/openie-train.jsonl.gz" \
 play reading-1 2700 --methods plain-rag,par-rag --seed 1
 play reading-2 2700 --methods plain-rag,par-rag --seed 2
 python -m $roles.mix "${played[@]}" --tokens $((5000000 * percent / 100)) --out "$out/examples.jsonl"
-python -m $roles.tune "$out/examples.jsonl" --base "$base" --rate 1e-3 --out "$out/adapter"
+[ -f "$out/adapter/report.json" ] ||
+    python -m $roles.tune "$out/examples.jsonl" --base "$base" --rate 1e-3 --out "$out/adapter"

@@ -46,7 +46,8 @@ for prompt in "${alone[@]}"; do
     role=${prompt%/*}
     own "$prompt" "$out/examples.jsonl" >"$out/alone/$role.jsonl"
     epochs=$(($(wc -c <"$out/examples.jsonl") / $(wc -c <"$out/alone/$role.jsonl")))
-    python -m $roles.tune "$out/alone/$role.jsonl" --base "$base" --rate 1e-3 --epochs "$epochs" --out "$out/alone/$role" >/dev/null
+    [ -f "$out/alone/$role/report.json" ] ||
+        python -m $roles.tune "$out/alone/$role.jsonl" --base "$base" --rate 1e-3 --epochs "$epochs" --out "$out/alone/$role" >/dev/null
     own "$prompt" "$held_out" >"$out/alone/$role-held-out.jsonl"
     check "$role" "$out/alone/$role" "$out/alone/$role-held-out.jsonl"
 done
