@@ -50,8 +50,8 @@ FILM = one("film", "A film.", "Port Lethany (film)")
 
 def test_it_tells_who_goes_by_a_name_and_how_many_share_it(index: GraphIndex) -> None:
     index.apply(upsert=[FERRY, TOWN, FILM], delete=[])
-    known = index.known_as(["port lethany", "nobody"])
-    assert {(alias.passage, alias.weight, alias.sharing) for alias in known.pop("port lethany")} == {
+    known = index.known_as(map(name_id, ["port lethany", "nobody"]))
+    assert {(alias.passage, alias.weight, alias.sharing) for alias in known.pop(name_id("port lethany"))} == {
         ("town", 1.0, 2),
         ("film", 0.9, 2),
     }
@@ -71,7 +71,7 @@ def test_what_is_deleted_leaves_no_name_behind(index: GraphIndex) -> None:
     index.apply(upsert=[], delete=["ferry", "never there"])
     assert index.ids() == {"town"}
     assert index.mentioning(["port lethany", "averil quay"], at_most=9) == {}
-    assert index.known_as(["grey sister"]) == {}
+    assert index.known_as([name_id("grey sister")]) == {}
 
 
 def test_applying_twice_changes_nothing(index: GraphIndex) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sleuth.tools.keywords import KeywordIndex
 from sleuth.tools.mention_graph.edges import longest
 from sleuth.tools.mention_graph.index import RARE, GraphIndex
-from sleuth.tools.mention_graph.names import phrases
+from sleuth.tools.mention_graph.names import numbered, phrases
 from sleuth.tools.mention_graph.spans import key
 
 Scored = list[tuple[str, float]]
@@ -94,7 +94,7 @@ class Signals:
     def _by_title(self, base: dict[str, Base], texts: Iterable[str]) -> None:
         """Alias weight / √(passages with the alias), for the longest names in the texts."""
         for text in texts:
-            for mention, known in longest(self._index, phrases(text)):
+            for mention, known in longest(self._index, numbered(phrases(text))):
                 for alias in known:
                     each = base.setdefault(alias.passage, Base())
                     each.title = max(each.title, mention.sure * alias.weight / math.sqrt(alias.sharing))

@@ -14,7 +14,7 @@ from typing import Literal
 from sleuth.tools.documents import Passage
 from sleuth.tools.mention_graph.asked import Asked
 from sleuth.tools.mention_graph.index import RARE, Alias, GraphIndex
-from sleuth.tools.mention_graph.names import Mention
+from sleuth.tools.mention_graph.names import Numbered, name_id
 from sleuth.tools.mention_graph.studied import Span, studied
 
 Kind = Literal["names", "named_by", "shares"]
@@ -119,12 +119,13 @@ def naming(index: GraphIndex, seed: Seed, read: Read) -> list[Edge]:
     return list(edges.values())
 
 
-def longest(index: GraphIndex, found: Sequence[Mention]) -> Iterator[tuple[Mention, list[Alias]]]:
+def longest(index: GraphIndex, found: Iterable[Numbered]) -> Iterator[tuple[Numbered, list[Alias]]]:
     """Those mentions that somebody goes by; of names within names only the longest."""
-    known = index.known_as({mention.name for mention in found})
-    taken: list[Mention] = []
+    every = list(found)
+    known = index.known_as({mention.name for mention in every})
+    taken: list[Numbered] = []
     for mention in sorted(
-        (each for each in found if each.name in known), key=lambda each: (each.start - each.end, each.start)
+        (each for each in every if each.name in known), key=lambda each: (each.start - each.end, each.start)
     ):
         if not any(other.start <= mention.start and mention.end <= other.end for other in taken):
             taken.append(mention)
@@ -191,7 +192,8 @@ class Backward:
 def named_by(index: GraphIndex, seed: Seed, among: Sequence[str]) -> list[Backward]:
     """Ways to the passages that mention the seed's alias; where many do, only to those `among` them."""
     weights = studied(seed.passage).aliases
-    sharing = {name: known[0].sharing for name, known in index.known_as(weights).items()}
+    numbers = {name_id(name): name for name in weights}
+    sharing = {numbers[number]: known[0].sharing for number, known in index.known_as(numbers).items()}
     few = index.mentioning(weights, at_most=RARE)
     many = index.mentioning_among([name for name in weights if name not in few], among)
     best: dict[str, Backward] = {}

@@ -109,18 +109,15 @@ class GraphIndex:
         """The ids of all passages that are in."""
         return {row[0] for row in self._read("SELECT id FROM passage")}
 
-    def known_as(self, names: Iterable[str]) -> dict[str, list[Alias]]:
-        """The passages that go by each of these names; names that nobody goes by are left out."""
-        by_id = {name_id(name): name for name in names}
+    def known_as(self, names: Iterable[int]) -> dict[int, list[Alias]]:
+        """The passages that go by each of these names (by number); names that nobody goes by are left out."""
         rows = self._read(
             "SELECT a.name, p.id, a.weight FROM json_each(?) AS wanted JOIN alias AS a ON a.name = wanted.value "
             "JOIN passage AS p ON p.number = a.passage ORDER BY a.name, p.id",
-            json.dumps(list(by_id)),
+            json.dumps(list(names)),
         )
         grouped = {name: list(group) for name, group in groupby(rows, key=lambda row: row[0])}
-        return {
-            by_id[name]: [Alias(id_, weight, len(group)) for _, id_, weight in group] for name, group in grouped.items()
-        }
+        return {name: [Alias(id_, weight, len(group)) for _, id_, weight in group] for name, group in grouped.items()}
 
     def mentioning(self, names: Iterable[str], *, at_most: int) -> dict[str, list[str]]:
         """The passages that mention each of these names, by id; of a name that more than `at_most` mention, none."""

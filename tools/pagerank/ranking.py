@@ -10,7 +10,7 @@ from sleuth.tools.mention_graph.asked import Asked
 from sleuth.tools.mention_graph.base import Base, Meaning, Signals
 from sleuth.tools.mention_graph.edges import longest
 from sleuth.tools.mention_graph.index import RARE, GraphIndex
-from sleuth.tools.mention_graph.names import name_id, phrases
+from sleuth.tools.mention_graph.names import numbered, phrases
 from sleuth.tools.mention_graph.search import SEEDS, SEEN
 from sleuth.tools.pagerank.network import WEIGHTS, Network, Weights, around
 from sleuth.tools.pagerank.triple_graph import Fact, TripleGraph
@@ -85,10 +85,10 @@ class PageRank:
         """The names in the query that somebody goes by, or that are in triples."""
         found: dict[int, float] = {}
         for text in texts:
-            mentioned = phrases(text)
+            mentioned = numbered(phrases(text))
             for mention, known in longest(self._index, mentioned):
-                found[name_id(mention.name)] = mention.sure / math.sqrt(len(known))
-            stated = self._triples.with_name(name_id(mention.name) for mention in mentioned)
+                found[mention.name] = mention.sure / math.sqrt(len(known))
+            stated = self._triples.with_name(mention.name for mention in mentioned)
             for name, passages in stated.items():
                 found.setdefault(name, 1 / math.sqrt(len(passages)))
         return found
