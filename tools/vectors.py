@@ -7,6 +7,7 @@ them in a thread.
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -45,21 +46,21 @@ class VectorIndex:
             try:
                 self._collection = self._open()
             except BaseException:
-                self._client.close()
+                self._disconnect()
                 raise
         except BaseException:
             self._leave()
             raise
 
     def close(self) -> None:
-        """Lets go of the files or of the connection."""
-        self._client.close()
+        """Lets go of the files; the connection to a server is kept for the next one who wants it."""
+        self._disconnect()
         self._leave()
 
     def refresh(self) -> None:
         """Sees what another process has written: the embedded Chroma reads its files only when it is opened."""
         if isinstance(self._place, Path):
-            self._client.close()
+            self._disconnect()
             self._client = _connect(self._place)
         self._collection = self._open()
 
@@ -120,6 +121,10 @@ class VectorIndex:
         if built_with != self._embedder.name:
             raise embedder_changed(self._about["collection"], built_with, self._embedder.name)
 
+    def _disconnect(self) -> None:
+        if isinstance(self._place, Path):
+            self._client.close()
+
     def _leave(self) -> None:
         if self._mark:
             self._mark.unlink(missing_ok=True)
@@ -174,21 +179,31 @@ def _enter(folder: Path, key: str) -> Path:
 
 
 def _connect(place: Path | str) -> "Client":
+    with _speaking(place):
+        return _embedded(place) if isinstance(place, Path) else _served(place)
+
+
+def _embedded(folder: Path) -> "Client":
     import chromadb
     from chromadb.config import Settings
 
-    quiet = Settings(anonymized_telemetry=False)
-    if isinstance(place, Path):
-        with _speaking(place):
-            # Both functions are annotated as the interface, which lacks the client's close().
-            return cast("Client", chromadb.PersistentClient(path=str(place), settings=quiet))
-    url = urlsplit(place)
+    # This function and HttpClient are annotated as the interface, which lacks the client's close().
+    return cast("Client", chromadb.PersistentClient(str(folder), Settings(anonymized_telemetry=False)))
+
+
+@lru_cache(maxsize=16)
+def _served(address: str) -> "Client":
+    """One client for each server: what Chroma's close() leaves open, sockets among it, would add up (chroma#2702)."""
+    import chromadb
+    from chromadb.config import Settings
+
+    url = urlsplit(address)
     if url.scheme not in ("http", "https") or not url.hostname:
         raise UsageError("SLEUTH_CHROMA_URL must look like http://HOST:PORT.")
     secure = url.scheme == "https"
     port = url.port or (443 if secure else 8000)
-    with _speaking(place):
-        return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=quiet))
+    quiet = Settings(anonymized_telemetry=False)
+    return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=quiet))
 
 
 @contextmanager

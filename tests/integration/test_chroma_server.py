@@ -1,10 +1,12 @@
 import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
+from psutil import Process
 
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Query
 from sleuth.tools.settings import Settings
+from sleuth.tools.vectors import VectorIndex
 
 pytestmark = pytest.mark.integration
 
@@ -22,3 +24,14 @@ async def test_a_library_keeps_its_vectors_on_a_server(settings: Settings, chrom
         hits = await library.search(Query(text="bridge. A stone bridge.", k=5, mode="dense"))
         assert [hit.passage.document_id for hit in hits] == ["mill"]
         assert embedder.embedded == []
+
+
+def test_opening_again_and_again_takes_no_more_connections(chroma_url: str) -> None:
+    def sockets() -> int:
+        vectors = VectorIndex(chroma_url, owner="anna", collection="again", embedder=HashingEmbedder())
+        assert vectors.count() == 0
+        vectors.close()
+        return len(Process().net_connections())
+
+    first = sockets()
+    assert {sockets() for _ in range(5)} == {first}
