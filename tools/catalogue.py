@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
 
-from sleuth.tools.database import open_engine, transaction
+from sleuth.tools.database import CountedRows, open_engine, transaction
 from sleuth.tools.documents import Document, Passage, now
 from sleuth.tools.embedder import EmbedderRecord
 from sleuth.tools.errors import UnknownName
@@ -21,6 +21,7 @@ from sleuth.tools.timings import Timings
 from sleuth.tools.triples import SqlTriples, forget
 
 ChangeKind = Literal["add", "delete"]
+_Kept = TypeVar("_Kept", Document, Passage)
 # Below every driver's limit on the parameters of one statement.
 _IDS_PER_STATEMENT = 500
 
@@ -72,6 +73,7 @@ class Catalogue:
         self.owner = owner
         self.collection = collection
         self._engine = open_engine(url)
+        self._rows = CountedRows(self._engine, documents, passages, journal)
         try:
             with self._begin(write=True) as connection:
                 prepare(connection)
@@ -100,6 +102,7 @@ class Catalogue:
             }
             self._record(connection, "add", entered)
             self._forget(connection, [mark for _, mark in old.values()])
+        self._rows.grown(len(entered))
         updated = sum(entry.document.id in known for entry in changed)
         counts = {"added": len(changed) - updated, "updated": updated, "unchanged": len(entries) - len(changed)}
         return Stored(**counts, passages=len(entered))
@@ -120,8 +123,7 @@ class Catalogue:
             known = [] if rows else connection.scalars(self._mine(documents, documents.c.id).limit(20_000)).all()
         if not rows:
             raise UnknownName("document", document_id, list(known), "`sleuth docs list` shows what is there.")
-        values = dict(rows[0]._mapping)
-        return Document(**{field: values[field] for field in Document.__dataclass_fields__})
+        return _made(Document, rows[0])
 
     def list_documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
         """Documents with `find` in their title in the order of their ids: pass the last id seen as `after`."""
@@ -144,14 +146,14 @@ class Catalogue:
     def passages(self, ids: Sequence[str]) -> list[Passage]:
         """The passages with these ids, in this order; those that are gone are left out."""
         with self._begin() as connection:
-            found = {row.id: _passage(row) for row in self._select(connection, passages, passages.c.id, ids)}
+            found = {row.id: _made(Passage, row) for row in self._select(connection, passages, passages.c.id, ids)}
         return [found[id_] for id_ in ids if id_ in found]
 
     def passages_of(self, document_id: str) -> list[Passage]:
         """A document's passages in their order."""
         mine = self._mine(passages).where(passages.c.document_id == document_id)
         with self._begin() as connection:
-            return [_passage(row) for row in connection.execute(mine.order_by(passages.c.ordinal))]
+            return [_made(Passage, row) for row in connection.execute(mine.order_by(passages.c.ordinal))]
 
     def passage_ids(self) -> set[str]:
         """The ids of all passages."""
@@ -285,14 +287,12 @@ class Catalogue:
 
 
 def _differs(document: Document, row: Row[Any] | None) -> bool:
-    return row is None or replace(document, owner=row.owner, added_at=row.added_at) != Document(
-        **{field: row._mapping[field] for field in Document.__dataclass_fields__}
-    )
+    return row is None or replace(document, owner=row.owner, added_at=row.added_at) != _made(Document, row)
 
 
-def _passage(row: Row[Any]) -> Passage:
+def _made(kind: type[_Kept], row: Row[Any]) -> _Kept:
     values = row._mapping  # made anew at each look
-    return Passage(**{field: values[field] for field in Passage.__dataclass_fields__})
+    return kind(**{field: values[field] for field in kind.__dataclass_fields__})
 
 
 def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:

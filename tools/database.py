@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from sleuth.tools.errors import StoreError, UsageError
@@ -14,6 +14,8 @@ from sleuth.tools.extras import extra
 _BUSY_MILLISECONDS = 30_000
 # Any constant of our own: writers of one Postgres catalogue take turns on it.
 _WRITER_LOCK = 0x51E07
+# Rows after which Postgres looks at its tables for the first time.
+_FIRST_LOOK = 1_000
 
 
 def catalogue_url(home: Path, database_url: str | None) -> str:
@@ -49,6 +51,28 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
             yield connection
     except DBAPIError as error:
         raise unusable(engine, error, "written" if write else "read") from error
+
+
+class CountedRows:
+    """Has Postgres look at how many rows some tables have whenever they may have doubled; SQLite need not know.
+
+    Until Postgres knows, it may read a whole collection to find a few rows of it. Its own daemon looks too, but
+    minutes after a large ingest has begun.
+    """
+
+    def __init__(self, engine: Engine, *tables: Table) -> None:
+        self._engine = engine
+        self._names = ", ".join(table.name for table in tables)
+        self._left = self._next = _FIRST_LOOK
+
+    def grown(self, by: int) -> None:
+        """So many rows have come."""
+        self._left -= by
+        if self._left <= 0 and self._engine.dialect.name == "postgresql":
+            with transaction(self._engine) as connection:
+                connection.exec_driver_sql(f"ANALYZE {self._names}")
+            self._next *= 2
+            self._left = self._next
 
 
 def unusable(engine: Engine, error: DBAPIError, what: str) -> StoreError:

@@ -2,6 +2,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
+import psycopg
 import pytest
 from entries import entry
 
@@ -32,6 +33,15 @@ def test_documents_come_and_go_as_in_sqlite(catalogue: Catalogue) -> None:
     assert [listed.id for listed in catalogue.list_documents(limit=1, after="a")] == ["b"]
     assert catalogue.delete_documents(["a"]) == 1
     assert catalogue.passage_ids() == {entry("b", "x").passages[0].id}
+
+
+def test_a_large_ingest_does_not_read_all_to_find_a_few(catalogue: Catalogue, postgres_url: str) -> None:
+    catalogue.put_documents([entry(f"d{n}", "one text") for n in range(1_200)])
+    wanted = "owner = 'local' AND collection = %s AND id IN ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h')"
+    with psycopg.connect(postgres_url) as connection:
+        plan = connection.execute(f"EXPLAIN SELECT * FROM sleuth_passages WHERE {wanted}", [catalogue.collection])
+        told = "\n".join(line for (line,) in plan)
+    assert "sleuth_passages_pkey" in told, told
 
 
 async def test_triples_come_and_go_with_their_passages(catalogue: Catalogue) -> None:
