@@ -1,17 +1,22 @@
-"""Makes the checkpoints that every later release must be able to resume: `python tests/golden/make.py FILE`.
+"""Makes a SLEUTH_HOME that every later release must open, migrate and resume: `PYTHONPATH=tests python
+tests/golden/make.py FILE.zip`.
 
-A PAR-RAG run of two steps, stopped when the model server failed after the first review. Made once per layout of the
-state (`SCHEMA_VERSION`); an old file is never made again.
+Documents in all indexes, and a PAR-RAG run of two steps, stopped when the model server failed after the first review.
+Made once per layout of what is stored; an old file is never made again. (v1.db, the oldest, holds the run alone.)
 """
 
 import asyncio
-import shutil
+import json
 import sqlite3
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from hashing_embedder import HashingEmbedder
 
 from sleuth.agents.scripted import ScriptedModel
+from sleuth.graphs.ingest import ingest
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import open_store
 from sleuth.tools.documents import Hit, Passage
@@ -52,11 +57,21 @@ class Shelf:
         return [Hit(passage=passage, score=1.0, rank=rank) for rank, passage in enumerate(passages, start=1)]
 
 
+def corpus(folder: Path, texts: dict[str, str]) -> Path:
+    """A corpus of these texts, by id."""
+    file = folder / "corpus.jsonl"
+    rows = [{"id": id, "title": id.title(), "text": text} for id, text in texts.items()]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return file
+
+
 async def make(home: Path) -> None:
-    """The interrupted run, in a store of its own."""
-    async with open_store(Settings(home=home)) as store:
+    """The documents, and the interrupted run."""
+    settings = Settings(home=home, embedder="hashing")
+    await ingest([corpus(home.parent, TEXTS)], settings=settings, embedder=HashingEmbedder())
+    async with open_store(settings) as store:
         runs = Runs(store, Services(model=ScriptedModel(BEFORE), retriever=Shelf()))
-        await runs.start(QUESTION, "par-rag", thread=THREAD)
+        await runs.start(QUESTION, "par-rag", values={"skip_supported": False}, thread=THREAD)
         try:
             async for _ in runs.run(THREAD):
                 pass
@@ -65,16 +80,19 @@ async def make(home: Path) -> None:
     raise AssertionError("the run was to be interrupted")
 
 
-def pack(database: Path, target: Path) -> None:
-    """One small file, without the write-ahead log."""
-    connection = sqlite3.connect(database)
-    connection.execute("PRAGMA journal_mode=DELETE")
-    connection.execute("VACUUM")
-    connection.close()
-    shutil.copyfile(database, target)
+def pack(home: Path, target: Path) -> None:
+    """One small file: databases without their write-ahead logs, no locks."""
+    for path in (path for path in home.rglob("*") if path.suffix in (".db", ".sqlite", ".sqlite3")):
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA journal_mode=DELETE")
+        connection.execute("VACUUM")
+        connection.close()
+    with ZipFile(target, "w", ZIP_DEFLATED) as file:
+        for path in sorted(path for path in home.rglob("*") if path.is_file() and path.suffix != ".lock"):
+            file.write(path, path.relative_to(home))
 
 
 if __name__ == "__main__":
     with TemporaryDirectory() as folder:
-        asyncio.run(make(Path(folder)))
-        pack(Path(folder) / "runs.sqlite", Path(sys.argv[1]))
+        asyncio.run(make(Path(folder) / "home"))
+        pack(Path(folder) / "home", Path(sys.argv[1]))

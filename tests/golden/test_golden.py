@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from make import AFTER, QUESTION, TEXTS, THREAD, Shelf
@@ -15,17 +16,21 @@ from sleuth.graphs.store import open_store
 from sleuth.tools.settings import Settings
 
 FOLDER = Path(__file__).parent
-RELEASES = sorted(path.name for path in FOLDER.glob("v*.db"))
+RELEASES = sorted(path.name for path in [*FOLDER.glob("v*.db"), *FOLDER.glob("home-*.zip")])
 
 
-def test_there_is_a_golden_run_of_the_first_release() -> None:
-    assert "v1.db" in RELEASES
+def test_what_the_first_release_left_is_kept() -> None:
+    assert {"v1.db", "home-1.zip"} <= set(RELEASES)
 
 
 @pytest.fixture(params=RELEASES)
 def home(request: pytest.FixtureRequest, settings: Settings) -> Settings:
     settings.home.mkdir()
-    shutil.copyfile(FOLDER / request.param, settings.home / "runs.sqlite")
+    if request.param.endswith(".zip"):
+        with ZipFile(FOLDER / request.param) as file:
+            file.extractall(settings.home)
+    else:
+        shutil.copyfile(FOLDER / request.param, settings.home / "runs.sqlite")
     return settings
 
 

@@ -1,0 +1,59 @@
+"""A whole SLEUTH_HOME that an older release left is opened, searched, changed, and its run resumed, by this one."""
+
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from hashing_embedder import HashingEmbedder
+from make import AFTER, TEXTS, THREAD, Shelf, corpus
+
+from sleuth.agents.scripted import ScriptedModel
+from sleuth.graphs.ingest import ingest
+from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.store import open_store
+from sleuth.studio.client import last
+from sleuth.tools.library import Library
+from sleuth.tools.retriever import Mode, Query
+from sleuth.tools.settings import Settings
+
+HOMES = sorted((Path(__file__).parent).glob("home-*.zip"), key=str)
+MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid", "graph")
+
+
+@pytest.fixture(params=HOMES, ids=lambda path: path.stem)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    with ZipFile(request.param) as file:
+        file.extractall(tmp_path / "home")
+    return Settings(home=tmp_path / "home", embedder="hashing")
+
+
+async def found(library: Library, text: str) -> dict[Mode, list[str]]:
+    """The first document for a text, in every mode."""
+    hits = {mode: await library.search(Query(text=text, k=1, mode=mode)) for mode in MODES}
+    return {mode: [hit.passage.document_id for hit in each] for mode, each in hits.items()}
+
+
+async def test_its_documents_are_found_without_being_embedded_again(home: Settings) -> None:
+    embedder = HashingEmbedder()
+    async with await Library.open(home, embedder=embedder) as library:
+        for name, text in TEXTS.items():
+            assert await found(library, f"{name.title()}. {text}") == {mode: [name] for mode in MODES}
+    assert embedder.embedded == []
+
+
+async def test_its_documents_are_changed_and_deleted(home: Settings, tmp_path: Path) -> None:
+    new = "The dredger Old Thessaly was broken up at Pendrannock."
+    report = await ingest([corpus(tmp_path, {**TEXTS, "ferry": new})], settings=home, embedder=HashingEmbedder())
+    assert (report.added, report.updated + report.unchanged, report.failed, report.passages) == (0, 2, 0, 1)
+    async with await Library.open(home, embedder=HashingEmbedder()) as library:
+        assert await found(library, f"Ferry. {new}") == {mode: ["ferry"] for mode in MODES}
+        await library.delete(["ferry"])
+        assert [document.id for document in await library.documents()] == ["yard"]
+        assert ["ferry"] not in (await found(library, f"Ferry. {new}")).values()
+
+
+async def test_its_run_goes_on_to_the_answer(home: Settings) -> None:
+    async with open_store(home) as store:
+        runs = Runs(store, Services(model=ScriptedModel(AFTER), retriever=Shelf()))
+        answer = await last(runs.run(THREAD))
+    assert (answer.status, answer.text) == ("answered", "1868")
