@@ -5,8 +5,10 @@ them in a thread.
 """
 
 import json
+import shutil
+import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -86,7 +88,10 @@ class VectorIndex:
     def clear(self) -> None:
         """Throws the collection away and makes an empty one for the present embedder."""
         with _speaking(self._place):
+            left = self._folders()
             self._client.delete_collection(self._key)
+        for folder in left:
+            shutil.rmtree(folder, ignore_errors=True)
         self._collection = self._open()
 
     def count(self) -> int:
@@ -120,6 +125,15 @@ class VectorIndex:
         built_with = str(self._metadata().get("embedder"))
         if built_with != self._embedder.name:
             raise embedder_changed(self._about["collection"], built_with, self._embedder.name)
+
+    def _folders(self) -> list[Path]:
+        """Where the embedded Chroma has this collection's vectors, and leaves them when it is deleted (chroma#5520)."""
+        if not isinstance(self._place, Path):
+            return []
+        with closing(sqlite3.connect(self._place / "chroma.sqlite3")) as database, suppress(sqlite3.Error):
+            query = "SELECT id FROM segments WHERE scope = 'VECTOR' AND collection = ?"
+            return [self._place / id_ for (id_,) in database.execute(query, (str(self._collection.id),))]
+        return []  # of another layout
 
     def _disconnect(self) -> None:
         if isinstance(self._place, Path):

@@ -42,6 +42,20 @@ def test_it_remembers_its_place_its_embedder_and_its_dimension(tmp_path: Path) -
     again.close()
 
 
+def test_what_is_thrown_away_leaves_no_files(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder())
+    index.apply(upsert=PASSAGES, delete=[])
+    (old,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    index.clear()
+    assert not old.exists()
+    index.apply(upsert=PASSAGES, delete=[])
+    index.close()
+    again = opened(tmp_path, HashingEmbedder())
+    assert again.ids() == {passage.id for passage in PASSAGES}
+    assert len(again.search("a. a stone bridge", 5)) == 2
+    again.close()
+
+
 def test_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
     index = opened(tmp_path, HashingEmbedder(dimension=16))
     index.apply(upsert=PASSAGES[:1], delete=[])
