@@ -1,22 +1,22 @@
-"""What thousands of runs in one SQLite file take: making, listing, looking back, pruning; and a long run among them.
+"""What thousands of runs in one store take: making, listing, looking back, pruning; and a long run among them.
 
     python benchmarks/many_threads.py --out FOLDER [--threads 1000 2000 10000] [--steps 40]
+        [--database sqlite|postgres]
 
 The runs are plain RAG's with a model that answers at once and passages of their own for each, so that every run leaves
 five of 700 characters in the archive, and a prompt. The store grows from one number to the next; each is measured by
 processes of their own, and pruned in copies: once all but the last checkpoint of each run, once the older half of the
-runs. What is in FOLDER/many_threads.json is not measured again: killed, the same command goes on. The exponents are
-those of growth.py: 1 is linear.
+runs. What is in FOLDER/many_threads.json is not measured again: killed, the same command goes on. A Postgres server is
+started for as long as it is needed (servers.py), and filled anew. The exponents are those of growth.py: 1 is linear.
 """
 
 import argparse
 import asyncio
 import json
-import shutil
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -25,6 +25,8 @@ from typing import Any
 from checkpoint_bytes import Shelf, replies
 from growth_measures import clock, peak_mib
 from growth_plot import exponents, table
+from run_stores import OnPostgres, OnSqlite, RunStore
+from servers import postgres
 from streams import Instant
 
 from sleuth.agents.scripted import ScriptedModel
@@ -33,21 +35,9 @@ from sleuth.graphs.prune import prune
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import Store, open_store
 from sleuth.studio.client import last
-from sleuth.tools.settings import Settings
 
 REPEATS, RECENT = 20, 200
 Row = dict[str, Any]
-
-
-def sizes(home: Path) -> dict[str, float]:
-    """Megabytes of the file, and of its pages in use: SQLite keeps what was freed for what comes."""
-    file = home / "runs.sqlite"
-    with sqlite3.connect(file) as connection:
-        pages, free, size = (
-            int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-    return {"file_mb": file.stat().st_size / 1e6, "used_mb": (pages - free) * size / 1e6}
 
 
 async def timed(work: Callable[[], Awaitable[object]]) -> float:
@@ -60,7 +50,7 @@ async def timed(work: Callable[[], Awaitable[object]]) -> float:
     return median(taken)
 
 
-async def make(store: Store, _home: Path, threads: int) -> Row:
+async def make(store: Store, _place: RunStore, threads: int) -> Row:
     """Runs, until there are so many."""
     runs, taken = Runs(store, Services(model=Instant(), retriever=Shelf())), []
     for number in range(len(await store.threads.newest()), threads):
@@ -70,7 +60,7 @@ async def make(store: Store, _home: Path, threads: int) -> Row:
     return {"run_ms": median(taken[-RECENT:]), "make_mib": peak_mib()} if taken else {}
 
 
-async def look(store: Store, _home: Path, _threads: int) -> Row:
+async def look(store: Store, _place: RunStore, _threads: int) -> Row:
     """The list's first page, the whole list, one run's hops (there are none), and its history."""
     runs, newest = Runs(store), store.threads.newest
     (thread, *_) = await newest(limit=1)
@@ -82,9 +72,15 @@ async def look(store: Store, _home: Path, _threads: int) -> Row:
     }
 
 
-async def walk(store: Store, home: Path, steps: int) -> Row:
+def room(place: RunStore) -> float:
+    """Megabytes in use, as far as the engine tells."""
+    sizes = place.sizes()
+    return sizes.get("used_mb", sizes["file_mb"])
+
+
+async def walk(store: Store, place: RunStore, steps: int) -> Row:
     """PAR-RAG's plan of so many steps (40 are the most), with two to four nodes each, and what it leaves."""
-    before = sizes(home)["used_mb"]
+    before = room(place)
     runs = Runs(store, Services(model=ScriptedModel(replies(steps), context_window=100_000), retriever=Shelf()))
     thread = await runs.start("Who was the last of the line?", "par-rag")
     with clock() as taken:
@@ -96,60 +92,63 @@ async def walk(store: Store, home: Path, steps: int) -> Row:
         "long_run_s": taken.wall,
         "long_run_checkpoints": len(moments),
         "long_run_history_s": looked.wall,
-        "long_run_mb": sizes(home)["used_mb"] - before,
+        "long_run_mb": room(place) - before,
     }
 
 
-async def keep_last(store: Store, home: Path, _threads: int) -> Row:
-    return {f"keep_last_{name}": value for name, value in (await _pruned(store, home, None, 1)).items()}
+async def keep_last(store: Store, place: RunStore, _threads: int) -> Row:
+    return {f"keep_last_{name}": value for name, value in (await _pruned(store, place, None, 1)).items()}
 
 
-async def older_half(store: Store, home: Path, _threads: int) -> Row:
+async def older_half(store: Store, place: RunStore, _threads: int) -> Row:
     every = await store.threads.newest()
     middle = datetime.fromisoformat(every[len(every) // 2].updated_at)
     age = (datetime.now(UTC) - middle).total_seconds()
-    return {f"older_half_{name}": value for name, value in (await _pruned(store, home, age, None)).items()}
+    return {f"older_half_{name}": value for name, value in (await _pruned(store, place, age, None)).items()}
 
 
-async def _pruned(store: Store, home: Path, older_than: float | None, keep: int | None) -> Row:
+async def _pruned(store: Store, place: RunStore, older_than: float | None, keep: int | None) -> Row:
     with clock() as taken:
         gone = await prune(Runs(store), older_than=older_than, keep_last=keep)
     counts = {"runs": gone.threads, "checkpoints": gone.checkpoints, "texts": gone.texts}
-    return {"prune_s": taken.wall, "prune_mib": peak_mib()} | counts | sizes(home)
+    return {"prune_s": taken.wall, "prune_mib": peak_mib()} | counts | place.sizes()
 
 
 STAGES = {stage.__name__: stage for stage in (make, look, walk, keep_last, older_half)}
 
 
-async def child(what: str, home: Path, number: int) -> Row:
-    async with open_store(Settings(home=home, runs=None, database_url=None)) as store:
-        return await STAGES[what](store, home, number)
+async def child(what: str, place: RunStore, number: int) -> Row:
+    async with open_store(place.settings()) as store:
+        return await STAGES[what](store, place, number)
 
 
-def apart(what: str, home: Path, number: int) -> Row:
-    command = [sys.executable, __file__, "--child", what, str(number), "--out", str(home)]
+def apart(what: str, place: RunStore, number: int) -> Row:
+    command = [sys.executable, __file__, "--child", what, str(number), place.url or "", "--out", str(place.home)]
     measured: Row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return measured
 
 
-def on_copy(what: str, home: Path, number: int) -> Row:
-    """As `apart`, in a copy; with what the file is after SQLite has packed it."""
-    copy = home.with_name("copy")
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(home, copy)
-    row = apart(what, copy, number)
-    with sqlite3.connect(copy / "runs.sqlite") as connection:
-        connection.execute("VACUUM")
-    connection.close()
-    row |= {f"{what}_vacuumed_mb": sizes(copy)["file_mb"]}
-    shutil.rmtree(copy)
-    return row
+def on_copy(what: str, place: RunStore, number: int) -> Row:
+    """As `apart`, in a copy; with what the copy is after the engine has packed it."""
+    with place.copied() as copy:
+        row = apart(what, copy, number)
+        copy.pack()
+        return row | {f"{what}_vacuumed_mb": copy.sizes()["file_mb"]}
 
 
-def measure(home: Path, threads: int, steps: int) -> Row:
-    row: Row = {"threads": threads} | apart("make", home, threads) | sizes(home) | apart("look", home, threads)
-    row |= on_copy("walk", home, steps) | on_copy("keep_last", home, threads) | on_copy("older_half", home, threads)
-    return row
+def measure(place: RunStore, threads: int, steps: int) -> Row:
+    row: Row = {"threads": threads} | apart("make", place, threads) | place.sizes() | apart("look", place, threads)
+    row |= on_copy("walk", place, steps) | on_copy("keep_last", place, threads)
+    return row | on_copy("older_half", place, threads)
+
+
+@contextmanager
+def opened(out: Path, database: str) -> Iterator[RunStore]:
+    if database == "sqlite":
+        yield OnSqlite(out / "home")
+        return
+    with postgres() as server:
+        yield OnPostgres(out / "home-postgres", server.url)
 
 
 def main() -> None:
@@ -157,18 +156,22 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--threads", type=int, nargs="+", default=[1_000, 2_000, 10_000])
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        print(json.dumps(asyncio.run(child(given.child[0], given.out, int(given.child[1])))))
+        what, number, url = given.child
+        place = OnPostgres(given.out, url) if url else OnSqlite(given.out)
+        print(json.dumps(asyncio.run(child(what, place, int(number)))))
         return
-    file = given.out / "many_threads.json"
+    file = given.out / ("many_threads.json" if given.database == "sqlite" else "many_threads-postgres.json")
     rows: list[Row] = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
-    for threads in sorted(set(given.threads) - {row["threads"] for row in rows}):
-        print(f"{threads} runs", file=sys.stderr)
-        rows.append(measure(given.out / "home", threads, given.steps))
-        fits = exponents(rows, "threads")
-        file.write_text(json.dumps({"rows": rows, "fits": fits}, indent=1) + "\n", encoding="utf-8")
+    with opened(given.out, given.database) as place:
+        for threads in sorted(set(given.threads) - {row["threads"] for row in rows}):
+            print(f"{threads} runs", file=sys.stderr)
+            rows.append(measure(place, threads, given.steps))
+            fits = exponents(rows, "threads")
+            file.write_text(json.dumps({"rows": rows, "fits": fits}, indent=1) + "\n", encoding="utf-8")
     print(table(rows, "threads"))
 
 
