@@ -123,6 +123,7 @@ class Indexes:
             self.notes.append(note)
         if isinstance(index, VectorIndex):
             self._record(index)
+            index.tidy()
         if worked:
             self._catalogue.timings().add(name, time.monotonic() - began)
         self._known[name] = index.applied()

@@ -6,20 +6,18 @@ them in a thread.
 
 import json
 import shutil
-import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from functools import lru_cache
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sleuth.tools.chroma import connect, folders, speaking
 from sleuth.tools.documents import Passage
 from sleuth.tools.embedder import Embedder, Vectors
-from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
+from sleuth.tools.errors import EmbedderChanged
 from sleuth.tools.vector_probe import enter
 
 if TYPE_CHECKING:
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
 _PAGE = 5_000
 # Wider than Chroma's defaults: at some ten thousand passages the approximate search then finds what an exact one does.
 _NEIGHBOURS, _EFFORT = 32, 200
+# Vectors that may be gone before their room is given back; each takes as much as one that is in.
+_SPARE = 2_000
 
 
 class VectorIndex:
@@ -41,10 +41,12 @@ class VectorIndex:
         self._place = place
         self._about = {"owner": owner, "collection": collection, "embedder": embedder.name}
         self._key = "sleuth-" + sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
+        self._draft = f"{self._key}-draft"
+        self._gone = 0
         self._embedder = embedder
         self._mark = _enter(place, self._key) if isinstance(place, Path) else None
         try:
-            self._client = _connect(place)
+            self._client: Client = connect(place)
             try:
                 self._collection = self._open()
             except BaseException:
@@ -63,7 +65,7 @@ class VectorIndex:
         """Sees what another process has written: the embedded Chroma reads its files only when it is opened."""
         if isinstance(self._place, Path):
             self._disconnect()
-            self._client = _connect(self._place)
+            self._client = connect(self._place)
         self._collection = self._open()
 
     def applied(self) -> int:
@@ -72,37 +74,56 @@ class VectorIndex:
 
     def set_applied(self, seq: int) -> None:
         """Remembers how far in the journal this index is."""
-        self._remember(applied=seq)
+        self._remember(applied=seq, gone=self._metadata().get("gone", 0) + self._gone)
+        self._gone = 0
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Embeds passages and puts them in, takes ids out; doing it again changes nothing."""
         vectors = self._embedder.embed_passages([index_text(passage) for passage in upsert]) if upsert else None
         if vectors is not None:
             self._check_dimension(vectors)
-        with _speaking(self._place):
+        with speaking(self._place):
             if delete:
                 self._collection.delete(ids=list(delete))
+                self._gone += len(delete)
             if vectors is not None:
                 self._collection.upsert(ids=[passage.id for passage in upsert], embeddings=vectors)
 
     def clear(self) -> None:
         """Throws the collection away and makes an empty one for the present embedder."""
-        with _speaking(self._place):
-            left = self._folders()
-            self._client.delete_collection(self._key)
-        for folder in left:
-            shutil.rmtree(folder, ignore_errors=True)
+        with speaking(self._place):
+            self._drop(self._key)
+            self._drop(self._draft)
+        self._collection = self._open()
+
+    def tidy(self) -> None:
+        """Gives back the room of what is gone, once that is most: Chroma keeps it, on the disk and in memory.
+
+        What is in goes into a draft, which then takes the place of the collection. Killed before, the draft is thrown
+        away by the next one; killed between the two, the next start takes the draft.
+        """
+        gone = self._metadata().get("gone", 0)
+        if not isinstance(self._place, Path) or gone < max(_SPARE, 2 * self.count()):
+            return
+        with speaking(self._place):
+            self._drop(self._draft)
+            draft = self._made(self._draft)
+            for ids, vectors in self._pages():
+                draft.upsert(ids=ids, embeddings=vectors)
+            draft.modify(metadata=self._metadata() | {"gone": 0, "whole": 1})
+            self._drop(self._key)
+            draft.modify(name=self._key)
         self._collection = self._open()
 
     def count(self) -> int:
         """How many passages are in."""
-        with _speaking(self._place):
+        with speaking(self._place):
             return self._collection.count()
 
     def ids(self) -> set[str]:
         """The ids of all passages that are in."""
         found: set[str] = set()
-        with _speaking(self._place):
+        with speaking(self._place):
             for offset in range(0, self._collection.count(), _PAGE):
                 found.update(self._collection.get(include=[], limit=_PAGE, offset=offset)["ids"])
         return found
@@ -110,7 +131,7 @@ class VectorIndex:
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
         """The passages nearest in meaning, as ids with cosine similarities, best first."""
         vector = self._embedder.embed_query(text)
-        with _speaking(self._place):
+        with speaking(self._place):
             found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
         distances = (found["distances"] or [[]])[0]
         return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
@@ -125,15 +146,6 @@ class VectorIndex:
         built_with = str(self._metadata().get("embedder"))
         if built_with != self._embedder.name:
             raise embedder_changed(self._about["collection"], built_with, self._embedder.name)
-
-    def _folders(self) -> list[Path]:
-        """Where the embedded Chroma has this collection's vectors, and leaves them when it is deleted (chroma#5520)."""
-        if not isinstance(self._place, Path):
-            return []
-        with closing(sqlite3.connect(self._place / "chroma.sqlite3")) as database, suppress(sqlite3.Error):
-            query = "SELECT id FROM segments WHERE scope = 'VECTOR' AND collection = ?"
-            return [self._place / id_ for (id_,) in database.execute(query, (str(self._collection.id),))]
-        return []  # of another layout
 
     def _disconnect(self) -> None:
         if isinstance(self._place, Path):
@@ -155,22 +167,47 @@ class VectorIndex:
         return dict(self._collection.metadata or {})
 
     def _remember(self, **values: int) -> None:
-        with _speaking(self._place):
+        with speaking(self._place):
             self._collection.modify(metadata=self._metadata() | values)
 
     def _open(self) -> "Collection":
+        from chromadb.errors import NotFoundError
+
+        with speaking(self._place):
+            with suppress(NotFoundError):
+                return self._client.get_collection(self._key, embedding_function=None)
+            with suppress(NotFoundError):
+                draft = self._client.get_collection(self._draft, embedding_function=None)
+                if (draft.metadata or {}).get("whole"):
+                    draft.modify(name=self._key)
+                    return draft
+            return self._made(self._key)
+
+    def _made(self, key: str) -> "Collection":
         from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
 
         graph = CreateHNSWConfiguration(
             space="cosine", max_neighbors=_NEIGHBOURS, ef_construction=_EFFORT, ef_search=_EFFORT
         )
-        with _speaking(self._place):
-            return self._client.get_or_create_collection(
-                self._key,
-                metadata=dict(self._about),
-                configuration=CreateCollectionConfiguration(hnsw=graph),
-                embedding_function=None,
-            )
+        configuration = CreateCollectionConfiguration(hnsw=graph)
+        return self._client.get_or_create_collection(
+            key, metadata=dict(self._about), configuration=configuration, embedding_function=None
+        )
+
+    def _drop(self, key: str) -> None:
+        """Deletes a collection, if there is one, with its files."""
+        from chromadb.errors import NotFoundError
+
+        with suppress(NotFoundError):
+            left = folders(self._place, self._client.get_collection(key, embedding_function=None))
+            self._client.delete_collection(key)
+            for folder in left:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _pages(self) -> Iterator[tuple[list[str], Vectors]]:
+        for offset in range(0, self._collection.count(), _PAGE):
+            page = self._collection.get(include=["embeddings"], limit=_PAGE, offset=offset)
+            yield page["ids"], np.asarray(page["embeddings"], dtype=np.float32)
 
 
 def index_text(passage: Passage) -> str:
@@ -187,53 +224,6 @@ def embedder_changed(collection: str, built_with: str, present: str) -> Embedder
 
 
 def _enter(folder: Path, key: str) -> Path:
-    with _speaking(folder):
+    with speaking(folder):
         folder.mkdir(parents=True, exist_ok=True)
         return enter(folder, key)
-
-
-def _connect(place: Path | str) -> "Client":
-    with _speaking(place):
-        return _embedded(place) if isinstance(place, Path) else _served(place)
-
-
-def _embedded(folder: Path) -> "Client":
-    import chromadb
-    from chromadb.config import Settings
-
-    # This function and HttpClient are annotated as the interface, which lacks the client's close().
-    return cast("Client", chromadb.PersistentClient(str(folder), Settings(anonymized_telemetry=False)))
-
-
-@lru_cache(maxsize=16)
-def _served(address: str) -> "Client":
-    """One client for each server: what Chroma's close() leaves open, sockets among it, would add up (chroma#2702)."""
-    import chromadb
-    from chromadb.config import Settings
-
-    url = urlsplit(address)
-    if url.scheme not in ("http", "https") or not url.hostname:
-        raise UsageError("SLEUTH_CHROMA_URL must look like http://HOST:PORT.")
-    secure = url.scheme == "https"
-    port = url.port or (443 if secure else 8000)
-    quiet = Settings(anonymized_telemetry=False)
-    return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=quiet))
-
-
-@contextmanager
-def _speaking(place: Path | str) -> Iterator[None]:
-    """Turns whatever Chroma raises into one kind of error that says where the vectors are."""
-    import httpx
-    from chromadb.errors import ChromaError
-
-    try:
-        yield
-    # AttributeError: what could not be opened once, Chroma keeps, and has not all its parts.
-    except (ChromaError, httpx.HTTPError, OSError, ValueError, AttributeError) as error:
-        where = place if isinstance(place, Path) else f"the Chroma server at {place}"
-        look = (
-            "Check the disk's free space. They are derived: delete that folder and they are made again."
-            if isinstance(place, Path)
-            else "Check SLEUTH_CHROMA_URL."
-        )
-        raise StoreError(f"The vectors in {where} cannot be used: {error}. {look}") from error

@@ -1,0 +1,76 @@
+"""How Chroma is spoken to: embedded in this process, with files in a folder, or a server of its own.
+
+All functions block: call them in a thread.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+from sleuth.tools.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from chromadb.api.client import Client
+    from chromadb.api.models.Collection import Collection
+
+
+def connect(place: Path | str) -> "Client":
+    """A client for a folder or a server's URL; that of a folder is to be closed."""
+    with speaking(place):
+        return _embedded(place) if isinstance(place, Path) else _served(place)
+
+
+def _embedded(folder: Path) -> "Client":
+    import chromadb
+    from chromadb.config import Settings
+
+    # This function and HttpClient are annotated as the interface, which lacks the client's close().
+    return cast("Client", chromadb.PersistentClient(str(folder), Settings(anonymized_telemetry=False)))
+
+
+@lru_cache(maxsize=16)
+def _served(address: str) -> "Client":
+    """One client for each server: what Chroma's close() leaves open, sockets among it, would add up (chroma#2702)."""
+    import chromadb
+    from chromadb.config import Settings
+
+    url = urlsplit(address)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise UsageError("SLEUTH_CHROMA_URL must look like http://HOST:PORT.")
+    secure = url.scheme == "https"
+    port = url.port or (443 if secure else 8000)
+    quiet = Settings(anonymized_telemetry=False)
+    return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=quiet))
+
+
+@contextmanager
+def speaking(place: Path | str) -> Iterator[None]:
+    """Turns whatever Chroma raises into one kind of error that says where the vectors are."""
+    import httpx
+    from chromadb.errors import ChromaError
+
+    try:
+        yield
+    # AttributeError: what could not be opened once, Chroma keeps, and has not all its parts.
+    except (ChromaError, httpx.HTTPError, OSError, ValueError, AttributeError) as error:
+        where = place if isinstance(place, Path) else f"the Chroma server at {place}"
+        look = (
+            "Check the disk's free space. They are derived: delete that folder and they are made again."
+            if isinstance(place, Path)
+            else "Check SLEUTH_CHROMA_URL."
+        )
+        raise StoreError(f"The vectors in {where} cannot be used: {error}. {look}") from error
+
+
+def folders(place: Path | str, collection: "Collection") -> list[Path]:
+    """Where the embedded Chroma has a collection's vectors, and leaves them when it is deleted (chroma#5520)."""
+    if not isinstance(place, Path):
+        return []
+    with closing(sqlite3.connect(place / "chroma.sqlite3")) as database, suppress(sqlite3.Error):
+        query = "SELECT id FROM segments WHERE scope = 'VECTOR' AND collection = ?"
+        return [place / id_ for (id_,) in database.execute(query, (str(collection.id),))]
+    return []  # of another layout
