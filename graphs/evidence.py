@@ -21,8 +21,8 @@ from sleuth.graphs.state import Context, Question, ask_or
 from sleuth.tools.archive import Archive
 from sleuth.tools.documents import Hit, Passage
 from sleuth.tools.retriever import Mode, Query
+from sleuth.tools.text import SENTENCE_END
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _NAME_WORDS = 6
 _MARKS = re.compile(r"\s*\[\d+(?:\s*,\s*\d+)*\]")
 
@@ -159,8 +159,8 @@ def _whole(words: Sequence[str], text: str) -> Iterator[re.Match[str]]:
 
 
 def _sentence_around(span: tuple[int, int], text: str) -> tuple[int, int]:
-    start = max((end.end() for end in _SENTENCE_END.finditer(text, 0, span[0])), default=0)
-    end = _SENTENCE_END.search(text, span[1])
+    start = max((end.end() for end in SENTENCE_END.finditer(text, 0, span[0])), default=0)
+    end = SENTENCE_END.search(text, span[1])
     return start, end.start() if end else len(text.rstrip())
 
 

@@ -34,7 +34,8 @@ _MARKS = re.compile(r"[^\w\s\x00-\x7f]{31,}")
 MOST_MARKS = 30
 """Marks that may stand on one letter (Unicode's stream-safe text): composing takes the square of their number."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+"""Where one sentence ends and the next begins, as far as marks and lines tell."""
 _CLAUSE = re.compile(r"[,;:(|–—] ?| (?=(?:and|but|who|which|that|where|when|after|before|while|as|is|was|were) )")
 _WRAPPED = re.compile(r"^([^\W\d_][^\n|]{53,158}[^\s.!?:;|])\n(?=[^\W\d_][^\n|]*$)", re.MULTILINE)
 
@@ -111,7 +112,7 @@ def unwrap(text: str) -> str:
 
 def sentences(text: str) -> list[str]:
     """Sentences, and lines of tables and lists."""
-    return [sentence.strip() for sentence in _SENTENCE_END.split(unwrap(text)) if sentence.strip()]
+    return [sentence.strip() for sentence in SENTENCE_END.split(unwrap(text)) if sentence.strip()]
 
 
 def clauses(sentence: str) -> list[int]:
