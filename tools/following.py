@@ -33,6 +33,14 @@ class Index(Protocol):
         """Remembers the last journal number that it contains."""
         ...
 
+    def reached(self) -> int:
+        """The last journal number of which anything may be in: what a kill left half-way is not applied."""
+        ...
+
+    def set_reached(self, seq: int) -> None:
+        """Remembers that changes up to a journal number begin to come in."""
+        ...
+
     def refresh(self) -> None:
         """Sees what another process has written."""
         ...
@@ -61,13 +69,14 @@ class Index(Protocol):
 def catch_up(catalogue: Catalogue, index: Index, *, on_indexed: OnIndexed) -> None:
     """Applies the journal from where the index is up to its end."""
     seq = index.applied()
-    if seq > catalogue.head():  # an older catalogue was put back: nothing that the index knows can be trusted
+    if index.reached() > catalogue.head():  # an older catalogue was put back: nothing in the index can be trusted
         index.clear()
         seq = 0
     while changes := catalogue.changes(seq, limit=_JOURNAL_PAGE):
         # Only what holds now matters: a passage that came and went again is never embedded.
-        _bring(catalogue, index, dict.fromkeys(id_ for change in changes for id_ in change.passage_ids), on_indexed)
         seq = changes[-1].seq
+        index.set_reached(seq)
+        _bring(catalogue, index, dict.fromkeys(id_ for change in changes for id_ in change.passage_ids), on_indexed)
         index.set_applied(seq)
 
 

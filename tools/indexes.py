@@ -95,7 +95,7 @@ class Indexes:
         head = self._catalogue.head()
         with self._turn, self._indexing():
             for name in names:
-                if (index := self._opened(name)).applied() > head:
+                if (index := self._opened(name)).reached() > head:
                     index.clear()
 
     def forget_deleted(self) -> None:

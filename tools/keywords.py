@@ -43,7 +43,7 @@ class KeywordIndex:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._mark = folder / "applied"
+        self._mark, self._begun = folder / "applied", folder / "reached"
         self._words = _analyzer()
         # Graph search asks for the stems of the same sentences, question after question.
         self._stems = lru_cache(maxsize=_REMEMBERED)(self._words.analyze)
@@ -60,17 +60,19 @@ class KeywordIndex:
 
     def applied(self) -> int:
         """The last journal number that this index contains."""
-        try:
-            return int(self._mark.read_text(encoding="ascii"))
-        except (FileNotFoundError, ValueError):
-            return 0
+        return _number(self._mark)
 
     def set_applied(self, seq: int) -> None:
         """Remembers how far in the journal this index is."""
-        draft = self._mark.with_suffix(".new")
-        with self._storing("written"):
-            draft.write_text(str(seq), encoding="ascii")
-            draft.replace(self._mark)
+        self._write(self._mark, seq)
+
+    def reached(self) -> int:
+        """The last journal number of which anything may be in."""
+        return max(_number(self._begun), _number(self._mark))
+
+    def set_reached(self, seq: int) -> None:
+        """Remembers that changes up to a journal number begin to come in."""
+        self._write(self._begun, seq)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Puts passages in and takes ids out; doing it again changes nothing."""
@@ -85,6 +87,7 @@ class KeywordIndex:
         self.set_applied(0)
         with self._writing() as writer:
             writer.delete_all_documents()
+        self.set_reached(0)
 
     def count(self) -> int:
         """How many passages are in."""
@@ -113,6 +116,12 @@ class KeywordIndex:
         with self._storing("read"):
             found = self._index.searcher().search(query, 1, count=True)
         return int(found.count)  # type: ignore[attr-defined]  # the stubs leave it out
+
+    def _write(self, mark: Path, seq: int) -> None:
+        draft = mark.with_suffix(".new")
+        with self._storing("written"):
+            draft.write_text(str(seq), encoding="ascii")
+            draft.replace(mark)
 
     def _open(self) -> tantivy.Index:
         try:
@@ -148,6 +157,13 @@ class KeywordIndex:
             f"The keyword index in {self._folder} cannot be {what}: {error}. Check the disk's free space. "
             "It is derived: delete that folder and it is built again."
         )
+
+
+def _number(mark: Path) -> int:
+    try:
+        return int(mark.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return 0
 
 
 class MemoryKeywords:

@@ -77,6 +77,14 @@ class VectorIndex:
         self._remember(applied=seq, gone=self._metadata().get("gone", 0) + self._gone)
         self._gone = 0
 
+    def reached(self) -> int:
+        """The last journal number of which anything may be in."""
+        return max(int(self._metadata().get("reached", 0)), self.applied())
+
+    def set_reached(self, seq: int) -> None:
+        """Remembers that changes up to a journal number begin to come in."""
+        self._remember(reached=seq)
+
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Embeds passages and puts them in, takes ids out; doing it again changes nothing."""
         vectors = self._embedder.embed_passages([index_text(passage) for passage in upsert]) if upsert else None

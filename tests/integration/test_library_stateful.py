@@ -162,6 +162,19 @@ class Collection(RuleBasedStateMachine):
         catalogue.close()
 
 
+@pytest.mark.parametrize("die_at", ALL)
+def test_a_kill_before_an_older_catalogue_is_put_back(die_at: IndexName) -> None:
+    """What the kill left half-way is as much as what is there now: numbers of passages do not tell."""
+    state = Collection()
+    state.put({"e": ("Brask.", "Hollin."), "a": ("Ephraim.",)})
+    state.search_meaning("Brask")
+    state.back_up()
+    state.crash({"e": ("Gunnora.", "Corrodane.")}, die_at)
+    state.put_back()
+    state.search_words("Brask")
+    state.teardown()
+
+
 def run(examples: int, steps: int) -> None:
     how = settings(
         max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)

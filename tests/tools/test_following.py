@@ -16,7 +16,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
-        self.seq = 0
+        self.seq = self.begun = 0
         self.upserts: list[str] = []
         self.breaks_at: int | None = None
         self.calls = 0
@@ -26,6 +26,12 @@ class Shelf:
 
     def set_applied(self, seq: int) -> None:
         self.seq = seq
+
+    def reached(self) -> int:
+        return max(self.begun, self.seq)
+
+    def set_reached(self, seq: int) -> None:
+        self.begun = seq
 
     def refresh(self) -> None: ...
 
@@ -40,7 +46,7 @@ class Shelf:
             self.upserts.append(passage.id)
 
     def clear(self) -> None:
-        self.held, self.seq = {}, 0
+        self.held, self.seq, self.begun = {}, 0, 0
 
     def count(self) -> int:
         return len(self.held)

@@ -78,8 +78,15 @@ class GraphIndex:
 
     def set_applied(self, seq: int) -> None:
         """Remembers how far in the journal this index is."""
-        with self._writing() as db:
-            db.execute("INSERT OR REPLACE INTO meta VALUES ('applied', ?)", (seq,))
+        self._remember("applied", seq)
+
+    def reached(self) -> int:
+        """The last journal number of which anything may be in."""
+        return max(self._number("SELECT value FROM meta WHERE key = 'reached'"), self.applied())
+
+    def set_reached(self, seq: int) -> None:
+        """Remembers that changes up to a journal number begin to come in."""
+        self._remember("reached", seq)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Puts passages in and takes ids out, all in one transaction; doing it again changes nothing."""
@@ -200,6 +207,10 @@ class GraphIndex:
             _empty(db)
         db.execute("COMMIT")
         return db
+
+    def _remember(self, key: str, value: int) -> None:
+        with self._writing() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def _number(self, query: str) -> int:
         rows = self._read(query)
