@@ -72,9 +72,9 @@ def sample(server: psutil.Process, home: Path) -> dict[str, float]:
         with suppress(psutil.NoSuchProcess):
             own = {"rss_mib": each.memory_info().rss / (1 << 20), "handles": each.num_fds()}
             found.update({**own, "threads": each.num_threads()})
-    for path in home.rglob("*"):
-        with suppress(FileNotFoundError):
-            if path.is_file():
+    for folder, _, files in os.walk(home):  # which passes over what goes away meanwhile
+        for path in (Path(folder, name) for name in files):
+            with suppress(FileNotFoundError):
                 size = path.stat().st_size / 1e6
                 found.update({"disk_mb": size, f"disk {path.relative_to(home).parts[0]}": size})
     return {name: round(value, 3) for name, value in found.items()}
