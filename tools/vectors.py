@@ -111,7 +111,7 @@ class VectorIndex:
         away by the next one; killed between the two, the next start takes the draft.
         """
         gone = self._metadata().get("gone", 0)
-        if not isinstance(self._place, Path) or gone < max(_SPARE, 2 * self.count()):
+        if not isinstance(self._place, Path) or gone < _SPARE or gone < 2 * self.count():
             return
         with speaking(self._place):
             self._drop(self._draft)
