@@ -5,7 +5,7 @@ from page_fixture import axe, chromium, npm, page, site, teller
 from postgres_fixture import postgres_url
 from serve_fixture import client, oracle, serving
 from store_fixture import database_url
-from vllm_fixture import vllm_installed, vllm_url
+from vllm_fixture import model_home, vllm_installed, vllm_url
 
 __all__ = [
     "axe",
@@ -13,6 +13,7 @@ __all__ = [
     "chromium",
     "client",
     "database_url",
+    "model_home",
     "npm",
     "oracle",
     "page",

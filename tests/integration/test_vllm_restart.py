@@ -10,7 +10,7 @@ from pathlib import Path
 import kills
 import pytest
 from four_hops import Shelf
-from vllm_fixture import TEST_HOME, free_port
+from vllm_fixture import free_port
 
 from sleuth.agents.gateway import Gateway
 from sleuth.agents.model import Message, Model, Reply, Request
@@ -19,7 +19,6 @@ from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import open_store
 from sleuth.studio.client import last
 from sleuth.studio.embedded import server
-from sleuth.studio.embedded.convert import ensure_checkpoint
 from sleuth.studio.embedded.flags import ServeOptions
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings
@@ -65,13 +64,11 @@ async def _ended(runs: Runs, thread: str) -> Answer | ModelError:
         return error
 
 
-async def test_vllm_is_killed_in_the_middle_of_twenty_runs(tmp_path: Path) -> None:
-    await ensure_checkpoint(TEST_HOME)
-    (tmp_path / "models").symlink_to(TEST_HOME / "models")
+async def test_vllm_is_killed_in_the_middle_of_twenty_runs(model_home: Path) -> None:
     options = ServeOptions(port=free_port(), dtype="float32", threads=1)
     try:
-        first = await server.serve(tmp_path, options, print)
-        settings = Settings(home=tmp_path / "home", model_url=first.url, timeout=900)
+        first = await server.serve(model_home, options, print)
+        settings = Settings(home=model_home / "home", model_url=first.url, timeout=900)
         async with open_store(settings) as store, Gateway.open(settings) as gateway:
             model = Counted(gateway)
             runs = Runs(store, Services(model=model, retriever=Shelf()))
@@ -89,7 +86,7 @@ async def test_vllm_is_killed_in_the_middle_of_twenty_runs(tmp_path: Path) -> No
             before = kills.committed(settings, set(model.asked))
             assert len(before) >= BEFORE_THE_KILL
 
-            again = await server.serve(tmp_path, options, print)
+            again = await server.serve(model_home, options, print)
             assert again.url == first.url
             model.asked.clear()
             ended = await asyncio.gather(*(_ended(runs, thread) for thread in threads))
@@ -98,4 +95,4 @@ async def test_vllm_is_killed_in_the_middle_of_twenty_runs(tmp_path: Path) -> No
         assert not before & model.asked.keys()
         assert max(model.asked.values()) == 1
     finally:
-        await server.stop(tmp_path)
+        await server.stop(model_home)

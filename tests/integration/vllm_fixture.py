@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sleuth.studio.embedded import server
+from sleuth.studio.embedded.convert import ensure_checkpoint
 from sleuth.studio.embedded.flags import ServeOptions
 
 # Below the checkout, so that the model is converted once and not at every run.
@@ -32,6 +33,14 @@ def vllm_installed() -> None:
     if os.environ.get("SLEUTH_REQUIRE_ALL") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture
+async def model_home(tmp_path: Path) -> Path:
+    """A home of its own with the model of the shared one."""
+    await ensure_checkpoint(TEST_HOME)
+    (tmp_path / "models").symlink_to(TEST_HOME / "models")
+    return tmp_path
 
 
 @pytest.fixture(scope="session")
