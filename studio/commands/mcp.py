@@ -3,6 +3,7 @@
 import asyncio
 
 from sleuth.studio.mcp.backend import Local
+from sleuth.studio.memory import share_arenas
 from sleuth.tools.extras import extra
 from sleuth.tools.settings import Settings
 
@@ -12,6 +13,7 @@ def mcp() -> None:
 
     It talks over standard input and output. `sleuth serve` offers the same tools over HTTP, at /mcp.
     """
+    share_arenas()
     with extra("mcp", "MCP"):
         from sleuth.studio.mcp.server import mcp_server
 

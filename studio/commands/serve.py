@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from sleuth.studio.memory import share_arenas
 from sleuth.studio.output import progress_console
 from sleuth.tools.extras import extra
 from sleuth.tools.settings import Settings
@@ -16,6 +17,7 @@ def serve(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen at.")] = 8100,
 ) -> None:
     """Serve the chat page, the OpenAI-compatible API and the runs API over HTTP."""
+    share_arenas()
     with extra("serve", "Serving"):
         import python_multipart  # noqa: F401 - FastAPI would complain of it in words of its own
 
