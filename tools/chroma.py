@@ -4,6 +4,7 @@ All functions block: call them in a thread.
 """
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
@@ -18,10 +19,21 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 
+# Clients of one folder share what the last of them stops; Chroma does not keep one from coming while it does.
+_turn = threading.Lock()
+
+
 def connect(place: Path | str) -> "Client":
-    """A client for a folder or a server's URL; that of a folder is to be closed."""
-    with speaking(place):
+    """A client for a folder or a server's URL, to be given back by `disconnect`."""
+    with speaking(place), _turn:
         return _embedded(place) if isinstance(place, Path) else _served(place)
+
+
+def disconnect(place: Path | str, client: "Client") -> None:
+    """Lets go of a folder's files once nobody uses them; the connection to a server is kept for the next one."""
+    if isinstance(place, Path):
+        with _turn:
+            client.close()
 
 
 def _embedded(folder: Path) -> "Client":

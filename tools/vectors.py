@@ -6,6 +6,7 @@ them in a thread.
 
 import json
 import shutil
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sleuth.tools.chroma import connect, folders, speaking
+from sleuth.tools.chroma import connect, disconnect, folders, speaking
 from sleuth.tools.documents import Passage
 from sleuth.tools.embedder import Embedder, Vectors
 from sleuth.tools.errors import EmbedderChanged
@@ -43,6 +44,7 @@ class VectorIndex:
         self._key = "sleuth-" + sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
         self._draft = f"{self._key}-draft"
         self._gone = 0
+        self._swap = threading.RLock()  # searches come from any thread, also while another one makes room
         self._embedder = embedder
         self._mark = _enter(place, self._key) if isinstance(place, Path) else None
         try:
@@ -50,7 +52,7 @@ class VectorIndex:
             try:
                 self._collection = self._open()
             except BaseException:
-                self._disconnect()
+                disconnect(place, self._client)
                 raise
         except BaseException:
             self._leave()
@@ -58,15 +60,18 @@ class VectorIndex:
 
     def close(self) -> None:
         """Lets go of the files; the connection to a server is kept for the next one who wants it."""
-        self._disconnect()
+        disconnect(self._place, self._client)
         self._leave()
 
     def refresh(self) -> None:
-        """Sees what another process has written: the embedded Chroma reads its files only when it is opened."""
-        if isinstance(self._place, Path):
-            self._disconnect()
+        """Sees what another process has written, and lets go of what was deleted.
+
+        The embedded Chroma reads its files only when it is opened, and holds deleted collections until it is closed.
+        """
+        with self._swap:
+            disconnect(self._place, self._client)
             self._client = connect(self._place)
-        self._collection = self._open()
+            self._collection = self._open()
 
     def applied(self) -> int:
         """The last journal number that this index contains."""
@@ -99,10 +104,11 @@ class VectorIndex:
 
     def clear(self) -> None:
         """Throws the collection away and makes an empty one for the present embedder."""
-        with speaking(self._place):
-            self._drop(self._key)
-            self._drop(self._draft)
-        self._collection = self._open()
+        with self._swap:
+            with speaking(self._place):
+                self._drop(self._key)
+                self._drop(self._draft)
+            self.refresh()
 
     def tidy(self) -> None:
         """Gives back the room of what is gone, once that is most: Chroma keeps it, on the disk and in memory.
@@ -119,9 +125,11 @@ class VectorIndex:
             for ids, vectors in self._pages():
                 draft.upsert(ids=ids, embeddings=vectors)
             draft.modify(metadata=self._metadata() | {"gone": 0, "whole": 1})
-            self._drop(self._key)
-            draft.modify(name=self._key)
-        self._collection = self._open()
+        with self._swap:
+            with speaking(self._place):
+                self._drop(self._key)
+                draft.modify(name=self._key)
+            self.refresh()
 
     def count(self) -> int:
         """How many passages are in."""
@@ -139,7 +147,7 @@ class VectorIndex:
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
         """The passages nearest in meaning, as ids with cosine similarities, best first."""
         vector = self._embedder.embed_query(text)
-        with speaking(self._place):
+        with self._swap, speaking(self._place):
             found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
         distances = (found["distances"] or [[]])[0]
         return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
@@ -154,10 +162,6 @@ class VectorIndex:
         built_with = str(self._metadata().get("embedder"))
         if built_with != self._embedder.name:
             raise embedder_changed(self._about["collection"], built_with, self._embedder.name)
-
-    def _disconnect(self) -> None:
-        if isinstance(self._place, Path):
-            self._client.close()
 
     def _leave(self) -> None:
         if self._mark:

@@ -22,6 +22,6 @@ def serve(
         import python_multipart  # noqa: F401 - FastAPI would complain of it in words of its own
 
         from sleuth.studio.serve.server import serve as serve_app
-    settings = Settings()
-    progress_console().print(Text(f"http://{host}:{port}, until it is interrupted"))
-    serve_app(settings, host=host, port=port)
+    name = f"[{host}]" if ":" in host else host
+    up = Text(f"http://{name}:{port}, until it is interrupted")
+    serve_app(Settings(), host=host, port=port, on_ready=lambda: progress_console().print(up))

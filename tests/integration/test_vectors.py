@@ -1,3 +1,5 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -79,6 +81,45 @@ def test_the_room_of_what_is_gone_is_given_back(tmp_path: Path) -> None:
     assert again.search(f"{kept[9].title}. {kept[9].text}", 1)[0] == (kept[9].id, pytest.approx(1.0, abs=1e-4))
     again.check_embedder()
     again.close()
+
+
+def held(folder: Path) -> int:
+    """Files below it that this process has open, deleted ones too."""
+    names = list(Path("/proc/self/fd").iterdir())
+    return sum(str(folder) in str(name.readlink()) for name in names if name.is_symlink())
+
+
+def test_room_is_made_while_others_search_and_nothing_is_held_of_what_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sleuth.tools.vectors._SPARE", 30)
+    index = opened(tmp_path, HashingEmbedder(dimension=64))
+    kept, gone = PASSAGES, [entry(f"d{n}", f"text number {n}").passages[0] for n in range(40)]
+    index.apply(upsert=kept, delete=[])
+    over = threading.Event()
+
+    def search() -> int:
+        times = 0
+        while not over.is_set():
+            assert kept[0].id in {id_ for id_, _ in index.search("a. a stone bridge", 50)}
+            times += 1
+        return times
+
+    before = held(tmp_path)
+    with ThreadPoolExecutor() as pool:
+        searching = [pool.submit(search) for _ in range(3)]
+        try:
+            for at in range(12):
+                index.apply(upsert=gone, delete=[])
+                index.apply(upsert=[], delete=[passage.id for passage in gone])
+                index.set_applied(at)
+                index.tidy()
+        finally:
+            over.set()
+        assert all(each.result() for each in searching)
+    assert index.count() == 2
+    assert held(tmp_path) <= before + 4
+    index.close()
 
 
 def chroma(place: Path) -> Client:
