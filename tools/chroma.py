@@ -36,6 +36,16 @@ def disconnect(place: Path | str, client: "Client") -> None:
             client.close()
 
 
+def reopen(place: Path | str, client: "Client") -> None:
+    """Has a folder read anew by all its clients in this process; who is reading it ends with what there was.
+
+    The embedded Chroma sees nothing that others write once it has read a collection, and holds what was deleted.
+    """
+    if isinstance(place, Path):
+        with speaking(place), _turn:
+            client._server.start()  # all clients of a folder have one server between them, and no refresh
+
+
 def _embedded(folder: Path) -> "Client":
     import chromadb
     from chromadb.config import Settings

@@ -3,12 +3,14 @@
 All methods block: call them in a thread.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Literal
+from pathlib import Path
+from typing import Literal, NamedTuple, Self
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
@@ -29,6 +31,23 @@ OnIndexed = Callable[[IndexName, int], None]
 
 # Another process may be embedding what a killed one left; whoever searches meanwhile waits this long.
 _INDEXING_SECONDS = 60.0
+_IMPORTED = uuid4().hex
+
+
+class _Signature(NamedTuple):
+    """Who has last written an index."""
+
+    process: str
+    writer: str
+
+    @classmethod
+    def of(cls, writer: str) -> Self:
+        return cls(f"{_IMPORTED}-{os.getpid()}", writer)  # what is forked is a process of its own
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        process, _, writer = file.read_text(encoding="ascii").partition(" ") if file.exists() else ("", "", "")
+        return cls(process, writer)
 
 
 class Indexes:
@@ -133,23 +152,23 @@ class Indexes:
 
         Whoever writes signs beforehand, so that one who writes batch after batch need not read its own files again.
         """
-        mine = self._sign(name)
+        last, mine = self._sign(name)
         if name not in self._open:
             self._open[name] = self._make(name)
-        elif self._settings.chroma_url or not mine:
-            self._open[name].refresh()
+        if self._settings.chroma_url or last != mine:
+            self._open[name].refresh(other_process=last.process != mine.process)
         return self._open[name]
 
-    def _sign(self, name: IndexName) -> bool:
-        """Whether the last signature was this one's too."""
-        signature = self._folder / f"last-writer-{name}"
+    def _sign(self, name: IndexName) -> tuple[_Signature, _Signature]:
+        """The last signature, and the present one, which is this one's."""
+        file, mine = self._folder / f"last-writer-{name}", _Signature.of(self._token)
         try:
-            mine = signature.exists() and signature.read_text(encoding="ascii") == self._token
-            if not mine:
-                signature.write_text(self._token, encoding="ascii")
+            last = _Signature.read(file)
+            if last != mine:
+                file.write_text(" ".join(mine), encoding="ascii")
         except OSError as error:
             raise self._unwritable(error) from error
-        return mine
+        return last, mine
 
     def _make(self, name: IndexName) -> Index:
         owner, collection = self._settings.owner, self._settings.collection

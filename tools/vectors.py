@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sleuth.tools.chroma import connect, disconnect, folders, speaking
+from sleuth.tools.chroma import connect, disconnect, folders, reopen, speaking
 from sleuth.tools.documents import Passage
 from sleuth.tools.embedder import Embedder, Vectors
 from sleuth.tools.errors import EmbedderChanged
@@ -63,14 +63,11 @@ class VectorIndex:
         disconnect(self._place, self._client)
         self._leave()
 
-    def refresh(self) -> None:
-        """Sees what another process has written, and lets go of what was deleted.
-
-        The embedded Chroma reads its files only when it is opened, and holds deleted collections until it is closed.
-        """
+    def refresh(self, *, other_process: bool) -> None:
+        """Sees what another one has written; where that was in another process, all that was read is read anew."""
         with self._swap:
-            disconnect(self._place, self._client)
-            self._client = connect(self._place)
+            if other_process:
+                reopen(self._place, self._client)
             self._collection = self._open()
 
     def applied(self) -> int:
@@ -108,7 +105,7 @@ class VectorIndex:
             with speaking(self._place):
                 self._drop(self._key)
                 self._drop(self._draft)
-            self.refresh()
+            self._let_go()
 
     def tidy(self) -> None:
         """Gives back the room of what is gone, once that is most: Chroma keeps it, on the disk and in memory.
@@ -129,7 +126,7 @@ class VectorIndex:
             with speaking(self._place):
                 self._drop(self._key)
                 draft.modify(name=self._key)
-            self.refresh()
+            self._let_go()
 
     def count(self) -> int:
         """How many passages are in."""
@@ -146,11 +143,16 @@ class VectorIndex:
 
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
         """The passages nearest in meaning, as ids with cosine similarities, best first."""
+        from chromadb.errors import NotFoundError
+
         vector = self._embedder.embed_query(text)
         with self._swap, speaking(self._place):
-            found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
-        distances = (found["distances"] or [[]])[0]
-        return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
+            try:
+                return self._nearest(vector, k)
+            except NotFoundError:  # another process has made them anew
+                self.refresh(other_process=True)
+                self.check_embedder()
+                return self._nearest(vector, k)
 
     def dimension(self) -> int | None:
         """The length of the vectors; None while the collection is empty."""
@@ -162,6 +164,16 @@ class VectorIndex:
         built_with = str(self._metadata().get("embedder"))
         if built_with != self._embedder.name:
             raise embedder_changed(self._about["collection"], built_with, self._embedder.name)
+
+    def _let_go(self) -> None:
+        """Chroma holds what was deleted, its files and its room in memory, until it is opened anew."""
+        reopen(self._place, self._client)
+        self._collection = self._open()
+
+    def _nearest(self, vector: Vectors, k: int) -> list[tuple[str, float]]:
+        found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
+        distances = (found["distances"] or [[]])[0]
+        return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
 
     def _leave(self) -> None:
         if self._mark:

@@ -1,4 +1,7 @@
+import asyncio
+import multiprocessing
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
@@ -9,8 +12,12 @@ from chromadb.api.client import Client
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
+from sleuth.tools.documents import Passage
 from sleuth.tools.embedder import LocalEmbedder
 from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
+from sleuth.tools.library import Library
+from sleuth.tools.retriever import Query
+from sleuth.tools.settings import Settings
 from sleuth.tools.vectors import VectorIndex
 
 pytestmark = pytest.mark.integration
@@ -120,6 +127,75 @@ def test_room_is_made_while_others_search_and_nothing_is_held_of_what_is_gone(
     assert index.count() == 2
     assert held(tmp_path) <= before + 4
     index.close()
+
+
+def elsewhere(place: Path, owner: str, passages: Sequence[Passage], *, anew: bool = False) -> None:
+    """Another process puts passages in; `anew`: in place of all."""
+    index = VectorIndex(place, owner=owner, collection="default", embedder=HashingEmbedder(dimension=64))
+    if anew:
+        index.clear()
+    index.apply(upsert=passages, delete=[])
+    index.close()
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_what_another_process_has_written_is_found_whoever_else_has_the_folder_open(
+    tmp_path: Path, others: int
+) -> None:
+    passages = [entry(f"d{n}", f"text number {n}").passages[0] for n in range(60)]
+    indexes = [
+        VectorIndex(tmp_path, owner=owner, collection="default", embedder=HashingEmbedder(dimension=64))
+        for owner in ("anna", "ben")[: 1 + others]
+    ]
+    for index in indexes:
+        index.apply(upsert=passages[:5], delete=[])
+        assert len(index.search("text", 50)) == 5
+    spawned(elsewhere, tmp_path, "anna", passages[5:])
+    indexes[0].refresh(other_process=True)
+    assert len(indexes[0].search("text", 100)) == 60
+    assert all(len(index.search("text", 100)) == 5 for index in indexes[1:])
+    for index in indexes:
+        index.close()
+
+
+def test_vectors_that_another_process_has_made_anew_are_found(tmp_path: Path) -> None:
+    index = VectorIndex(tmp_path, owner="anna", collection="default", embedder=HashingEmbedder(dimension=64))
+    index.apply(upsert=PASSAGES, delete=[])
+    assert len(index.search("text", 50)) == 2
+    spawned(elsewhere, tmp_path, "anna", PASSAGES[:1], anew=True)
+    assert [id_ for id_, _ in index.search("text", 50)] == [PASSAGES[0].id]
+    index.close()
+
+
+async def library(home: Path, owner: str) -> Library:
+    return await Library.open(Settings(home=home, owner=owner), embedder=HashingEmbedder(dimension=64))
+
+
+def reads_in(home: Path, owners: Sequence[str]) -> None:
+    async def work() -> None:
+        for owner in owners:
+            async with await library(home, owner) as opened:
+                await opened.put([entry("new", "the new text")])
+                await opened.catch_up()
+
+    asyncio.run(work())
+
+
+async def test_owners_of_one_server_find_what_another_process_reads_in_for_them(tmp_path: Path) -> None:
+    async with await library(tmp_path, "anna") as anna, await library(tmp_path, "ben") as ben:
+        for each in (anna, ben):
+            await each.put([entry("old", "the old text")])
+            assert len(await each.search(Query(text="text", mode="dense"))) == 1
+        await asyncio.to_thread(spawned, reads_in, tmp_path, ["anna", "ben"])
+        for each in (ben, anna, ben):
+            assert len(await each.search(Query(text="text", mode="dense"))) == 2
+
+
+def spawned(function: Callable[..., None], *given: object, **named: object) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=function, args=given, kwargs=named)
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
 
 
 def chroma(place: Path) -> Client:
