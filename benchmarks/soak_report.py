@@ -102,10 +102,22 @@ def read(file: Path) -> list[Row]:
     return [json.loads(line) for line in whole if line.endswith("\n")]
 
 
+def _slopes(samples: Sequence[Row], warm: float) -> dict[str, Slope | None]:
+    return {name: slope(minutes(samples, name, warm), levels=name not in GOING_ON) for name in MEASURES}
+
+
+def _told(slopes: dict[str, Slope | None]) -> dict[str, Row | None]:
+    return {name: {**each._asdict(), "flat": bool(each.flat)} if each else None for name, each in slopes.items()}
+
+
 def tell(folder: Path, warm: float) -> int:
-    """Prints what was done and every slope, writes soak.json and soak.svg; 1 if something was lost or is not flat."""
+    """Prints what was done and the slopes of all slices and of each, and writes soak.json and soak.svg.
+
+    Returns 1 if something was lost or, over all slices, is not flat.
+    """
     samples, slices = read(folder / "samples.jsonl"), read(folder / "slices.jsonl")
-    slopes = {name: slope(minutes(samples, name, warm), levels=name not in GOING_ON) for name in MEASURES}
+    slopes = _slopes(samples, warm)
+    numbers = sorted({row["slice"] for row in samples})
     done: Counter[str] = Counter()
     for each in slices:
         done.update(each["done"])
@@ -115,7 +127,8 @@ def tell(folder: Path, warm: float) -> int:
         "slices": len(slices),
         "done": dict(done.most_common()),
         "lost": lost,
-        "slopes": {name: {**each._asdict(), "flat": each.flat} if each else None for name, each in slopes.items()},
+        "slopes": _told(slopes),
+        "slices alone": [_told(_slopes([row for row in samples if row["slice"] == at], warm)) for at in numbers],
     }
     written = json.dumps(found, indent=1)
     (folder / "soak.json").write_text(written + "\n", encoding="utf-8")
