@@ -107,7 +107,7 @@ def _slopes(samples: Sequence[Row], warm: float) -> dict[str, Slope | None]:
 
 
 def _told(slopes: dict[str, Slope | None]) -> dict[str, Row | None]:
-    return {name: {**each._asdict(), "flat": bool(each.flat)} if each else None for name, each in slopes.items()}
+    return {name: {**each._asdict(), "flat": each.flat} if each else None for name, each in slopes.items()}
 
 
 def tell(folder: Path, warm: float) -> int:

@@ -41,8 +41,8 @@ class Index(Protocol):
         """Remembers that changes up to a journal number begin to come in."""
         ...
 
-    def refresh(self, *, other_process: bool) -> None:
-        """Sees what another one has written, in this process or in another."""
+    def refresh(self, *, anew: bool) -> None:
+        """Sees what another one has written; `anew`: in another process too."""
         ...
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:

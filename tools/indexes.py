@@ -156,7 +156,7 @@ class Indexes:
         if name not in self._open:
             self._open[name] = self._make(name)
         if self._settings.chroma_url or last != mine:
-            self._open[name].refresh(other_process=last.process != mine.process)
+            self._open[name].refresh(anew=last.process != mine.process)
         return self._open[name]
 
     def _sign(self, name: IndexName) -> tuple[_Signature, _Signature]:

@@ -53,7 +53,7 @@ class KeywordIndex:
     def close(self) -> None:
         """Nothing is kept open between calls."""
 
-    def refresh(self, *, other_process: bool) -> None:
+    def refresh(self, *, anew: bool) -> None:
         """Sees what another process has written."""
         with self._storing("read"):
             self._index.reload()

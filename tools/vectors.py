@@ -63,10 +63,10 @@ class VectorIndex:
         disconnect(self._place, self._client)
         self._leave()
 
-    def refresh(self, *, other_process: bool) -> None:
-        """Sees what another one has written; where that was in another process, all that was read is read anew."""
+    def refresh(self, *, anew: bool) -> None:
+        """Sees what another one has written; `anew`: in another process too, and lets go of what was deleted."""
         with self._swap:
-            if other_process:
+            if anew:
                 reopen(self._place, self._client)
             self._collection = self._open()
 
@@ -105,7 +105,7 @@ class VectorIndex:
             with speaking(self._place):
                 self._drop(self._key)
                 self._drop(self._draft)
-            self._let_go()
+            self.refresh(anew=True)
 
     def tidy(self) -> None:
         """Gives back the room of what is gone, once that is most: Chroma keeps it, on the disk and in memory.
@@ -126,7 +126,7 @@ class VectorIndex:
             with speaking(self._place):
                 self._drop(self._key)
                 draft.modify(name=self._key)
-            self._let_go()
+            self.refresh(anew=True)
 
     def count(self) -> int:
         """How many passages are in."""
@@ -150,7 +150,7 @@ class VectorIndex:
             try:
                 return self._nearest(vector, k)
             except NotFoundError:  # another process has made them anew
-                self.refresh(other_process=True)
+                self.refresh(anew=True)
                 self.check_embedder()
                 return self._nearest(vector, k)
 
@@ -164,11 +164,6 @@ class VectorIndex:
         built_with = str(self._metadata().get("embedder"))
         if built_with != self._embedder.name:
             raise embedder_changed(self._about["collection"], built_with, self._embedder.name)
-
-    def _let_go(self) -> None:
-        """Chroma holds what was deleted, its files and its room in memory, until it is opened anew."""
-        reopen(self._place, self._client)
-        self._collection = self._open()
 
     def _nearest(self, vector: Vectors, k: int) -> list[tuple[str, float]]:
         found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])

@@ -151,7 +151,7 @@ def test_what_another_process_has_written_is_found_whoever_else_has_the_folder_o
         index.apply(upsert=passages[:5], delete=[])
         assert len(index.search("text", 50)) == 5
     spawned(elsewhere, tmp_path, "anna", passages[5:])
-    indexes[0].refresh(other_process=True)
+    indexes[0].refresh(anew=True)
     assert len(indexes[0].search("text", 100)) == 60
     assert all(len(index.search("text", 100)) == 5 for index in indexes[1:])
     for index in indexes:

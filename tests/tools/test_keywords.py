@@ -82,7 +82,7 @@ def test_another_opening_sees_the_same(index: KeywordIndex, tmp_path: Path) -> N
     assert (other.applied(), other.ids()) == (7, index.ids())
     index.apply(upsert=[], delete=[PASSAGES[0].id])
     assert other.count() == 3
-    other.refresh(other_process=True)
+    other.refresh(anew=True)
     assert other.count() == 2
 
 

@@ -69,7 +69,7 @@ class GraphIndex:
         with self._turn:
             self._db.close()
 
-    def refresh(self, *, other_process: bool) -> None:
+    def refresh(self, *, anew: bool) -> None:
         """What other processes have committed is seen without it."""
 
     def applied(self) -> int:
