@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from hashlib import sha256
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_OID, uuid5
@@ -23,7 +24,7 @@ from sleuth.graphs.answer import Answer
 from sleuth.graphs.handed_in import beside_collection, load_pages
 from sleuth.graphs.registry import method, runnable
 from sleuth.graphs.state import Context, HopEnd, HopInput, MethodSettings, Tell
-from sleuth.graphs.threads import Origin, Thread
+from sleuth.graphs.threads import LONGEST_NAME, Origin, Thread
 from sleuth.tools.settings import Profile
 
 if TYPE_CHECKING:
@@ -73,6 +74,15 @@ def _step(event: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _thread_of(hop: HopInput) -> str:
+    """Named after the outer run; where that name leaves no room, after its beginning and what tells it from others."""
+    outer, place = hop.parent, f".{hop.number}.{hop.place[:6]}"
+    if len(outer) + len(place) > LONGEST_NAME:
+        own = f"-{sha256(outer.encode()).hexdigest()[:12]}"
+        outer = outer[: LONGEST_NAME - len(own) - len(place)] + own
+    return outer + place
+
+
 @dataclass(frozen=True, kw_only=True)
 class ThreadHops:
     """Hops as runs of the same store: listed, leased, resumed and shown like any other."""
@@ -83,7 +93,7 @@ class ThreadHops:
 
     async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
         """The hop's run from wherever it stands, with the budget that it has now."""
-        id = f"{hop.parent}.{hop.number}.{hop.place[:6]}"
+        id = _thread_of(hop)
         if not await self.runs.store.threads.exists(id):
             origin = Origin(parent=hop.parent, checkpoint=hop.checkpoint, hop=hop.number)
             profile, pages = self.outer.options["profile"], await load_pages(self.runs.store.archive, self.outer)

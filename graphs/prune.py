@@ -17,7 +17,7 @@ from sqlalchemy import bindparam, text
 from sleuth.graphs.history import hashes_in
 from sleuth.graphs.hops import Compiled
 from sleuth.graphs.runs import Runs
-from sleuth.graphs.threads import Thread, forget_lease, lease
+from sleuth.graphs.threads import Thread
 from sleuth.tools.errors import UsageError
 
 WRITES = {"sqlite": "writes", "postgresql": "checkpoint_writes"}
@@ -59,7 +59,7 @@ async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) 
             threads += 1
     kept: set[str] = set()
     for thread in await runs.store.threads.everyones():
-        async with lease(runs.store.engine, runs.store.leases, thread.id):
+        async with runs.store.leases.hold(thread.id):
             if keep_last and thread.owner == runs.store.threads.owner:
                 checkpoints += await _cut(runs, thread, keep_last)
             kept |= await _needed(runs, thread)
@@ -81,11 +81,11 @@ async def remove(runs: Runs, id: str) -> None:
 
 
 async def _remove(runs: Runs, thread: Thread) -> None:
-    async with lease(runs.store.engine, runs.store.leases, thread.id):
+    async with runs.store.leases.hold(thread.id):
         await runs.store.saver.adelete_thread(thread.id)
         await runs.store.threads.remove(thread.id)
         # While it is held: whoever takes it next makes a file of their own.
-        await asyncio.to_thread(forget_lease, runs.store.leases, thread.id)
+        await runs.store.leases.forget(thread.id)
 
 
 def _untouched(threads: list[Thread], since: str) -> list[Thread]:

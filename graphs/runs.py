@@ -5,6 +5,7 @@ completed is sent again.
 """
 
 import asyncio
+import re
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -27,7 +28,7 @@ from sleuth.graphs.registry import CHAT, Method, runnable
 from sleuth.graphs.reopening import reopen
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context, MethodSettings
 from sleuth.graphs.store import Store
-from sleuth.graphs.threads import Origin, Thread, ThreadStatus, lease
+from sleuth.graphs.threads import LONGEST_NAME, NAME, Origin, Thread, ThreadStatus
 from sleuth.tools.archive import Archive
 from sleuth.tools.attributes import Predictor
 from sleuth.tools.embedder import Embedder
@@ -88,14 +89,18 @@ class Runs:
                 of its first message.
 
         Raises:
-            UsageError: an empty or gigantic question, an unknown method or setting, pages without any text, or a
-                thread that was used before, unless it is a chat and goes on as one.
+            UsageError: an empty or gigantic question, an unknown method or setting, pages without any text, a
+                thread that cannot be called so, or that was used before, unless it is a chat and goes on as one.
             RunError: the last turn of the chat has not ended.
         """
         checked = check_question(question)
         kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
         if await self.store.threads.exists(id):
             return await self._say(id, checked, method_name, values or {}, budget or Budget())
+        if not re.fullmatch(NAME, id):
+            raise UsageError(
+                f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
+            )
         kind.configure(values or {}, profile)
         hop = {"hop": origin.hop} if origin and origin.hop else {}
         options = {"values": values or {}, "profile": profile, "budget": asdict(budget or Budget()), **hop}
@@ -145,7 +150,7 @@ class Runs:
         if budget is not None:
             thread = replace(thread, options={**thread.options, "budget": asdict(budget)})
             await self.store.threads.set_options(id, thread.options)
-        async with lease(self.store.engine, self.store.leases, id):
+        async with self.store.leases.hold(id):
             status: ThreadStatus = "interrupted"
             problem = ""
             await self.store.threads.mark(id, "running", at=now())

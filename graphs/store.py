@@ -15,6 +15,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from sleuth.graphs.checkpoints import SqliteCheckpoints
+from sleuth.graphs.leases import AdvisoryLeases, FileLeases, Leases
 from sleuth.graphs.threads import Threads
 from sleuth.tools.archive import SqlArchive
 from sleuth.tools.database import catalogue_url, is_damaged, open_engine
@@ -38,7 +39,7 @@ class Store:
     archive: SqlArchive
     threads: Threads
     engine: Engine
-    leases: Path
+    leases: Leases
 
 
 @asynccontextmanager
@@ -64,12 +65,18 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
                 archive=await asyncio.to_thread(SqlArchive, engine),
                 threads=await asyncio.to_thread(Threads, engine, settings.owner),
                 engine=engine,
-                leases=runs_folder(settings) / "leases",
+                leases=_leases(settings, engine),
             )
     except (SQLAlchemyError, sqlite3.Error) as error:  # also what a full disk does to a run in the middle
         raise _unusable(engine, error) from error
     finally:
         await asyncio.to_thread(engine.dispose)
+
+
+def _leases(settings: Settings, engine: Engine) -> Leases:
+    if engine.dialect.name == "postgresql":
+        return AdvisoryLeases(engine)
+    return FileLeases(runs_folder(settings) / "leases")
 
 
 def _leave_syncing(connection: sqlite3.Connection, _record: object) -> None:

@@ -15,7 +15,7 @@ from sleuth.graphs.answer import Verdict
 from sleuth.graphs.approval import decision_in, in_words
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.state import Budget
-from sleuth.graphs.threads import Thread, lease
+from sleuth.graphs.threads import Thread
 from sleuth.tools.errors import RunError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ async def say(runs: "Runs", thread: Thread, message: str, *, values: dict[str, A
     """
     chosen = {**thread.options["values"], **values}
     CHAT.configure(chosen, thread.options["profile"])
-    async with lease(runs.store.engine, runs.store.leases, thread.id):
+    async with runs.store.leases.hold(thread.id):
         state = await runs.graph(thread).aget_state(runs.config(thread))
         if unfinished(thread, state):
             raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` goes on with it.")

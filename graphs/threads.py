@@ -1,21 +1,13 @@
-"""The list of runs: one row per thread, beside its checkpoints, and a lease so that no two processes run one thread."""
+"""The list of runs: one row per thread, beside its checkpoints."""
 
 import asyncio
 import json
-import os
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, Literal
 
-from filelock import FileLock, Timeout
 from sqlalchemy import (
     Column,
     ColumnElement,
-    Connection,
     Index,
     MetaData,
     Select,
@@ -27,12 +19,14 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy import text as sql
 from sqlalchemy.engine import Engine
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.dml import UpdateBase
 
-from sleuth.tools.errors import ThreadBusy, UnknownName
+from sleuth.tools.errors import UnknownName
+
+LONGEST_NAME = 100
+NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"
+"""What a thread may be called: it is part of addresses, and of other threads' names."""
 
 ThreadStatus = Literal["new", "running", "interrupted", "failed", "done"]
 
@@ -40,14 +34,14 @@ metadata = MetaData()
 threads = Table(
     "sleuth_threads",
     metadata,
-    Column("id", String(100), primary_key=True),
+    Column("id", String(LONGEST_NAME), primary_key=True),
     Column("owner", String(100), nullable=False),
     Column("method", String(40), nullable=False),
     Column("question", Text, nullable=False),
     Column("options", Text, nullable=False),
     Column("status", String(20), nullable=False),
     Column("problem", Text, nullable=False),
-    Column("parent", String(100), nullable=False),
+    Column("parent", String(LONGEST_NAME), nullable=False),
     Column("parent_checkpoint", String(100), nullable=False),
     Column("created_at", String(40), nullable=False),
     Column("updated_at", String(40), nullable=False),
@@ -171,66 +165,3 @@ class Threads:
     def _write(self, statement: UpdateBase) -> None:
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
             connection.execute(statement)
-
-
-@asynccontextmanager
-async def lease(engine: Engine, folder: Path, id: str) -> AsyncIterator[None]:
-    """Holds a thread while it runs: by the operating system or the database, both of which let go when we are killed.
-
-    Raises:
-        ThreadBusy: another process holds it.
-    """
-    held = _advisory(engine, id) if engine.dialect.name == "postgresql" else _file(folder, id)
-    async with held:
-        yield
-
-
-def forget_lease(folder: Path, id: str) -> None:
-    """Clears away what holding a thread has left on the disk, once the thread itself is gone."""
-    with suppress(PermissionError):  # some systems keep what somebody has open
-        _lock_file(folder, id).unlink(missing_ok=True)
-
-
-def _lock_file(folder: Path, id: str) -> Path:
-    return folder / f"{sha256(id.encode()).hexdigest()[:32]}.lock"
-
-
-@asynccontextmanager
-async def _file(folder: Path, id: str) -> AsyncIterator[None]:
-    file = _lock_file(folder, id)
-    card = file.with_suffix(".holder")
-    lock = FileLock(file, timeout=0, thread_local=False)
-    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    try:
-        lock.acquire()  # never waits; whoever is cancelled while a thread does it would leave it held
-    except Timeout:
-        who = card.read_text() if card.exists() else "another process"
-        raise ThreadBusy(f"Thread {id} is being run by {who}. Wait until it ends, or stop it first.") from None
-    try:
-        card.write_text(f"process {os.getpid()} on {socket.gethostname()}")
-        yield
-    finally:
-        card.unlink(missing_ok=True)
-        lock.release()
-
-
-@asynccontextmanager
-async def _advisory(engine: Engine, id: str) -> AsyncIterator[None]:
-    key = int.from_bytes(sha256(id.encode()).digest()[:8], signed=True)
-    connection = await asyncio.to_thread(engine.connect)
-    try:
-        got = await asyncio.to_thread(connection.scalar, sql("SELECT pg_try_advisory_lock(:key)"), {"key": key})
-        if not got:
-            raise ThreadBusy(f"Thread {id} is being run by another process. Wait until it ends, or stop it first.")
-        connection.commit()
-        yield
-    finally:
-        await asyncio.to_thread(_let_go, connection, key)
-
-
-def _let_go(connection: Connection, key: int) -> None:
-    """Unlocks in so many words: a connection that is only closed holds the lock until the server notices."""
-    with suppress(DBAPIError):  # of a connection that is lost, and with it the lock
-        connection.scalar(sql("SELECT pg_advisory_unlock(:key)"), {"key": key})
-    connection.invalidate()
-    connection.close()

@@ -110,11 +110,10 @@ class Indexes:
 
         To be done before a change is written, which would get a number that is known already.
         """
-        names = ALL if self._catalogue.embedder() is not None else ALL[:-1]
-        head = self._catalogue.head()
+        names = self.names if self._catalogue.embedder() is None else ALL
         with self._turn, self._indexing():
             for name in names:
-                if (index := self._opened(name)).reached() > head:
+                if self._is_ahead(index := self._opened(name)):
                     index.clear()
 
     def forget_deleted(self) -> None:
@@ -127,6 +126,8 @@ class Indexes:
         index = self._opened(name)
         if isinstance(index, VectorIndex):
             index.check_embedder()
+            if self._is_ahead(index):
+                index.clear()
             self._record(index)
         began, worked = time.monotonic(), False
 
@@ -146,6 +147,11 @@ class Indexes:
         if worked:
             self._catalogue.timings().add(name, time.monotonic() - began)
         self._known[name] = index.applied()
+
+    def _is_ahead(self, index: Index) -> bool:
+        """Whether it knows of later changes than the catalogue, which may be older than any vectors."""
+        unknown = isinstance(index, VectorIndex) and self._catalogue.embedder() is None
+        return index.reached() > (0 if unknown else self._catalogue.head())
 
     def _opened(self, name: IndexName) -> Index:
         """The index, seeing what other processes have written.

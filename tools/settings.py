@@ -40,7 +40,12 @@ class Settings(BaseSettings):
     """What holds for every run on this machine; each field is `SLEUTH_<NAME>`, or a line in `sleuth.toml`."""
 
     model_config = SettingsConfigDict(
-        env_prefix="SLEUTH_", toml_file="sleuth.toml", extra="ignore", frozen=True, protected_namespaces=()
+        env_prefix="SLEUTH_",
+        env_ignore_empty=True,
+        toml_file="sleuth.toml",
+        extra="ignore",
+        frozen=True,
+        protected_namespaces=(),
     )
 
     home: Path = Field(default_factory=lambda: user_data_path("sleuth"), description="catalogue, indexes, checkpoints")

@@ -39,14 +39,17 @@ def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         draft = place.with_suffix(".new")
-        with draft.open("w", encoding="utf-8") as out:
-            for path, document_id in _candidates(roots, loaders):
-                if document_id is None:
-                    passed_over += 1
-                    continue
-                files += 1
-                out.write(json.dumps([os.fspath(path), document_id]) + "\n")
-        draft.replace(place)
+        try:
+            with draft.open("w", encoding="utf-8") as out:
+                for path, document_id in _candidates(roots, loaders):
+                    if document_id is None:
+                        passed_over += 1
+                        continue
+                    files += 1
+                    out.write(json.dumps([os.fspath(path), document_id]) + "\n")
+            draft.replace(place)
+        finally:
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"The list of files cannot be written to {place.parent}: {error}") from error
     return Found(files=files, passed_over=passed_over)

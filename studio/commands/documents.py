@@ -1,6 +1,7 @@
 """`sleuth ingest`, `sleuth docs` and `sleuth search`."""
 
 import asyncio
+import shlex
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
@@ -32,7 +33,9 @@ SNIPPET = 240
 
 
 def ingest(
-    paths: Annotated[list[Path] | None, typer.Argument(help="Files, folders, .jsonl or .jsonl.gz corpora.")] = None,
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH", help="Files, folders, .jsonl or .jsonl.gz corpora.")
+    ] = None,
     *,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="First build the indexes anew with the embedder.")] = False,
     as_json: JsonOption = False,
@@ -40,8 +43,11 @@ def ingest(
     """Read documents in; goes on where it was interrupted, and skips what has not changed."""
     if not paths and not rebuild:
         raise UsageError("Say what to read: sleuth ingest PATH...")
+    if paths and not all(paths):
+        raise UsageError("One of the paths is empty: a variable that is not set? `.` is the working folder.")
+    roots = [Path(path) for path in paths or []]
     with _progress(progress_console()) as show:
-        report = asyncio.run(ingest_paths(paths or [], settings=Settings(), on_progress=show, rebuild=rebuild))
+        report = asyncio.run(ingest_paths(roots, settings=Settings(), on_progress=show, rebuild=rebuild))
     emit(asdict(report), as_json, _in_words(report))
 
 
@@ -93,9 +99,9 @@ def list_(
         table.add_column(heading, justify="right" if heading == "passages" else "left")
     for document in listed:
         table.add_row(document.id, Text(document.title), f"{document.passages}", document.added_at[:19])
-    more = Text(f"There may be more: sleuth docs list --after '{listed[-1].id}'") if len(listed) == limit else Text()
-    nothing = "There are no documents yet: sleuth ingest PATH"
-    emit([asdict(document) for document in listed], as_json, Group(table, more) if listed else nothing)
+    more = f"There may be more: sleuth docs list --after {shlex.quote(listed[-1].id)}" if len(listed) == limit else ""
+    nothing = f"There are none after {after!r}." if after else "There are no documents yet: sleuth ingest PATH"
+    emit([asdict(document) for document in listed], as_json, Group(table, Text(more)) if listed else nothing)
 
 
 @docs_app.command()

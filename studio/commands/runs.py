@@ -32,6 +32,9 @@ from sleuth.tools.settings import Settings
 
 runs_app = typer.Typer(no_args_is_help=True, help="Runs: what was asked, step by step, and branches of it.")
 
+_A_HUNDRED_YEARS = 100 * 365 * 86400
+"""In seconds."""
+
 
 @asynccontextmanager
 async def _reading() -> AsyncIterator[Runs]:
@@ -181,4 +184,7 @@ def _seconds(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text.strip())
     if not found:
         raise UsageError(f"--older-than takes a number and m, h, d or w, such as 30d, not {text!r}.")
-    return float(found[1]) * units[found[2]]
+    seconds = float(found[1]) * units[found[2]]
+    if seconds > _A_HUNDRED_YEARS:
+        raise UsageError(f"--older-than {text} is more than a hundred years: no run is so old.")
+    return seconds

@@ -11,6 +11,7 @@ from sleuth.graphs.answer import Answer, Cost
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import Store
+from sleuth.graphs.threads import LONGEST_NAME
 from sleuth.studio.client import last
 from sleuth.studio.evaluation import metrics
 from sleuth.studio.evaluation.allowance import AllowanceSpent
@@ -26,8 +27,6 @@ ServicesFor = Callable[[GoldQuestion], Awaitable[Services]]
 
 OnDone = Callable[[], None]
 
-_LONGEST_ID = 100
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
@@ -41,7 +40,7 @@ class Job:
         """Always the same within an evaluation, whose runs are in a store of their own."""
         name = f"{self.system.name}/{self.question.key}"
         plain = re.sub(r"[^\w.-]+", "-", name)
-        if plain.count("-") == name.count("-") + name.count("/") + name.count(" ") and len(plain) <= _LONGEST_ID:
+        if plain.count("-") == name.count("-") + name.count("/") + name.count(" ") and len(plain) <= LONGEST_NAME:
             return plain
         return f"{plain[:80]}-{sha256(name.encode()).hexdigest()[:12]}"
 

@@ -8,10 +8,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sleuth.graphs.answer import Cost
 from sleuth.graphs.runs import MAX_QUESTION
 from sleuth.graphs.state import Budget
-from sleuth.graphs.threads import ThreadStatus
+from sleuth.graphs.threads import NAME, ThreadStatus
 from sleuth.studio.client import DEFAULT_METHOD
-
-NAME = r"^[\w.@-]{1,100}$"
 
 
 def _unicode(value: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from sleuth.graphs.events import Step
 from sleuth.graphs.history import happened
 from sleuth.graphs.runs import Runs, now
 from sleuth.graphs.state import Budget
-from sleuth.graphs.threads import lease
 from sleuth.studio.serve.door import Door
 from sleuth.studio.serve.events import EventLog, Trail
 from sleuth.studio.serve.faults import kind_of
@@ -167,9 +166,8 @@ class Jobs:
         return begun
 
     async def _is_free(self, thread: str) -> bool:
-        store = self._tenants.store
         try:
-            async with lease(store.engine, store.leases, thread):
+            async with self._tenants.store.leases.hold(thread):
                 return True
         except ThreadBusy:
             return False

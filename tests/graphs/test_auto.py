@@ -25,7 +25,6 @@ from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.state import Budget, HopInput
 from sleuth.graphs.store import Store
-from sleuth.graphs.threads import lease
 from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UsageError
 from sleuth.tools.pages.page import PageText
 
@@ -426,7 +425,7 @@ async def test_a_hop_is_run_by_one_at_a_time(runs_with: RunsFor, chain: Chain) -
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
     hop = (await runs.store.threads.hops_of(id))[1]
-    async with lease(runs.store.engine, runs.store.leases, hop.id):
+    async with runs.store.leases.hold(hop.id):
         with pytest.raises(ThreadBusy, match=f"Thread {hop.id} is being run"):
             await finish(runs, id)
     assert (await finish(runs, hop.id)).text == "1868", "by hand, as any run"

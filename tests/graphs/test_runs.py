@@ -122,6 +122,17 @@ async def test_a_thread_is_used_once(runs: Runs) -> None:
         await runs.start("?", "plain-rag", thread="mine")
 
 
+@pytest.mark.parametrize("name", ["a/b", "../etc", "a b", "\x1b[31m", "a\n", "n" * 101])
+async def test_a_name_that_no_address_can_hold_is_refused(runs: Runs, name: str) -> None:
+    with pytest.raises(UsageError, match=r"A run's name has 1 to 100 letters, digits and \. _ @ : -, unlike"):
+        await runs.start("?", "plain-rag", thread=name)
+
+
+@pytest.mark.parametrize("name", ["user:42", "Ünal.2", "a@b-c_d"])
+async def test_other_names_are_taken(runs: Runs, name: str) -> None:
+    assert await runs.start("?", "plain-rag", thread=name) == name
+
+
 @pytest.mark.parametrize(
     ("question", "says"),
     [("", "is empty"), (" \n ", "is empty"), ("x" * (MAX_QUESTION + 1), r"has 20,001 characters, the most is 20,000")],

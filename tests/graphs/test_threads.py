@@ -1,29 +1,13 @@
-"""The list of runs, whose each is, and who is running it."""
+"""The list of runs, and whose each is."""
 
-import asyncio
-import sys
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import text
 
 from sleuth.graphs.store import Store
-from sleuth.graphs.threads import Thread, Threads, lease
-from sleuth.tools.errors import ThreadBusy, UnknownName
-
-HOLD = """
-import asyncio, sys
-from pathlib import Path
-from sqlalchemy import create_engine
-from sleuth.graphs.threads import lease
-
-async def main():
-    async with lease(create_engine("sqlite://"), Path(sys.argv[1]), "monday"):
-        print("held", flush=True)
-        await asyncio.sleep(60)
-
-asyncio.run(main())
-"""
+from sleuth.graphs.threads import Thread, Threads
+from sleuth.tools.errors import UnknownName
 
 
 def thread(id: str, at: str = "2026-01-01", owner: str = "local") -> Thread:
@@ -94,28 +78,3 @@ async def test_hops_are_found_by_their_run_and_forks_are_runs_of_their_own(store
     fork = await store.threads.get("fork")
     assert (fork.parent, fork.hop, fork.part_of) == ("monday", 0, "")
     assert hops[0].to_json()["part_of"] == "monday"
-
-
-async def test_a_lease_is_held_by_one(store: Store) -> None:
-    async with lease(store.engine, store.leases, "monday"):
-        with pytest.raises(ThreadBusy, match=r"Thread monday is being run by process \d+ on .+\. Wait"):
-            async with lease(store.engine, store.leases, "monday"):
-                pytest.fail("two hold it")
-        async with lease(store.engine, store.leases, "tuesday/../x"):
-            pass
-    async with lease(store.engine, store.leases, "monday"):
-        pass
-
-
-async def test_a_lease_holds_against_other_processes_and_ends_with_its_holder(store: Store) -> None:
-    other = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", HOLD, store.leases, stdout=asyncio.subprocess.PIPE
-    )
-    assert other.stdout and await other.stdout.readline() == b"held\n"
-    with pytest.raises(ThreadBusy, match=f"is being run by process {other.pid} on "):
-        async with lease(store.engine, store.leases, "monday"):
-            pytest.fail("two hold it")
-    other.kill()
-    await other.wait()
-    async with lease(store.engine, store.leases, "monday"):
-        pass

@@ -116,6 +116,9 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "nothing to explain": (("search", "fair", "--mode", "keyword", "--explain"), 2, ("--mode graph",)),
     "nothing to read": (("ingest", "/no/such/folder"), 2, ("/no/such/folder",)),
     "nothing to prune": (("runs", "prune"), 2, ("--older-than",)),
+    "nothing where a path should be": (("ingest", ""), 2, ("One of the paths is empty",)),
+    "a name that no address can hold": (("ask", QUESTION, "--thread", "../mine"), 2, ("letters, digits", "'../mine'")),
+    "age before all times": (("runs", "prune", "--older-than", "9999999d"), 2, ("a hundred years",)),
     "age without a unit": (("runs", "prune", "--older-than", "30"), 2, ("30d",)),
 }
 

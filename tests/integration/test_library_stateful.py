@@ -175,6 +175,19 @@ def test_a_kill_before_an_older_catalogue_is_put_back(die_at: IndexName) -> None
     state.teardown()
 
 
+@pytest.mark.parametrize("die_at", ALL)
+def test_a_catalogue_of_before_the_first_vectors_is_put_back(die_at: IndexName) -> None:
+    """It does not know that there are any."""
+    state = Collection()
+    state.back_up()
+    state.put({"a": ("Abbersham.", "Brask.", "Ephraim.")})
+    state.search_meaning("Abbersham")
+    state.put_back()
+    state.crash({"a": ("Abbersham.", "Corrodane.", "Gunnora.")}, die_at)
+    state.search_meaning("Abbersham")
+    state.teardown()
+
+
 def run(examples: int, steps: int) -> None:
     how = settings(
         max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=list(HealthCheck)

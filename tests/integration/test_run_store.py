@@ -17,6 +17,7 @@ from sleuth.graphs.history import export, fork, history
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.state import Budget
 from sleuth.graphs.store import open_store
+from sleuth.graphs.threads import LONGEST_NAME
 from sleuth.studio.client import last
 from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UnknownName, UsageError
 from sleuth.tools.settings import Settings
@@ -191,6 +192,49 @@ async def test_two_processes_never_run_one_thread(runs: Runs, stored: Settings) 
     assert (await freed(runs, id)).status == "answered"
 
 
+@pytest.mark.parametrize("method", ["par-rag", "auto"])
+async def test_many_runs_at_once(runs: Runs, method: str) -> None:
+    """More than a pool of connections has: none may be held for as long as a run takes."""
+    names = [await runs.start(QUESTION, method) for _ in range(20)]
+    answers = await asyncio.gather(*(last(runs.run(name)) for name in names))
+    assert [answer.thread for answer in answers] == names
+    assert {answer.status for answer in answers} == {"answered"}
+
+
+async def test_whoever_waits_for_a_lease_and_is_cancelled_does_not_hold_it(runs: Runs) -> None:
+    """At any moment: also before the thread that asks for it has had its turn."""
+    for wait in [0.0, 0.0, 0.001, 0.002, 0.005, 0.01, 0.02] * 5:
+        taking = asyncio.create_task(hold(runs, "monday", seconds=60))
+        await asyncio.sleep(wait)
+        taking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+        await hold(runs, "monday")
+
+
+async def hold(runs: Runs, id: str, seconds: float = 0.0) -> None:
+    async with runs.store.leases.hold(id):
+        await asyncio.sleep(seconds)
+
+
+@pytest.mark.postgres
+async def test_a_lost_connection_is_made_anew_with_what_it_held(tmp_path: Path, postgres_url: str) -> None:
+    settings = Settings(home=tmp_path, database_url=postgres_url, owner=uuid.uuid4().hex)
+    async with open_store(settings) as store, open_store(settings) as elsewhere:
+        async with store.leases.hold(f"{settings.owner}-1"):
+            with store.engine.connect() as connection:
+                gone = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+                assert list(connection.exec_driver_sql(gone))
+            async with store.leases.hold(f"{settings.owner}-2"):
+                for held in ("1", "2"):
+                    with pytest.raises(ThreadBusy):
+                        async with elsewhere.leases.hold(f"{settings.owner}-{held}"):
+                            pytest.fail("two hold it")
+        for held in ("1", "2"):
+            async with elsewhere.leases.hold(f"{settings.owner}-{held}"):
+                pass
+
+
 async def freed(runs: Runs, id: str) -> Answer:
     """Runs a thread as soon as it can be: Postgres needs a moment to see that a client was killed."""
     for _ in range(50):
@@ -212,3 +256,13 @@ async def _run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
         await model.holding.wait()
         pipe.send("held")
         await running
+
+
+async def test_a_run_of_the_longest_name_has_hops_like_any_other(runs: Runs) -> None:
+    name = "n" * LONGEST_NAME
+    answer = await last(runs.run(await runs.start(QUESTION, "auto", thread=name)))
+    hops = await runs.store.threads.hops_of(name)
+    assert answer.thread == name
+    assert hops
+    assert all(len(hop.id) <= LONGEST_NAME and hop.part_of == name for hop in hops)
+    assert len({hop.id for hop in hops}) == len(hops)

@@ -32,8 +32,9 @@ def schemathesis() -> None:
 
 
 @pytest.mark.usefixtures("schemathesis")
-async def test_no_request_ends_in_a_fault_of_ours(tmp_path: Path) -> None:
-    app = create_app(Settings(home=tmp_path, embedder="none", api_keys=KEYS), open_model=opening(Oracle()))
+async def test_no_request_ends_in_a_fault_of_ours(tmp_path: Path, database_url: str | None) -> None:
+    settings = Settings(home=tmp_path, embedder="none", api_keys=KEYS, database_url=database_url)
+    app = create_app(settings, open_model=opening(Oracle()))
     async with app.router.lifespan_context(app), listening(app) as url:
         async with httpx.AsyncClient(base_url=url, headers=ANNA, timeout=60, trust_env=False) as client:
             await upload(client)

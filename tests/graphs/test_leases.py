@@ -1,0 +1,53 @@
+"""Who runs a thread, where runs are in SQLite."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from sleuth.graphs.leases import FileLeases
+from sleuth.tools.errors import ThreadBusy
+
+HOLD = """
+import asyncio, sys
+from pathlib import Path
+from sleuth.graphs.leases import FileLeases
+
+async def main():
+    async with FileLeases(Path(sys.argv[1])).hold("monday"):
+        print("held", flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def leases(tmp_path: Path) -> FileLeases:
+    return FileLeases(tmp_path)
+
+
+async def test_a_lease_is_held_by_one(leases: FileLeases) -> None:
+    async with leases.hold("monday"):
+        with pytest.raises(ThreadBusy, match=r"Thread monday is being run by process \d+ on .+\. Wait"):
+            async with leases.hold("monday"):
+                pytest.fail("two hold it")
+        async with leases.hold("tuesday/../x"):
+            pass
+    async with leases.hold("monday"):
+        pass
+
+
+async def test_a_lease_holds_against_other_processes_and_ends_with_its_holder(
+    leases: FileLeases, tmp_path: Path
+) -> None:
+    other = await asyncio.create_subprocess_exec(sys.executable, "-c", HOLD, tmp_path, stdout=asyncio.subprocess.PIPE)
+    assert other.stdout and await other.stdout.readline() == b"held\n"
+    with pytest.raises(ThreadBusy, match=f"is being run by process {other.pid} on "):
+        async with leases.hold("monday"):
+            pytest.fail("two hold it")
+    other.kill()
+    await other.wait()
+    async with leases.hold("monday"):
+        pass
