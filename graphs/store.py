@@ -12,13 +12,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from sqlalchemy import event, text
 from sqlalchemy.engine import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
 from sleuth.graphs.checkpoints import SqliteCheckpoints
 from sleuth.graphs.leases import AdvisoryLeases, FileLeases, Leases
 from sleuth.graphs.threads import Threads
 from sleuth.tools.archive import SqlArchive
-from sleuth.tools.database import catalogue_url, is_damaged, open_engine
+from sleuth.tools.database import catalogue_url, is_damaged, is_of_database, open_engine
 from sleuth.tools.errors import StoreError, StoreTooNew
 from sleuth.tools.extras import extra
 from sleuth.tools.settings import Settings
@@ -67,8 +66,10 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
                 engine=engine,
                 leases=_leases(settings, engine),
             )
-    except (SQLAlchemyError, sqlite3.Error) as error:  # also what a full disk does to a run in the middle
-        raise _unusable(engine, error) from error
+    except Exception as error:
+        if is_of_database(error):  # also what a full disk does to a run in the middle
+            raise _unusable(engine, error) from error
+        raise
     finally:
         await asyncio.to_thread(engine.dispose)
 
@@ -132,7 +133,14 @@ async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckp
 
         url = runs_url(settings).replace("+psycopg", "", 1)
         arguments = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-        pool: AsyncConnectionPool[Any] = AsyncConnectionPool(url, kwargs=arguments, min_size=1, max_size=8, open=False)
+        pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
+            url,
+            kwargs=arguments,
+            min_size=1,
+            max_size=8,
+            open=False,
+            check=AsyncConnectionPool.check_connection,  # those of before the database was started anew are no good
+        )
         async with pool:
             postgres = PostgresCheckpoints(pool, serde=serde)
             await postgres.setup()

@@ -1,12 +1,14 @@
 """Opens the catalogue's database: a SQLite file or Postgres, each with the guarantees that the catalogue counts on."""
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event, text
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolExhausted
 
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.extras import extra
@@ -49,7 +51,7 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     try:
         with engine.connect().execution_options(sleuth_write=write) as connection, connection.begin():
             yield connection
-    except DBAPIError as error:
+    except (DBAPIError, PoolExhausted) as error:
         raise unusable(engine, error, "written" if write else "read") from error
 
 
@@ -75,10 +77,11 @@ class CountedRows:
             self._left = self._next
 
 
-def unusable(engine: Engine, error: DBAPIError, what: str) -> StoreError:
+def unusable(engine: Engine, error: DBAPIError | PoolExhausted, what: str) -> StoreError:
     """The database's complaint in a line, with where to look."""
-    reason = " ".join(str(error.orig).split())
-    if is_damaged(error.orig):
+    cause = getattr(error, "orig", None) or error
+    reason = " ".join(str(cause).split())
+    if is_damaged(cause):
         return StoreError(
             f"The catalogue {engine.url.database} is damaged: {reason}. Put a backup of it in its place, "
             "or move it away and read the documents in anew."
@@ -91,6 +94,25 @@ def is_damaged(error: BaseException | None) -> bool:
     """Whether SQLite finds pages in a file that it cannot have written."""
     damaged = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in damaged
+
+
+def is_of_database(error: BaseException) -> bool:
+    """Whether a database or its driver raised it."""
+    return isinstance(error, (SQLAlchemyError, sqlite3.Error, *_of_psycopg("Error")))
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether a database cannot be reached or written at this moment, whatever was asked of it."""
+    if isinstance(error, StoreError) and error.__cause__:
+        return is_away(error.__cause__)
+    kinds = (OperationalError, InterfaceError, PoolExhausted, sqlite3.OperationalError)
+    return isinstance(error, (*kinds, *_of_psycopg("OperationalError", "InterfaceError")))
+
+
+def _of_psycopg(*names: str) -> list[type[Exception]]:
+    """Nothing of a driver that was never loaded can have been raised."""
+    driver = sys.modules.get("psycopg")
+    return [getattr(driver, name) for name in names] if driver else []
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:

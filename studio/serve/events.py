@@ -9,6 +9,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from pydantic_core import to_json
@@ -18,10 +19,14 @@ from sqlalchemy.engine import Engine
 from sleuth.graphs.events import Delta
 from sleuth.graphs.threads import threads
 from sleuth.studio.serve.ears import Ears, Said
+from sleuth.studio.serve.storing import until_stored
 from sleuth.tools.database import transaction
 from sleuth.tools.errors import StoreError
 
 _log = logging.getLogger(__name__)
+
+_PATIENCE = 30.0
+"""Seconds that events wait for a store that is away; a shutdown waits for them."""
 
 metadata = MetaData()
 events = Table(
@@ -64,7 +69,9 @@ class EventLog:
                 while True:
                     batch.append(self._queue.get_nowait())
             try:
-                await asyncio.to_thread(self._insert, batch)
+                await until_stored(
+                    partial(asyncio.to_thread, self._insert, batch), "What runs tell", patience=_PATIENCE
+                )
             except StoreError as error:  # the run itself will say so; what is lost is told again when it is resumed
                 _log.error("events of runs were not kept: %s", error)
             for event in batch:

@@ -1,12 +1,15 @@
 """Errors as OpenAI's clients expect them: {"error": {"message", "type", "code", "param"}} with a fitting status."""
 
 import logging
+import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
@@ -40,6 +43,9 @@ STATUSES: tuple[tuple[type[errors.SleuthError], int, str], ...] = (
     (errors.ModelUnavailable, 503, "model_error"),
     (errors.ModelError, 502, "model_error"),
 )
+
+
+STORE_AWAY = "The store cannot be used now; the server's log says why. What was saved is not lost."
 
 
 class Fault(BaseModel):
@@ -116,6 +122,10 @@ def install(app: FastAPI) -> None:
     """Has the application answer in this form whatever goes wrong."""
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
+    with suppress(ImportError):  # an extra
+        import psycopg
+
+        app.add_exception_handler(psycopg.Error, _store)
 
 
 async def _sleuth(_request: Request, error: Exception) -> JSONResponse:
@@ -138,10 +148,22 @@ async def _http(_request: Request, error: Exception) -> JSONResponse:
     return respond(error.status_code, str(error.detail), headers=error.headers)
 
 
+async def _store(_request: Request, error: Exception) -> JSONResponse:
+    _log.error("a request failed since the store cannot be used", exc_info=error)
+    return respond(503, STORE_AWAY, kind="store_error", headers={"Retry-After": "5"})
+
+
 async def _ours(_request: Request, error: Exception) -> JSONResponse:
     _log.error("a request failed by a fault of ours", exc_info=error)
     return respond(500, "The server failed; its log says why.", kind="internal_error")
 
 
-HANDLERS = {errors.SleuthError: _sleuth, RequestValidationError: _invalid, HTTPException: _http, Exception: _ours}
+HANDLERS = {
+    errors.SleuthError: _sleuth,
+    RequestValidationError: _invalid,
+    HTTPException: _http,
+    SQLAlchemyError: _store,
+    sqlite3.Error: _store,
+    Exception: _ours,
+}
 """What answers for each kind of error."""

@@ -11,6 +11,7 @@ import math
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -21,10 +22,11 @@ from sqlalchemy.engine import Engine
 
 from sleuth.graphs.ingest import IngestProgress, read_in
 from sleuth.studio.serve.door import Door
+from sleuth.studio.serve.storing import until_stored
 from sleuth.studio.serve.tenants import Tenants
 from sleuth.tools.database import transaction
 from sleuth.tools.documents import now
-from sleuth.tools.errors import SleuthError, UnknownName
+from sleuth.tools.errors import SleuthError, StoreError, UnknownName
 
 _log = logging.getLogger(__name__)
 
@@ -163,15 +165,16 @@ class Ingests:
             waiting = self._waiting.get(await self._queue.get())
             if waiting is None:  # stopped before its turn
                 continue
+            status: Status
             (ended,) = await asyncio.gather(self._read(waiting), return_exceptions=True)
             if waiting.ended:  # stopped while it waited for its turn
                 continue
             if isinstance(ended, BaseException):
-                waiting.ingest = _failed(waiting.ingest, ended)
-                await self._end(waiting, "failed")
+                waiting.ingest, status = _failed(waiting.ingest, ended), "failed"
             else:
                 cut = waiting.stopping() and waiting.ingest.read < waiting.ingest.total
-                await self._end(waiting, "stopped" if cut else "done")
+                status = "stopped" if cut else "done"
+            await until_stored(partial(self._end, waiting, status), f"The end of ingest {waiting.ingest.id}")
 
     def close(self) -> None:
         """Lets go of those who follow."""
@@ -183,7 +186,11 @@ class Ingests:
         """Nothing more will happen to an ingest: its files go, and then those who follow it are told."""
         waiting.ended = True
         ingest = replace(waiting.ingest, status=status)
-        await asyncio.to_thread(self._finish, ingest, placed=waiting.begun)
+        try:
+            await asyncio.to_thread(self._finish, ingest, placed=waiting.begun)
+        except StoreError:
+            waiting.ended = False
+            raise
         self._waiting.pop(ingest.id, None)
         waiting.tell(ingest)
 

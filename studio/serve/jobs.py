@@ -20,11 +20,12 @@ from sleuth.graphs.runs import Runs, now
 from sleuth.graphs.state import Budget
 from sleuth.studio.serve.door import Door
 from sleuth.studio.serve.events import EventLog, Trail
-from sleuth.studio.serve.faults import kind_of
+from sleuth.studio.serve.faults import STORE_AWAY, kind_of
 from sleuth.studio.serve.limits import Quota
+from sleuth.studio.serve.storing import until_stored
 from sleuth.studio.serve.telemetry import RunRecord, Telemetry
 from sleuth.studio.serve.tenants import Tenants
-from sleuth.tools.database import transaction
+from sleuth.tools.database import is_of_database, transaction
 from sleuth.tools.errors import RunError, SleuthError, ThreadBusy, UnknownName
 
 _log = logging.getLogger(__name__)
@@ -182,12 +183,16 @@ class Jobs:
             if job.stopped:
                 job.trail.tell("stopped", {}, key=f"stopped {uuid4().hex}")
         finally:
-            await self._log.flush()
-            if job.stopped or not self._closing:
-                await asyncio.to_thread(self._cross_out, job.thread)
-            del self._jobs[job.thread]
-            self._log.ears.hush(job.thread)
-            self._log.ears.ring(job.thread)
+            try:
+                await self._log.flush()
+                if job.stopped or not self._closing:
+                    await until_stored(
+                        lambda: asyncio.to_thread(self._cross_out, job.thread), f"The end of run {job.thread}"
+                    )
+            finally:
+                del self._jobs[job.thread]
+                self._log.ears.hush(job.thread)
+                self._log.ears.ring(job.thread)
 
     async def _run(self, job: _Job) -> None:
         """The run, watched and accounted for."""
@@ -237,15 +242,22 @@ class Jobs:
 
     async def _fail(self, job: _Job, error: BaseException) -> None:
         job.ending = True
+        about = {"about": {"thread": job.thread}}
         if isinstance(error, SleuthError):
             told, kind = str(error), kind_of(error)
+        elif is_of_database(error):
+            _log.error("a run ended since the store cannot be used", exc_info=error, extra=about)
+            told, kind = f"{STORE_AWAY} The run can be resumed.", "store_error"
         else:
-            _log.error("a run ended by a fault of ours", exc_info=error, extra={"about": {"thread": job.thread}})
+            _log.error("a run ended by a fault of ours", exc_info=error, extra=about)
             told, kind = "The server failed; its log says why. The run can be resumed.", "internal_error"
         if not isinstance(error, ThreadBusy | UnknownName):  # another process runs it, or it is gone
-            runs = await self._tenants.reading(job.owner)
-            await runs.store.threads.mark(job.thread, "failed", at=now(), problem=told)
+            await until_stored(lambda: self._mark_failed(job, told), f"What has ended run {job.thread}")
         job.trail.tell("error", {"message": told, "type": kind}, key=f"error {uuid4().hex}")
+
+    async def _mark_failed(self, job: _Job, problem: str) -> None:
+        runs = await self._tenants.reading(job.owner)
+        await runs.store.threads.mark(job.thread, "failed", at=now(), problem=problem)
 
     def _write_down(self, owner: str, thread: str) -> None:
         with transaction(self._engine, write=True) as connection:

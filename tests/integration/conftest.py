@@ -2,7 +2,7 @@
 
 from chroma_fixture import chroma_url
 from page_fixture import axe, chromium, npm, page, site, teller
-from postgres_fixture import postgres_url
+from postgres_fixture import own_postgres, postgres_url
 from serve_fixture import client, oracle, serving
 from store_fixture import database_url
 from vllm_fixture import model_home, vllm_installed, vllm_url
@@ -16,6 +16,7 @@ __all__ = [
     "model_home",
     "npm",
     "oracle",
+    "own_postgres",
     "page",
     "postgres_url",
     "serving",

@@ -24,24 +24,64 @@ def _run(*command: str) -> None:
     subprocess.run([*ordinary, *command], check=True, stdout=subprocess.DEVNULL, cwd="/")
 
 
+def _named(name: str) -> str:
+    """A program, where it is; skips, or fails where nothing may be skipped, without it."""
+    if found := _program(name):
+        return found
+    if os.environ.get("SLEUTH_REQUIRE_ALL") == "1":
+        pytest.fail(_NOT_FOUND)
+    pytest.skip(_NOT_FOUND)
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """A URL as in SLEUTH_DATABASE_URL; SLEUTH_TEST_DATABASE_URL names a server that is there already."""
     if present := os.environ.get("SLEUTH_TEST_DATABASE_URL"):
         yield present
         return
-    initdb, pg_ctl = _program("initdb"), _program("pg_ctl")
-    if initdb is None or pg_ctl is None:
-        if os.environ.get("SLEUTH_REQUIRE_ALL") == "1":
-            pytest.fail(_NOT_FOUND)
-        pytest.skip(_NOT_FOUND)
     with tempfile.TemporaryDirectory(prefix="sleuth-pg-", ignore_cleanup_errors=True) as folder:
+        server = PostgresServer(Path(folder))
+        server.start()
+        try:
+            yield server.url
+        finally:
+            server.stop()
+
+
+@pytest.fixture
+def own_postgres() -> Iterator["PostgresServer"]:
+    """A server that one test may stop and start again."""
+    with tempfile.TemporaryDirectory(prefix="sleuth-pg-", ignore_cleanup_errors=True) as folder:
+        server = PostgresServer(Path(folder))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+class PostgresServer:
+    """A server below a folder, reached by a socket in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._data = str(folder / "data")
+        self._up = False
+        self.url = f"postgresql://sleuth@/postgres?host={folder}"
         if os.geteuid() == 0:
             shutil.chown(folder, "nobody", "nogroup")
-        data = str(Path(folder) / "data")
-        _run(initdb, "-D", data, "-U", "sleuth", "-A", "trust", "-E", "UTF8", "--no-sync")
-        _run(pg_ctl, "-D", data, "-w", "-l", f"{folder}/log", "-o", f"-k {folder} -h ''", "start")
-        try:
-            yield f"postgresql://sleuth@/postgres?host={folder}"
-        finally:
-            _run(pg_ctl, "-D", data, "-m", "immediate", "stop")
+        _run(_named("initdb"), "-D", self._data, "-U", "sleuth", "-A", "trust", "-E", "UTF8", "--no-sync")
+
+    def start(self) -> None:
+        """Waits until it answers."""
+        self._control("-w", "-l", f"{self._folder}/log", "-o", f"-k {self._folder} -h ''", "start")
+        self._up = True
+
+    def stop(self) -> None:
+        """Ends it at once, in the middle of whatever it does."""
+        if self._up:
+            self._control("-m", "immediate", "stop")
+            self._up = False
+
+    def _control(self, *arguments: str) -> None:
+        _run(_named("pg_ctl"), "-D", self._data, *arguments)

@@ -1,0 +1,90 @@
+"""The store goes away beneath a server, and comes back: all goes on without a new start of the server."""
+
+import asyncio
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from postgres_fixture import PostgresServer
+from serve_fixture import Serve
+from serve_scene import Oracle, begin, told, upload
+
+pytestmark = pytest.mark.integration
+
+SECONDS = 3.0
+"""For which it is away."""
+
+
+async def test_a_run_whose_postgres_is_stopped(serving: Serve, own_postgres: PostgresServer, oracle: Oracle) -> None:
+    async with serving(database_url=own_postgres.url) as client:
+        await upload(client)
+        done = await begin(client)
+        assert (await told(client, done))[-1][1] == "answer"
+        thread = await held(client, oracle)
+        await asyncio.to_thread(own_postgres.stop)
+        oracle.free.set()
+        refused = await client.get(f"/v1/runs/{done}")
+        assert (refused.status_code, refused.json()["error"]["type"]) == (503, "store_error")
+        await asyncio.sleep(SECONDS)
+        assert (await client.get("/healthz")).status_code == 200
+        await asyncio.to_thread(own_postgres.start)
+        events = await asyncio.wait_for(told(client, thread), 60)
+        assert [id for id, _, _ in events] == [1, 2, 3, 4, 5]
+        assert events[-1][2]["text"] == "Edric Gannow"
+        await all_at_once(client)
+
+
+async def test_an_upload_whose_postgres_is_stopped(serving: Serve, own_postgres: PostgresServer) -> None:
+    async with serving(database_url=own_postgres.url) as client:
+        await upload(client)
+        sent = [("files", (f"{n}.txt", f"The text number {n}.".encode())) for n in range(30)]
+        taken = (await client.post("/v1/documents", files=sent)).json()["ingest"]
+        await asyncio.to_thread(own_postgres.stop)
+        await asyncio.sleep(SECONDS)
+        await asyncio.to_thread(own_postgres.start)
+        await asyncio.wait_for(client.get(f"/v1/ingests/{taken}/events"), 60)
+        assert (await upload(client, {"next.txt": "The next text."}))["read"] == 1
+
+
+async def test_a_run_whose_disk_is_full(client: httpx.AsyncClient, oracle: Oracle) -> None:
+    await upload(client)
+    thread = await held(client, oracle)
+    with full_disk():
+        oracle.free.set()
+        await asyncio.sleep(SECONDS)
+        assert (await client.get("/healthz")).json()["running"] == 1
+    async with asyncio.timeout(60):
+        assert (await told(client, thread))[-1][1] == "error"
+        failed = (await client.get(f"/v1/runs/{thread}")).json()["thread"]
+        assert (failed["status"], " cannot be " in failed["problem"]) == ("failed", True)
+        assert (await client.post(f"/v1/runs/{thread}/resume")).status_code == 202
+        assert (await told(client, thread))[-1][2]["text"] == "Edric Gannow"
+
+
+async def held(client: httpx.AsyncClient, oracle: Oracle) -> str:
+    """A run whose model call waits."""
+    oracle.asked.clear()
+    oracle.free.clear()
+    thread = await begin(client)
+    await oracle.asked.wait()
+    return thread
+
+
+async def all_at_once(client: httpx.AsyncClient) -> None:
+    """As many as there are connections, each of which was open before."""
+    threads = await asyncio.gather(*(begin(client) for _ in range(12)))
+    ends = await asyncio.gather(*(told(client, thread) for thread in threads))
+    assert [events[-1][1] for events in ends] == ["answer"] * 12
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file of this process may grow."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
