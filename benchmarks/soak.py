@@ -123,7 +123,8 @@ def environment_of(given: argparse.Namespace) -> dict[str, str]:
     file = given.folder / "port"
     if not file.exists():
         file.write_text(str(free_port()), encoding="ascii")
-    return environment(given.folder, int(file.read_text(encoding="ascii")))
+    own = environment(given.folder, int(file.read_text(encoding="ascii")))
+    return own | {"SLEUTH_DATABASE_URL": given.database} if given.database else own
 
 
 async def met(model_url: str) -> dict[str, int]:
@@ -158,6 +159,7 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=5, help="seconds between samples")
     parser.add_argument("--warm", type=float, default=60, help="seconds at each slice's start that count for nothing")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--database", help="as in SLEUTH_DATABASE_URL; the same for all slices of a folder")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     slices = given.folder / "slices.jsonl"

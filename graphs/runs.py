@@ -37,6 +37,7 @@ from sleuth.tools.knowledge_graph.lookups import KnowledgeGraph
 from sleuth.tools.pages.page import PageText
 from sleuth.tools.retriever import Retriever
 from sleuth.tools.settings import Profile
+from sleuth.tools.text import check_unicode
 from sleuth.tools.triples import MemoryTriples, TripleStore
 
 MAX_QUESTION = 20_000
@@ -250,6 +251,7 @@ def check_question(question: str) -> str:
             f"The question has {len(stripped):,} characters, the most is {MAX_QUESTION:,}: "
             "put long material into a file, `sleuth ingest` it, and ask about it."
         )
+    check_unicode(stripped)
     return stripped.replace("\x00", "")
 
 

@@ -25,6 +25,9 @@ from sleuth.studio.commands import (
 from sleuth.studio.output import progress_console
 from sleuth.tools.errors import SleuthError, UsageError
 
+_NO_UTF8 = "surrogates not allowed"
+"""Python's reason not to encode what it has made of bytes in an argument."""
+
 app = typer.Typer(
     name="sleuth",
     help="Multi-hop question answering over your own documents.",
@@ -83,6 +86,10 @@ def guarded(command: Callable[[], object]) -> None:
         _complain(f"A setting cannot be used: {faults}.", 2)
     except SettingsError as error:
         _complain(f"A setting cannot be read: {error}. What has several parts is written as JSON.", 2)
+    except UnicodeEncodeError as error:
+        if error.reason != _NO_UTF8:
+            raise
+        _complain(f"{error.object[:100]!r} holds bytes that are no UTF-8: see how the terminal encodes text.", 2)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

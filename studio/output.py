@@ -1,22 +1,34 @@
 """How commands speak: the result to standard output, all else to standard error."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 from pydantic_core import to_json
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
+
+_INVISIBLE = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 
 Report = Callable[[str], None]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON value on standard output.")]
 
 
+class _Screen(Console):
+    """Shows no control characters: what a document or a model says must not steer the terminal."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            harmless = segment.control or segment.text.isprintable()
+            yield segment if harmless else Segment(segment.text.translate(_INVISIBLE), segment.style)
+
+
 def progress_console() -> Console:
     """For live progress, steps and warnings."""
-    return Console(stderr=True, highlight=False)
+    return _Screen(stderr=True, highlight=False)
 
 
 def emit(value: object, as_json: bool, human: RenderableType) -> None:
@@ -24,7 +36,7 @@ def emit(value: object, as_json: bool, human: RenderableType) -> None:
     if as_json:
         sys.stdout.write(to_json(value, indent=2).decode() + "\n")
     else:
-        Console(markup=False, highlight=False).print(human, soft_wrap=isinstance(human, str))
+        _Screen(markup=False, highlight=False).print(human, soft_wrap=isinstance(human, str))
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from sleuth.tools.readings import Readings
 from sleuth.tools.retriever import Mode, Query
 from sleuth.tools.search import depth, fuse
 from sleuth.tools.settings import Settings
+from sleuth.tools.text import check_unicode
 from sleuth.tools.triples import SqlTriples
 from sleuth.tools.vectors import VectorIndex, embedder_changed
 from sleuth.tools.worklist import Found, write_worklist
@@ -191,6 +192,7 @@ class Library:
         """
         if not query.text.strip():
             raise UsageError("The question is empty: say what to search for.")
+        check_unicode(query.text)
         return await asyncio.to_thread(self._search, query)
 
     async def index_seconds(self, mode: Mode) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from charset_normalizer import from_bytes
 
-from sleuth.tools.errors import DocumentError
+from sleuth.tools.errors import DocumentError, UsageError
 
 MAX_TITLE_CHARS = 200
 MAX_CONTROL_SHARE = 0.02
@@ -38,6 +38,12 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 """Where one sentence ends and the next begins, as far as marks and lines tell."""
 _CLAUSE = re.compile(r"[,;:(|–—] ?| (?=(?:and|but|who|which|that|where|when|after|before|while|as|is|was|were) )")
 _WRAPPED = re.compile(r"^([^\W\d_][^\n|]{53,158}[^\s.!?:;|])\n(?=[^\W\d_][^\n|]*$)", re.MULTILINE)
+
+
+def check_unicode(question: str) -> None:
+    """Raises UsageError for a question that can neither be kept nor sent: it is made of bytes of another encoding."""
+    if _SURROGATES.search(question):
+        raise UsageError("The question holds bytes that are no UTF-8: see how the terminal encodes text.")
 
 
 def decode(data: bytes, *, declared: str | None = None) -> str:

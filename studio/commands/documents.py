@@ -83,7 +83,7 @@ async def _library(command: str, mode: LockMode = "shared") -> AsyncIterator[Lib
 @docs_app.command("list")
 def list_(
     *,
-    limit: Annotated[int, typer.Option(min=1, help="How many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 100,
     after: Annotated[str, typer.Option(help="Go on after this id.")] = "",
     as_json: JsonOption = False,
 ) -> None:

@@ -44,7 +44,9 @@ async def _reading() -> AsyncIterator[Runs]:
 
 @runs_app.command("list")
 def list_(
-    *, limit: Annotated[int, typer.Option(min=1, help="How many, the latest first.")] = 50, as_json: JsonOption = False
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many, the latest first.")] = 50,
+    as_json: JsonOption = False,
 ) -> None:
     """List runs, the latest first."""
 
@@ -158,7 +160,7 @@ def prune(
     *,
     older_than: Annotated[str | None, typer.Option(metavar="30d", help="Remove runs untouched for so long.")] = None,
     keep_last: Annotated[
-        int | None, typer.Option(min=1, help="Keep only so many checkpoints of each run that stays.")
+        int | None, typer.Option(min=1, max=1_000_000, help="Keep only so many checkpoints of each run that stays.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

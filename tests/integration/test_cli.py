@@ -118,6 +118,9 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "nothing to prune": (("runs", "prune"), 2, ("--older-than",)),
     "nothing where a path should be": (("ingest", ""), 2, ("One of the paths is empty",)),
     "a name that no address can hold": (("ask", QUESTION, "--thread", "../mine"), 2, ("letters, digits", "'../mine'")),
+    "bytes of another encoding": (("ask", "Wer war J\udcfcrgen?"), 2, ("no UTF-8", "terminal")),
+    "a search in another encoding": (("search", "J\udcfcrgen"), 2, ("no UTF-8", "terminal")),
+    "an id in another encoding": (("docs", "show", "J\udcfcrgen.md"), 2, ("no UTF-8", "terminal")),
     "age before all times": (("runs", "prune", "--older-than", "9999999d"), 2, ("a hundred years",)),
     "age without a unit": (("runs", "prune", "--older-than", "30"), 2, ("30d",)),
 }

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from rich.panel import Panel
+from rich.text import Text
 
-from sleuth.studio.output import activity, emit
+from sleuth.studio.output import activity, emit, progress_console
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +26,23 @@ def test_text_keeps_its_brackets_and_its_line(capsys: pytest.CaptureFixture[str]
     text = "[bold] " + "long " * 60
     emit(None, False, text)
     assert capsys.readouterr().out == text + "\n"
+
+
+def test_what_is_said_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\x7fe\rf\tg\nh"
+    emit(None, False, said)
+    emit(None, False, Panel(Text(said)))
+    progress_console().print(Text(said))
+    captured = capsys.readouterr()
+    shown = captured.out + captured.err
+    assert shown.count("a[31mb]0;titlec2Jdef") == 3
+    assert not {character for character in shown if not character.isprintable()} - {"\n", "\t"}
+
+
+def test_colours_stay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    emit(None, False, Text("red", style="red"))
+    assert "\x1b[31mred\x1b[0m" in capsys.readouterr().out
 
 
 def test_progress_away_from_a_terminal_is_lines_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
