@@ -25,6 +25,7 @@ from sleuth.agents.sources import unmarked
 from sleuth.agents.words import Hearing
 from sleuth.tools.archive import Archive
 from sleuth.tools.errors import BadReply, ContextTooLong
+from sleuth.tools.text import storable
 
 REPAIR = "shared/repair"
 
@@ -219,7 +220,8 @@ class _Ask(Generic[I, O]):
                     reply = await self._desk.model.call(heard)
             except ContextTooLong:
                 return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=None)
-            return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=reply)
+            kept: Reply = {**reply, "text": storable(reply["text"])}
+            return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=kept)
 
         return await call()
 

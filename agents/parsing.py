@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from sleuth.tools.text import storable
+
 O = TypeVar("O", bound="BaseModel | str")  # noqa: E741 - output, as in role.py
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -80,12 +82,21 @@ def _values(answer: str) -> list[object]:
     at = 0
     while (start := _opening(text, at)) is not None:
         try:
-            value, at = decoder.raw_decode(text, start)
+            value, end = decoder.raw_decode(text, start)
+            values.append(_storable(value))
+            at = end
         except (json.JSONDecodeError, RecursionError):
             at = start + 1
-        else:
-            values.append(value)
     return values
+
+
+def _storable(value: object) -> object:
+    """A JSON value whose texts can be kept, whatever its escapes stood for."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(key): _storable(item) for key, item in value.items()}
+    return [_storable(item) for item in value] if isinstance(value, list) else value
 
 
 def _opening(text: str, at: int) -> int | None:

@@ -46,6 +46,11 @@ def check_unicode(question: str) -> None:
         raise UsageError("The question holds bytes that are no UTF-8: see how the terminal encodes text.")
 
 
+def storable(text: str) -> str:
+    """The text without what databases and encodings refuse: NUL goes, half a character becomes U+FFFD."""
+    return _SURROGATES.sub("\ufffd", text.replace("\x00", ""))
+
+
 def decode(data: bytes, *, declared: str | None = None) -> str:
     """Text in an unknown encoding: by byte order mark, as UTF-8, as the file itself declares, or by a guess.
 

@@ -128,3 +128,8 @@ def test_deep_nesting_is_refused() -> None:
 def test_thoughts_end_where_they_end() -> None:
     assert without_thoughts("<think>a</think>b<think>c") == "b"
     assert without_thoughts("a < b > c") == "a < b > c"
+
+
+def test_what_escapes_stand_for_can_be_kept() -> None:
+    fact = parse('{"name": "a\\u0000b \\ud83d\\ude00 \\ud83d \\\\u0000", "\\u0000years": [1]}', Fact)
+    assert fact == Fact(name="ab \U0001f600 \ufffd \\u0000", years=[1])
