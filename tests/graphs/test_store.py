@@ -2,9 +2,11 @@
 
 import sqlite3
 
+import psycopg
 import pytest
 
 from sleuth.graphs.store import open_store
+from sleuth.tools.database import is_away, is_of_database
 from sleuth.tools.errors import StoreError, StoreTooNew
 from sleuth.tools.settings import Settings
 
@@ -45,3 +47,22 @@ async def test_a_home_that_cannot_be_made_is_named(settings: Settings) -> None:
     with pytest.raises(StoreError, match=r"SLEUTH_HOME .* cannot be made"):
         async with open_store(settings):
             pytest.fail("it was opened")
+
+
+@pytest.mark.parametrize("error", [psycopg.OperationalError("gone"), sqlite3.OperationalError("gone")])
+async def test_a_database_that_goes_away_meanwhile_is_told_in_a_line(settings: Settings, error: Exception) -> None:
+    with pytest.raises(
+        StoreError, match=r"cannot be read or written: gone\. What was saved before is not lost"
+    ) as told:
+        async with open_store(settings):
+            raise error
+    assert is_away(error)
+    assert is_away(told.value)
+
+
+async def test_any_other_fault_stays_what_it_is(settings: Settings) -> None:
+    with pytest.raises(ZeroDivisionError) as told:
+        async with open_store(settings):
+            _ = 1 / 0
+    assert not is_away(told.value)
+    assert not is_of_database(told.value)
