@@ -52,6 +52,10 @@ class StoreError(SleuthError):
     """The catalogue, an index or the checkpoint store cannot be used."""
 
 
+class VectorsReplaced(StoreError):
+    """The vectors that were opened are not there any more; others may be."""
+
+
 class StoreBusy(StoreError):
     """Another process holds the lock."""
 

@@ -95,6 +95,13 @@ class Indexes:
                     self._follow(name, on_indexed)
             return self._open[name]
 
+    def look_again(self, name: IndexName) -> None:
+        """Has an index that somebody else has made anew, or lost, opened again and followed at its next use."""
+        with self._turn:
+            self._known.pop(name, None)
+            if name in self._open:
+                self._open[name].refresh(anew=True)
+
     def clear(self) -> None:
         """Empties the indexes, so that they are built anew, by the present embedder."""
         with self._turn, self._indexing():

@@ -13,7 +13,7 @@ from sleuth.tools.catalogue import Catalogue, Entry, Listed, Stored
 from sleuth.tools.database import catalogue_url
 from sleuth.tools.documents import Document, Hit, Passage
 from sleuth.tools.embedder import NONE, Embedder, EmbedderRecord, NoEmbedder, make_embedder
-from sleuth.tools.errors import StoreError, UsageError
+from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.following import Index
 from sleuth.tools.indexes import Indexes, IndexName, OnIndexed
 from sleuth.tools.intake import Batch, Intake, Place, never
@@ -256,6 +256,13 @@ class Library:
 
     def _search(self, query: Query) -> list[Hit]:
         self._require_documents()
+        try:
+            return self._found(query)
+        except VectorsReplaced:
+            self._indexes.look_again("dense")
+            return self._found(query)
+
+    def _found(self, query: Query) -> list[Hit]:
         indexes = {name: self._indexes.ready(name, _ignore) for name in self._wanted(query.mode)}
         if query.mode == "graph":
             return search_graph(query, indexes, self._catalogue.passages, self._model)

@@ -18,7 +18,7 @@ import numpy as np
 from sleuth.tools.chroma import connect, disconnect, folders, reopen, speaking
 from sleuth.tools.documents import Passage
 from sleuth.tools.embedder import Embedder, Vectors
-from sleuth.tools.errors import EmbedderChanged
+from sleuth.tools.errors import EmbedderChanged, VectorsReplaced
 from sleuth.tools.vector_probe import enter
 
 if TYPE_CHECKING:
@@ -142,17 +142,21 @@ class VectorIndex:
         return found
 
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
-        """The passages nearest in meaning, as ids with cosine similarities, best first."""
+        """The passages nearest in meaning, as ids with cosine similarities, best first.
+
+        Raises:
+            VectorsReplaced: the collection is another one by now, or is gone with its server's memory.
+        """
         from chromadb.errors import NotFoundError
 
         vector = self._embedder.embed_query(text)
         with self._swap, speaking(self._place):
             try:
-                return self._nearest(vector, k)
-            except NotFoundError:  # another process has made them anew
-                self.refresh(anew=True)
-                self.check_embedder()
-                return self._nearest(vector, k)
+                found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
+            except NotFoundError as error:
+                raise VectorsReplaced("The vectors are being made anew. Search again.") from error
+        distances = (found["distances"] or [[]])[0]
+        return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
 
     def dimension(self) -> int | None:
         """The length of the vectors; None while the collection is empty."""
@@ -164,11 +168,6 @@ class VectorIndex:
         built_with = str(self._metadata().get("embedder"))
         if built_with != self._embedder.name:
             raise embedder_changed(self._about["collection"], built_with, self._embedder.name)
-
-    def _nearest(self, vector: Vectors, k: int) -> list[tuple[str, float]]:
-        found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
-        distances = (found["distances"] or [[]])[0]
-        return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
 
     def _leave(self) -> None:
         if self._mark:

@@ -1,5 +1,6 @@
 """A Chroma server of our own for the whole session."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -14,18 +15,53 @@ from vllm_fixture import free_port
 @pytest.fixture(scope="session")
 def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A URL as in SLEUTH_CHROMA_URL."""
-    port = free_port()
-    program = str(Path(sys.executable).with_name("chroma"))
-    folder = str(tmp_path_factory.mktemp("chroma"))
-    command = [program, "run", "--path", folder, "--host", "127.0.0.1", "--port", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
-    url = f"http://127.0.0.1:{port}"
+    server = ChromaServer(tmp_path_factory.mktemp("chroma"))
+    server.start()
     try:
-        _wait_for(f"{url}/api/v2/heartbeat", server)
-        yield url
+        yield server.url
     finally:
-        server.terminate()
-        server.wait()
+        server.stop()
+
+
+@pytest.fixture
+def own_chroma(tmp_path: Path) -> Iterator["ChromaServer"]:
+    """A server that one test may stop and start again."""
+    server = ChromaServer(tmp_path / "chroma-server")
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+class ChromaServer:
+    """A server over a folder, always at the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        port = free_port()
+        program = str(Path(sys.executable).with_name("chroma"))
+        self._command = [program, "run", "--path", str(folder), "--host", "127.0.0.1", "--port", str(port)]
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"http://127.0.0.1:{port}"
+
+    def start(self) -> None:
+        """Waits until it answers."""
+        self._folder.mkdir(exist_ok=True)
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(self._command, stdout=quiet, stderr=quiet, cwd=self._folder)
+        _wait_for(f"{self.url}/api/v2/heartbeat", self._process)
+
+    def stop(self) -> None:
+        """Ends it, and waits until it has."""
+        if self._process:
+            self._process.terminate()
+            self._process.wait()
+            self._process = None
+
+    def forget(self) -> None:
+        """Removes what it has; it must not run."""
+        shutil.rmtree(self._folder)
 
 
 def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:

@@ -1,6 +1,6 @@
 """The real servers that integration tests share."""
 
-from chroma_fixture import chroma_url
+from chroma_fixture import chroma_url, own_chroma
 from page_fixture import axe, chromium, npm, page, site, teller
 from postgres_fixture import own_postgres, postgres_url
 from serve_fixture import client, oracle, serving
@@ -16,6 +16,7 @@ __all__ = [
     "model_home",
     "npm",
     "oracle",
+    "own_chroma",
     "own_postgres",
     "page",
     "postgres_url",

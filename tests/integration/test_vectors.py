@@ -14,7 +14,7 @@ from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.documents import Passage
 from sleuth.tools.embedder import LocalEmbedder
-from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
+from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError, VectorsReplaced
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Query
 from sleuth.tools.settings import Settings
@@ -163,12 +163,33 @@ def test_vectors_that_another_process_has_made_anew_are_found(tmp_path: Path) ->
     index.apply(upsert=PASSAGES, delete=[])
     assert len(index.search("text", 50)) == 2
     spawned(elsewhere, tmp_path, "anna", PASSAGES[:1], anew=True)
+    with pytest.raises(VectorsReplaced, match="Search again"):
+        index.search("text", 50)
+    index.refresh(anew=True)
     assert [id_ for id_, _ in index.search("text", 50)] == [PASSAGES[0].id]
     index.close()
 
 
 async def library(home: Path, owner: str) -> Library:
     return await Library.open(Settings(home=home, owner=owner), embedder=HashingEmbedder(dimension=64))
+
+
+def rebuilds(home: Path) -> None:
+    async def work() -> None:
+        async with await library(home, "anna") as opened:
+            await opened.rebuild()
+
+    asyncio.run(work())
+
+
+async def test_a_search_goes_on_after_another_process_has_made_the_vectors_anew(tmp_path: Path) -> None:
+    question = Query(text="the text", k=5, mode="dense")
+    async with await library(tmp_path, "anna") as anna:
+        await anna.put([entry("one", "the first text"), entry("two", "the second text")])
+        before = await anna.search(question)
+        assert len(before) == 2
+        spawned(rebuilds, tmp_path)
+        assert await anna.search(question) == before
 
 
 def reads_in(home: Path, owners: Sequence[str]) -> None:
