@@ -34,6 +34,10 @@ import soak_report
 from servers import free_port
 from soak_client import DOCUMENTS, Client
 
+BOUNDED = (
+    "import functools as f; of = f.lru_cache; "
+    "f.lru_cache = lambda maxsize=128, typed=False: of(min(maxsize, {}) if type(maxsize) is int else maxsize, typed)"
+)
 SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli import main; main()"]
 
 
@@ -127,6 +131,12 @@ def environment_of(given: argparse.Namespace) -> dict[str, str]:
     return own | {"SLEUTH_DATABASE_URL": given.database} if given.database else own
 
 
+def server_of(given: argparse.Namespace) -> list[str]:
+    """The command; where it shall remember little, with all its caches bounded so."""
+    *python, code = SLEUTH
+    return [*python, f"{BOUNDED.format(given.remember)}; {code}"] if given.remember else SLEUTH
+
+
 async def met(model_url: str) -> dict[str, int]:
     """What the model server has done."""
     async with httpx.AsyncClient(trust_env=False) as http:
@@ -141,7 +151,7 @@ async def work(given: argparse.Namespace, number: int) -> Client:
     with running(model, folder / "model.log"):
         async with httpx.AsyncClient(base_url=own["SLEUTH_MODEL_URL"], trust_env=False) as http:
             await up(http, "/models")
-        with running([*SLEUTH, "serve", "--port", str(port)], folder / "serve.log", env=own) as server:
+        with running([*server_of(given), "serve", "--port", str(port)], folder / "serve.log", env=own) as server:
             url = f"http://127.0.0.1:{port}"
             async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=300) as http:
                 await up(http, "/openapi.json")
@@ -159,6 +169,9 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=5, help="seconds between samples")
     parser.add_argument("--warm", type=float, default=60, help="seconds at each slice's start that count for nothing")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--remember", type=int, help="entries that each of the server's caches may hold, instead of its own"
+    )
     parser.add_argument("--database", help="as in SLEUTH_DATABASE_URL; the same for all slices of a folder")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
