@@ -99,7 +99,7 @@ class Life:
         elif kind == "delete":
             names = tuple(self.dice.sample(sorted(self.documents), min(4, len(self.documents))))
         elif kind == "ask":
-            names = tuple(f"run {self.turn} {n}" for n in range(RUNS))
+            names = tuple(f"run-{self.turn}-{n}" for n in range(RUNS))
         dies = kind in ("put", "rebuild") and self.dice.random() < 0.3
         die_at = self.dice.choice(ALL) if dies else None
         return Deed(kind=kind, settings=self.settings, texts=texts, names=names, file=file, die_at=die_at)
