@@ -63,7 +63,7 @@ def create_app(settings: Settings, *, open_model: OpenModel | None = None, embed
             Middleware(Bounds),
         ],
     )
-    faults.install(app)
+    faults.install(app, postgres=settings.database_url is not None)
     for topic in (about, chat, runs, documents, page):
         app.include_router(topic.router)
     mcp = mcp_app(lambda owner: Served(house=house_of(app), owner=str(owner)))

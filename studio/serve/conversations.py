@@ -16,7 +16,7 @@ from sleuth.agents.conversation import LATEST, Turn
 from sleuth.graphs.answer import Cost, Verdict
 from sleuth.graphs.footnotes import footnoted
 from sleuth.graphs.runs import Runs
-from sleuth.graphs.threads import threads
+from sleuth.graphs.threads import LONGEST_NAME, threads
 from sleuth.tools.database import transaction
 from sleuth.tools.errors import RunError
 
@@ -24,9 +24,9 @@ metadata = MetaData()
 follow_ups = Table(
     "sleuth_serve_follow_ups",
     metadata,
-    Column("thread", String(100), primary_key=True),
-    Column("after", String(100), nullable=False),
-    Column("conversation", String(100), nullable=False, index=True),
+    Column("thread", String(LONGEST_NAME), primary_key=True),
+    Column("after", String(LONGEST_NAME), nullable=False),
+    Column("conversation", String(LONGEST_NAME), nullable=False, index=True),
     Column("asked", Text, nullable=False),
     Column("cost", Text, nullable=False),
     Column("warnings", Text, nullable=False),

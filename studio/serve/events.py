@@ -17,7 +17,7 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, i
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.events import Delta
-from sleuth.graphs.threads import threads
+from sleuth.graphs.threads import LONGEST_NAME, threads
 from sleuth.studio.serve.ears import Ears, Said
 from sleuth.studio.serve.storing import until_stored
 from sleuth.tools.database import transaction
@@ -32,7 +32,7 @@ metadata = MetaData()
 events = Table(
     "sleuth_serve_events",
     metadata,
-    Column("thread", String(100), primary_key=True),
+    Column("thread", String(LONGEST_NAME), primary_key=True),
     Column("id", Integer, primary_key=True),
     Column("name", String(20), nullable=False),
     Column("key", String(200), nullable=False),

@@ -118,11 +118,13 @@ def respond(
     return JSONResponse(Faults(error=fault).model_dump(), status, headers=headers)
 
 
-def install(app: FastAPI) -> None:
-    """Has the application answer in this form whatever goes wrong."""
+def install(app: FastAPI, *, postgres: bool) -> None:
+    """Has the application answer in this form whatever goes wrong, also in the driver of `postgres`."""
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    with suppress(ImportError):  # an extra
+    if not postgres:  # the driver takes a moment to load
+        return
+    with suppress(ImportError):  # an extra: what opens the store says so
         import psycopg
 
         app.add_exception_handler(psycopg.Error, _store)

@@ -18,6 +18,7 @@ from sleuth.graphs.events import Step
 from sleuth.graphs.history import happened
 from sleuth.graphs.runs import Runs, now
 from sleuth.graphs.state import Budget
+from sleuth.graphs.threads import LONGEST_NAME
 from sleuth.studio.serve.door import Door
 from sleuth.studio.serve.events import EventLog, Trail
 from sleuth.studio.serve.faults import STORE_AWAY, kind_of
@@ -40,7 +41,7 @@ metadata = MetaData()
 jobs = Table(
     "sleuth_serve_jobs",
     metadata,
-    Column("thread", String(100), primary_key=True),
+    Column("thread", String(LONGEST_NAME), primary_key=True),
     Column("owner", String(100), nullable=False),
 )
 

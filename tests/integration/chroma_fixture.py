@@ -9,29 +9,22 @@ from pathlib import Path
 
 import httpx
 import pytest
+from running import running
 from vllm_fixture import free_port
 
 
 @pytest.fixture(scope="session")
 def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A URL as in SLEUTH_CHROMA_URL."""
-    server = ChromaServer(tmp_path_factory.mktemp("chroma"))
-    server.start()
-    try:
+    with running(ChromaServer(tmp_path_factory.mktemp("chroma"))) as server:
         yield server.url
-    finally:
-        server.stop()
 
 
 @pytest.fixture
 def own_chroma(tmp_path: Path) -> Iterator["ChromaServer"]:
     """A server that one test may stop and start again."""
-    server = ChromaServer(tmp_path / "chroma-server")
-    server.start()
-    try:
+    with running(ChromaServer(tmp_path / "chroma-server")) as server:
         yield server
-    finally:
-        server.stop()
 
 
 class ChromaServer:

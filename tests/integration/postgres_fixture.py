@@ -5,9 +5,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from running import running
 
 _NOT_FOUND = "Postgres is not installed: apt-get install postgresql postgresql-contrib"
 
@@ -39,25 +41,22 @@ def postgres_url() -> Iterator[str]:
     if present := os.environ.get("SLEUTH_TEST_DATABASE_URL"):
         yield present
         return
-    with tempfile.TemporaryDirectory(prefix="sleuth-pg-", ignore_cleanup_errors=True) as folder:
-        server = PostgresServer(Path(folder))
-        server.start()
-        try:
-            yield server.url
-        finally:
-            server.stop()
+    with _anew() as server:
+        yield server.url
 
 
 @pytest.fixture
 def own_postgres() -> Iterator["PostgresServer"]:
     """A server that one test may stop and start again."""
-    with tempfile.TemporaryDirectory(prefix="sleuth-pg-", ignore_cleanup_errors=True) as folder:
-        server = PostgresServer(Path(folder))
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
+    with _anew() as server:
+        yield server
+
+
+@contextmanager
+def _anew() -> Iterator["PostgresServer"]:
+    place = tempfile.TemporaryDirectory(prefix="sleuth-pg-", ignore_cleanup_errors=True)
+    with place as folder, running(PostgresServer(Path(folder))) as server:
+        yield server
 
 
 class PostgresServer:
