@@ -10,100 +10,22 @@ import json
 import socket
 import struct
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from enum import StrEnum
-from hashlib import sha256
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from model_server import chunks
-from recording_proxy import CHAT, Backend
+from recording_proxy import Backend
+from weather import Asked, Fault, Weather
 
 CALL_HEADER = "x-sleuth-call"
 
-
-class Fault(StrEnum):
-    """What may happen to a request."""
-
-    CLOSED = "closed without a word"
-    RESET = "reset in the middle of the reply"
-    NO_HTTP = "not HTTP"
-    BUSY_FOR = "429 with Retry-After"
-    BUSY = "429"
-    FAILING = "500"
-    UNAVAILABLE = "503"
-    SILENT = "silence"
-    SILENT_MIDWAY = "silence in the middle of the reply"
-    HALF_BODY = "half a JSON body"
-    EMPTY = "no choices"
-    NULL = "a body without what was asked for"
-    DOUBLED_END = "doubled events without words"
-    DOUBLED = "doubled events"
-    HALF_REPLY = "half a JSON reply"
-    WRONG_SCHEMA = "a reply of another schema"
-
-
-CONTENT = frozenset({Fault.DOUBLED, Fault.HALF_REPLY, Fault.WRONG_SCHEMA})
-"""A sound reply that says something else: what comes of the run may differ."""
-
+_INSTEAD = frozenset({Fault.SILENT, Fault.CLOSED, Fault.NO_HTTP})
+"""What is done instead of a reply."""
 _STATUS = {Fault.BUSY_FOR: 429, Fault.BUSY: 429, Fault.FAILING: 500, Fault.UNAVAILABLE: 503}
-_OF_COMPLETIONS = CONTENT | {Fault.EMPTY, Fault.NULL, Fault.DOUBLED_END}
-_BESIDE = [fault for fault in Fault if fault not in _OF_COMPLETIONS]
-"""What may happen to a question about the server itself, and to a probe of what it can do."""
-
 _NONSENSE = [{"unexpected": [1, None]}, [[]], 17, {"answer": {"answer": []}}, {"steps": "none", "citations": {}}]
-
-
-@dataclass
-class Weather:
-    """What one run meets; `rate` is the share of its requests that go wrong, none once it is `calm`.
-
-    `met`: what has gone wrong. `calls`: the ids of calls as they arrived. `silences`: how long a client waited in each,
-    in seconds.
-    """
-
-    seed: int
-    rate: float
-    calm: bool = False
-    met: Counter[Fault] = field(default_factory=Counter)
-    calls: list[str] = field(default_factory=list)
-    silences: list[float] = field(default_factory=list)
-    _seen: Counter[str] = field(default_factory=Counter)
-
-    def dice(self, asked: "_Asked") -> Random:
-        """The dice of this request at this time."""
-        key = sha256(asked.path.encode() + asked.body).hexdigest()
-        self._seen[key] += 1
-        return Random(f"{self.seed} {key} {self._seen[key]}")
-
-    def draw(self, asked: "_Asked", dice: Random) -> Fault | None:
-        """What goes wrong with a request."""
-        if self.calm or dice.random() >= self.rate:
-            return None
-        return dice.choice(list(Fault) if asked.call else _BESIDE)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    method: str
-    run: str
-    path: str
-    call: str
-    body: bytes
-
-    @property
-    def streamed(self) -> bool:
-        return self.path == CHAT and bool(json.loads(self.body).get("stream"))
-
-    def plain(self) -> bytes:
-        """The body of the same request for a reply in one piece."""
-        if not self.streamed:
-            return self.body
-        body = json.loads(self.body)
-        return json.dumps({name: body[name] for name in body if name not in ("stream", "stream_options")}).encode()
 
 
 class Face:
@@ -147,15 +69,13 @@ class Face:
             self._writers.discard(writer)
             writer.transport.abort()
 
-    async def _answer(self, asked: _Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _answer(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answers a request, well or badly; says whether the connection can be used again."""
         weather = self.weathers[asked.run]
         if asked.call:
             weather.calls.append(asked.call)
         dice = weather.dice(asked)
         fault = weather.draw(asked, dice)
-        if fault:
-            weather.met[fault] += 1
         self.open += 1
         try:
             return await _Replying(asked, dice, reader, writer, weather).reply(self._backend, fault)
@@ -165,13 +85,18 @@ class Face:
 
 @dataclass
 class _Replying:
-    asked: _Asked
+    asked: Asked
     dice: Random
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     weather: Weather
 
     async def reply(self, backend: Backend, fault: Fault | None) -> bool:
+        said = None if fault in _INSTEAD or fault in _STATUS else await self._said(backend)
+        if fault:  # not where the client has left before
+            self.weather.met[fault] += 1
+        if said:
+            return await self._tell(said.status, _spoilt(said.body, fault, self.dice), fault)
         if fault is Fault.SILENT:
             return await self._wait()
         if fault is Fault.CLOSED:
@@ -180,10 +105,8 @@ class _Replying:
         if fault is Fault.NO_HTTP:
             self.writer.write(b"\x15\x03\x01\x00\x02\x02P")
             return False
-        if fault in _STATUS:
-            return await self._refuse(_STATUS[fault], "Retry-After: 0.05\r\n" if fault is Fault.BUSY_FOR else "")
-        said = await self._said(backend)
-        return await self._tell(said.status, _spoilt(said.body, fault, self.dice), fault)
+        assert fault in _STATUS
+        return await self._refuse(_STATUS[fault], "Retry-After: 0.05\r\n" if fault is Fault.BUSY_FOR else "")
 
     async def _said(self, backend: Backend) -> Any:
         """What the backend says, unless the client leaves before."""
@@ -220,6 +143,7 @@ class _Replying:
 
     async def _wait(self) -> bool:
         """Says no more until the client has left."""
+        self.weather.silent += [self.asked.call] if self.asked.call else []
         began = time.monotonic()
         await _left(self.reader)
         self.weather.silences.append(time.monotonic() - began)
@@ -264,14 +188,14 @@ def _head(status: int, media_type: str, length: int, headers: str = "") -> bytes
     ).encode()
 
 
-async def _request(reader: asyncio.StreamReader) -> _Asked:
+async def _request(reader: asyncio.StreamReader) -> Asked:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.strip().split("\r\n")
     method, target, _ = first.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     _, run, path = target.split("/", 2)
-    return _Asked(method, run, f"/{path}", headers.get(CALL_HEADER, ""), body)
+    return Asked(method, run, f"/{path}", headers.get(CALL_HEADER, ""), body)
 
 
 async def _left(reader: asyncio.StreamReader) -> None:

@@ -17,13 +17,14 @@ import httpx
 import kills
 import pytest
 from fault_trials import EVERY, Instant
-from faulty_server import Face, Weather, facing
+from faulty_server import Face, facing
 from four_hops import QUESTION, Shelf, four_hops
 from hashing_embedder import HashingEmbedder
 from recording_proxy import Said
 from scripted_backend import prompt_of
 from serve_scene import client_of, upload
 from trials import Trial
+from weather import Weather
 from weathered import HANGS, House, Run, housed
 
 from sleuth.agents.gateway import Gateway

@@ -14,9 +14,10 @@ from typing import Any
 import kills
 import pytest
 from fault_trials import EVERY, Instant
-from faulty_server import Face, Weather, facing
+from faulty_server import Face, facing
 from slices import Sweep, count
 from trials import IRCOT
+from weather import Weather
 from weathered import HANGS, TIMEOUT, House, Run, housed
 
 from sleuth.agents.gateway import Gateway
@@ -49,6 +50,7 @@ async def try_seed(house: House, seed: int) -> dict[str, Any]:
         "sent": len(weather.calls),
         "calls": len(set(weather.calls)),
         "kept": run.kept,
+        "compared": run.compared,
         "longest": round(max(weather.silences, default=0.0), 2),
     }
 
@@ -60,6 +62,7 @@ async def test_a_sample_of_faults(tmp_path: Path) -> None:
     assert len({row["method"] for row in seen}) == len(EVERY)
     assert sum(bool(row["errors"]) for row in seen) >= SAMPLE // 4  # resumed, and not only got over
     assert sum(row["kept"] for row in seen) > SAMPLE
+    assert sum(row["compared"] for row in seen) >= SAMPLE // 4
 
 
 async def test_what_a_server_can_do_is_not_mistaken_in_bad_weather(tmp_path: Path) -> None:
@@ -103,7 +106,7 @@ async def test_the_server_is_started_again_in_the_middle_of_twenty_runs(tmp_path
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
 async def test_a_thousand_runs_in_bad_weather(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sweep = Sweep("model-server", SEEDS)
+    sweep = Sweep("weather", SEEDS)
     left = sweep.left()
 
     async def work(house: House) -> None:
@@ -116,7 +119,7 @@ async def test_a_thousand_runs_in_bad_weather(tmp_path: Path, capsys: pytest.Cap
                 group.create_task(work(house))
     rows = sweep.end()
     told = {name: count(rows, name) for name in ("method", "ended", "errors", "met")}
-    told |= {name: sum(row[name] for row in rows) for name in ("sent", "calls", "kept")}
+    told |= {name: sum(row[name] for row in rows) for name in ("sent", "calls", "kept", "compared")}
     told["longest"] = max(row["longest"] for row in rows)
     with capsys.disabled():
         sys.stdout.write(f"\n{json.dumps(told, indent=1)}\n")

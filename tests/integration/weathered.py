@@ -11,9 +11,10 @@ from typing import Any
 
 import kills
 from fault_trials import Instant
-from faulty_server import CONTENT, Face, Weather, facing
+from faulty_server import Face, facing
 from hashing_embedder import HashingEmbedder
 from trials import Trial
+from weather import CONTENT, Weather
 
 from sleuth.agents.gateway import RETRIES, Gateway
 from sleuth.graphs.answer import Answer
@@ -32,6 +33,8 @@ TIMEOUT = 8.0
 """Of a call while things go wrong; longer than the pauses between its tries."""
 HANGS = 300.0
 """Nothing takes so long that does not hang, on a slow machine either."""
+LATE = 60.0
+"""How much later than a time-out allows something may be over on a slow machine."""
 
 
 @dataclass
@@ -62,7 +65,8 @@ class Session:
 class Run:
     """One run of a trial over its sessions; `kept` counts the calls that a later session had from an earlier one.
 
-    `reached`: whether the gateway opened in the latest session.
+    `reached`: whether the gateway opened in the latest session. `compared`: whether its answer had to be, and is, the
+    same word for word as one without faults.
     """
 
     house: House
@@ -71,6 +75,7 @@ class Run:
     thread: str
     kept: int = 0
     reached: bool = False
+    compared: bool = False
     triples: MemoryTriples = field(default_factory=MemoryTriples)
 
     async def session(self, within: float) -> Session:
@@ -99,11 +104,16 @@ class Run:
             return await last(runs.run(self.thread, listening=(lambda: True) if heard else None))
 
     async def checked(self, within: float) -> Session:
-        """A session that sends nothing again that was committed before it, and no call too often."""
-        before = len(self.weather.calls)
+        """A session that hangs nowhere, sends nothing again that was committed before it, and no call too often."""
+        before, silent, requests = len(self.weather.calls), len(self.weather.silent), self.weather.requests
+        began = time.monotonic()
         done = kills.committed(self.house.settings, set(self.weather.calls))
         self.kept += len(done)
         session = await self.session(within)
+        took, allowed = time.monotonic() - began, (self.weather.requests - requests) * within + LATE
+        assert took <= allowed, f"a session took {took:.0f} s, where its time-outs allow {allowed:.0f}"
+        waited = Counter(self.weather.silent[silent:])
+        assert max(waited.values(), default=0) <= 1, f"waited in vain more than once: {waited.most_common(3)}"
         sent = Counter(self.weather.calls[before:])
         assert not done & sent.keys(), "a call that had completed was sent again"
         assert max(sent.values(), default=0) <= RETRIES + 1, f"a storm: {sent.most_common(3)}"
@@ -122,7 +132,10 @@ class Run:
             sessions.append(await self.checked(HANGS))
         answer = sessions[-1].answer
         assert answer is not None, f"not answered in calm: {sessions[-1].problem}"
-        if not CONTENT & self.weather.met.keys():
+        longest = max(self.weather.silences, default=0.0)
+        assert longest <= TIMEOUT + LATE, f"waited {longest:.0f} s in vain, with a time-out of {TIMEOUT} s"
+        self.compared = not CONTENT & self.weather.met.keys()
+        if self.compared:
             assert kills.essence(answer.to_json()) == self.house.expected[self.trial.method]
         return sessions
 
