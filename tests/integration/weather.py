@@ -56,11 +56,6 @@ class Weather:
     silences: list[float] = field(default_factory=list)
     _seen: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def requests(self) -> int:
-        """How many have come, those that are no calls too."""
-        return self._seen.total()
-
     def dice(self, asked: "Asked") -> Random:
         """The dice of this request at this time."""
         key = sha256(asked.path.encode() + asked.body).hexdigest()

@@ -34,7 +34,7 @@ TIMEOUT = 8.0
 HANGS = 300.0
 """Nothing takes so long that does not hang, on a slow machine either."""
 LATE = 60.0
-"""How much later than a time-out allows something may be over on a slow machine."""
+"""How long after its time-out a request may be given up by a slow machine."""
 
 
 @dataclass
@@ -104,16 +104,13 @@ class Run:
             return await last(runs.run(self.thread, listening=(lambda: True) if heard else None))
 
     async def checked(self, within: float) -> Session:
-        """A session that hangs nowhere, sends nothing again that was committed before it, and no call too often."""
-        before, silent, requests = len(self.weather.calls), len(self.weather.silent), self.weather.requests
-        began = time.monotonic()
+        """A session that sends nothing again that was committed before it, no call too often, none after silence."""
+        before, silent = len(self.weather.calls), len(self.weather.silent)
         done = kills.committed(self.house.settings, set(self.weather.calls))
         self.kept += len(done)
         session = await self.session(within)
-        took, allowed = time.monotonic() - began, (self.weather.requests - requests) * within + LATE
-        assert took <= allowed, f"a session took {took:.0f} s, where its time-outs allow {allowed:.0f}"
         waited = Counter(self.weather.silent[silent:])
-        assert max(waited.values(), default=0) <= 1, f"waited in vain more than once: {waited.most_common(3)}"
+        assert max(waited.values(), default=0) <= 1, f"more than one time-out for a call: {waited.most_common(3)}"
         sent = Counter(self.weather.calls[before:])
         assert not done & sent.keys(), "a call that had completed was sent again"
         assert max(sent.values(), default=0) <= RETRIES + 1, f"a storm: {sent.most_common(3)}"
