@@ -4,15 +4,17 @@
 
 Each call is a slice that goes on with the store of the one before; `--minutes 0` only tells of all slices again. The
 server is the command, in a process of its own, with embeddings and replies of soak_model.py, which answers at once and
-breaks at `--faults` of the requests. Six clients at a time ask by several methods, follow the events to the end,
-upload and delete documents, search, stop and resume, fork from any checkpoint and resume that, look back, export and
-remove runs; a run that ends with an error is resumed until it answers. After each round, when the server is idle,
-`sleuth runs prune` in another process keeps what was touched in the last minute, and four checkpoints of each of those
-runs. Runs and documents so stay about as many; what grows nevertheless is lost to somebody.
+breaks at `--faults` of the requests for either. Six clients at a time ask by several methods, follow the events to the
+end, upload and delete documents, search, stop and resume, fork from any checkpoint and resume that, look back, export
+and remove runs; a run that ends with an error is resumed until it answers, an upload sent again until it is read. After
+each round, when the server is idle, all that it has acknowledged is compared with what is there (soak_known.py):
+documents with their texts, some of them in searches, runs, some of their answers. Then `sleuth runs prune` in another
+process keeps what was touched in the last minute, and four checkpoints of each of those runs. Runs and documents so
+stay about as many; what grows nevertheless is lost to somebody.
 
 FOLDER/samples.jsonl has a line every `--every` seconds, FOLDER/slices.jsonl what was done in each slice. Exits with 1
-where a run could not be brought to an answer, the server replied with a status of 500 or more, or a slope is not flat:
-see soak_report.py.
+where something acknowledged is not there, a run could not be brought to an answer, the server replied with a status of
+500 or more (but 503 where the embedder fails), or a slope is not flat: see soak_report.py.
 """
 
 import argparse
@@ -107,17 +109,21 @@ async def slice_of(given: argparse.Namespace, number: int, http: httpx.AsyncClie
     """Rounds until the time is over; between them the store is pruned by another process."""
     client, until = Client(http, f"{given.seed} {number}"), time.monotonic() + 60 * given.minutes
     prune = [*SLEUTH, "runs", "prune", "--older-than", "1m", "--keep-last", "4", "--json"]
+    listed = (await http.get("/v1/runs?limit=1000")).json()
+    client.known.runs = {row["id"]: None for row in listed}
     await client.put(range(DOCUMENTS))
     while time.monotonic() < until:
         await client.round()
+        await client.compare()
+        await client.count_runs()
         child = await asyncio.create_subprocess_exec(*prune, stdout=subprocess.PIPE, env=environment_of(given))
         said, _ = await child.communicate()
         if child.returncode:
             client.lost.append("prune failed")
             break
-        client.done.update({f"pruned {name}": count for name, count in json.loads(said).items()})
-        listed = (await http.get("/v1/runs?limit=1000")).json()
-        client.ended = [row["id"] for row in listed if row["status"] == "done" and not row["part_of"]]
+        pruned = json.loads(said)
+        client.done.update({f"pruned {name}": count for name, count in pruned.items()})
+        await client.count_runs(pruned["threads"])
         client.done["prune"] += 1
     return client
 

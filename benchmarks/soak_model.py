@@ -2,15 +2,15 @@
 
     python benchmarks/soak_model.py PORT FAULTS SEED
 
-FAULTS is the share of chat requests that go wrong. Replies are words of the request itself, so that some quotes stand
-where they are said to. It also embeds texts, with growth_measures.py's vectors, and never fails in that.
+FAULTS is the share of requests that go wrong, for replies and for embeddings. Replies are words of the request itself,
+so that some quotes stand where they are said to; vectors are those of growth_measures.py.
 """
 
 import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from random import Random
 from typing import Any
 
@@ -24,6 +24,8 @@ from starlette.routing import Route
 SILENCE = 30.0
 """Seconds; longer than the server under test waits."""
 FAULTS = ("500", "503", "429", "half", "schema", "cut", "silence")
+EMBEDDING_FAULTS = FAULTS[:-1]
+"""A slow embedder is waited for, by whoever else wants to write too."""
 
 
 def fitting(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[str, Any] | None = None) -> Any:  # noqa: ANN401
@@ -58,7 +60,7 @@ def _typed(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[s
 
 
 class Standin:
-    """One server; `rate` is the share of chat requests that go wrong."""
+    """One server; `rate` is the share of requests that go wrong."""
 
     def __init__(self, rate: float, seed: str) -> None:
         self._rate = rate
@@ -81,7 +83,7 @@ class Standin:
         return JSONResponse({"data": [{"id": "standin", "max_model_len": 32768}]})
 
     async def met(self, _request: Request) -> Response:
-        """How many chat requests came, and what went wrong with how many."""
+        """How many requests came, and what went wrong with how many."""
         return JSONResponse(self._met)
 
     async def tokenize(self, request: Request) -> Response:
@@ -90,25 +92,27 @@ class Standin:
 
     async def embed(self, request: Request) -> Response:
         texts = (await request.json())["input"]
+        fault = self._fault("embedding", EMBEDDING_FAULTS)
         rows = self._vectors.embed_passages(texts)
-        return JSONResponse({"data": [{"index": at, "embedding": row.tolist()} for at, row in enumerate(rows)]})
+        vectors = {"data": [{"index": at, "embedding": row.tolist()} for at, row in enumerate(rows)]}
+        return _broken(fault) or _sent({"unexpected": 1} if fault == "schema" else vectors, fault)
 
     async def chat(self, request: Request) -> Response:
-        asked = await request.json()
-        fault = self._dice.choice(FAULTS) if self._dice.random() < self._rate else ""
-        self._met.update(["model requests", *([f"fault {fault}"] if fault else [])])
-        if fault.isdigit():
-            return Response(status_code=int(fault), headers={"Retry-After": "0.05"} if fault == "429" else {})
+        asked, fault = await request.json(), self._fault("model", FAULTS)
+        if broken := _broken(fault):
+            return broken
         if fault == "silence":
             await asyncio.sleep(SILENCE)
         said = '{"unexpected": 1}' if fault == "schema" else self._say(asked)
         if asked.get("stream") and fault not in ("half", "cut"):
             return StreamingResponse(_streamed(said), media_type="text/event-stream")
-        body = json.dumps(_completion({"message": {"role": "assistant", "content": said}}) | {"usage": USAGE}).encode()
-        if fault == "half":
-            return Response(body[: len(body) // 2], media_type="application/json")
-        length = {"Content-Length": str(len(body) + (100 if fault == "cut" else 0))}
-        return Response(body, media_type="application/json", headers=length)
+        return _sent(_completion({"message": {"role": "assistant", "content": said}}) | {"usage": USAGE}, fault)
+
+    def _fault(self, what: str, faults: Sequence[str]) -> str:
+        """What goes wrong with a request, if anything; both are counted."""
+        fault = self._dice.choice(faults) if self._dice.random() < self._rate else ""
+        self._met.update([f"{what} requests", *([f"{what} fault {fault}"] if fault else [])])
+        return fault
 
     def _say(self, asked: dict[str, Any]) -> str:
         words = str(asked["messages"][-1]["content"]).split()
@@ -117,6 +121,21 @@ class Standin:
         if guide := asked.get("structured_outputs"):
             return str(self._dice.choice(guide["choice"]))
         return " ".join(words[-8:]) or "amber"
+
+
+def _broken(fault: str) -> Response | None:
+    """A refusal, where the fault is a status."""
+    headers = {"Retry-After": "0.05"} if fault == "429" else {}
+    return Response(status_code=int(fault), headers=headers) if fault.isdigit() else None
+
+
+def _sent(value: object, fault: str) -> Response:
+    """JSON; of which half is left, or which ends before its length."""
+    body = json.dumps(value).encode()
+    if fault == "half":
+        return Response(body[: len(body) // 2], media_type="application/json")
+    length = {"Content-Length": str(len(body) + (100 if fault == "cut" else 0))}
+    return Response(body, media_type="application/json", headers=length)
 
 
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050}
