@@ -46,24 +46,27 @@ async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) 
     A run's hops stay and go with it.
 
     Only the owner's runs are touched; texts stay as long as any owner's run names them. The caller holds the
-    exclusive lock on SLEUTH_HOME.
+    exclusive lock on SLEUTH_HOME. Other machines may begin runs meanwhile, or go on with those that were looked at:
+    every text that these need is named in what was looked at, or kept, maybe once more, in the era that begins here.
 
     Raises:
         ThreadBusy: one of the runs is running.
     """
+    era = await runs.store.archive.begin_era()
     threads, checkpoints = 0, 0
     if older_than is not None:
         limit = (datetime.now(UTC) - timedelta(seconds=older_than)).isoformat(timespec="milliseconds")
-        for thread in _untouched(await runs.store.threads.newest(), limit):
-            await _remove(runs, thread)
-            threads += 1
+        threads = await _remove_all(runs, _untouched(await runs.store.threads.newest(), limit))
     kept: set[str] = set()
     for thread in await runs.store.threads.everyones():
         async with runs.store.leases.hold(thread.id):
             if keep_last and thread.owner == runs.store.threads.owner:
                 checkpoints += await _cut(runs, thread, keep_last)
             kept |= await _needed(runs, thread)
-    return Pruned(threads=threads, checkpoints=checkpoints, texts=await runs.store.archive.drop_all_but(kept))
+    for thread in await runs.store.threads.everyones():  # what was handed in with a run is kept before its row
+        kept |= hashes_in(thread.options)
+    texts = await runs.store.archive.drop_all_but(kept, before=era)
+    return Pruned(threads=threads, checkpoints=checkpoints, texts=texts)
 
 
 async def remove(runs: Runs, id: str) -> None:
@@ -80,12 +83,28 @@ async def remove(runs: Runs, id: str) -> None:
         await _remove(runs, each)
 
 
+async def _remove_all(runs: Runs, old: list[Thread]) -> int:
+    """Removes those that are as they were listed, not those that somebody has gone on with; returns how many went."""
+    stay: set[str] = set()
+    for thread in old:
+        async with runs.store.leases.hold(thread.id):
+            if thread.part_of in stay or await runs.store.threads.find(thread.id) != thread:
+                stay.add(thread.id)
+            else:
+                await _clear(runs, thread)
+    return len(old) - len(stay)
+
+
 async def _remove(runs: Runs, thread: Thread) -> None:
     async with runs.store.leases.hold(thread.id):
-        await runs.store.saver.adelete_thread(thread.id)
-        await runs.store.threads.remove(thread.id)
-        # While it is held: whoever takes it next makes a file of their own.
-        await runs.store.leases.forget(thread.id)
+        await _clear(runs, thread)
+
+
+async def _clear(runs: Runs, thread: Thread) -> None:
+    await runs.store.saver.adelete_thread(thread.id)
+    await runs.store.threads.remove(thread.id)
+    # While it is held: whoever takes it next makes a file of their own.
+    await runs.store.leases.forget(thread.id)
 
 
 def _untouched(threads: list[Thread], since: str) -> list[Thread]:

@@ -1,6 +1,9 @@
 """Texts that a run has seen, kept once by content hash: passages as they were, prompts as they were sent.
 
 A run's state names them by hash; its history stays readable after the documents have changed.
+
+An era begins with each prune. A text is of the era in which it was last kept, so that a prune does not take what a run,
+on whichever machine, has kept since the prune began.
 """
 
 import asyncio
@@ -8,7 +11,22 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from sqlalchemy import Column, LargeBinary, MetaData, String, Table, delete, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Engine
 
@@ -23,7 +41,13 @@ texts = Table(
     metadata,
     Column("hash", String(64), primary_key=True),
     Column("body", LargeBinary, nullable=False),
+    Column("era", Integer, nullable=False, server_default="0"),
 )
+eras = Table("sleuth_texts_era", metadata, Column("era", Integer, nullable=False))
+"""One row, the era now; none before the first prune."""
+
+_NOW = select(func.coalesce(func.max(eras.c.era), 0)).scalar_subquery()
+_WITH_ERAS = "ALTER TABLE sleuth_texts ADD COLUMN era INTEGER NOT NULL DEFAULT 0"
 
 
 class Archive(Protocol):
@@ -70,6 +94,10 @@ class SqlArchive:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         metadata.create_all(engine)
+        if not _has_eras(engine):  # an older release made the table without
+            with engine.execution_options(sleuth_write=True).begin() as connection:
+                if not _has_eras(connection):
+                    connection.execute(text(_WITH_ERAS))
 
     async def keep(self, new: Iterable[str]) -> list[str]:
         """Keeps each text; returns their content hashes in order."""
@@ -83,18 +111,32 @@ class SqlArchive:
         wanted = list(hashes)
         return _texts(wanted, await asyncio.to_thread(self._select, sorted(set(wanted))))
 
-    async def drop_all_but(self, kept: set[str]) -> int:
-        """Removes every text whose hash is not in `kept`; returns how many went."""
-        return await asyncio.to_thread(self._delete_others, kept)
+    async def begin_era(self) -> int:
+        """Begins another era and returns its number: what is kept from here on, also once more, is told from before."""
+        return await asyncio.to_thread(self._begin_era)
+
+    async def drop_all_but(self, kept: set[str], *, before: int) -> int:
+        """Removes every text of the eras `before` whose hash is not in `kept`; returns how many went."""
+        return await asyncio.to_thread(self._delete_others, kept, before)
 
     def _insert(self, bodies: dict[str, str]) -> None:
         dialect = postgresql if self.engine.dialect.name == "postgresql" else sqlite
         rows = [
-            {"hash": name, "body": zlib.compress(text.encode("utf-8", "surrogatepass"))}
-            for name, text in bodies.items()
+            {"name": name, "packed": zlib.compress(text.encode("utf-8", "surrogatepass"))}
+            for name, text in sorted(bodies.items())  # in one order, so that no two wait for each other
         ]
+        new = dialect.insert(texts).values(hash=bindparam("name"), body=bindparam("packed"), era=_NOW)
+        later = texts.c.era < new.excluded.era
+        kept = new.on_conflict_do_update(index_elements=["hash"], set_={"era": new.excluded.era}, where=later)
         with self.engine.begin() as connection:
-            connection.execute(dialect.insert(texts).on_conflict_do_nothing(), rows)
+            connection.execute(kept, rows)
+
+    def _begin_era(self) -> int:
+        with self.engine.execution_options(sleuth_write=True).begin() as connection:
+            era = int(connection.scalar(select(_NOW)) or 0) + 1
+            connection.execute(delete(eras))
+            connection.execute(insert(eras).values(era=era))
+        return era
 
     def _select(self, hashes: list[str]) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -104,9 +146,20 @@ class SqlArchive:
                 found |= {row.hash: zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows}
         return found
 
-    def _delete_others(self, kept: set[str]) -> int:
-        with self.engine.begin() as connection:
-            gone = [name for (name,) in connection.execute(select(texts.c.hash)) if name not in kept]
-            for at in range(0, len(gone), BATCH):
-                connection.execute(delete(texts).where(texts.c.hash.in_(gone[at : at + BATCH])))
+    def _delete_others(self, kept: set[str], before: int) -> int:
+        with self.engine.connect() as connection:
+            rows = connection.execute(select(texts.c.hash).where(texts.c.era < before))
+            others = sorted(name for (name,) in rows if name not in kept)
+        return sum(self._delete(others[at : at + BATCH], before) for at in range(0, len(others), BATCH))
+
+    def _delete(self, names: list[str], before: int) -> int:
+        """Those of them that nobody has kept once more."""
+        wanted = select(texts.c.hash).where(texts.c.hash.in_(names), texts.c.era < before)
+        with self.engine.execution_options(sleuth_write=True).begin() as connection:
+            gone = [name for (name,) in connection.execute(wanted.order_by(texts.c.hash).with_for_update())]
+            connection.execute(delete(texts).where(texts.c.hash.in_(gone)))
         return len(gone)
+
+
+def _has_eras(bind: Engine | Connection) -> bool:
+    return any(column["name"] == "era" for column in inspect(bind).get_columns(texts.name))
