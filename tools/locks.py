@@ -1,7 +1,8 @@
 """Locks on one SLEUTH_HOME: many may ask and search at once, one alone may ingest, delete or prune.
 
 The lock is filelock's ReadWriteLock: the operating system takes it back when its holder is killed. Beside it every
-holder leaves a small file that says who it is, so that whoever is turned away learns whom to wait for.
+holder leaves a small file that says who it is, so that whoever is turned away learns whom to wait for. That one is
+locked as well, and the card of a holder that was killed is not believed, whoever has its process number now.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,6 +20,7 @@ from filelock import AsyncReadWriteLock, Timeout
 
 from sleuth.tools.documents import now
 from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.presence import Mark, is_left
 
 LockMode = Literal["shared", "exclusive"]
 
@@ -31,16 +33,6 @@ class Holder:
     command: str
     since: str
     mode: LockMode
-
-    def alive(self) -> bool:
-        """Whether the process is still there."""
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
 
 
 @asynccontextmanager
@@ -60,7 +52,7 @@ async def hold(home: Path, mode: LockMode, *, command: str) -> AsyncIterator[Non
         try:
             yield
         finally:
-            await asyncio.to_thread(card.unlink, missing_ok=True)
+            await asyncio.to_thread(card.remove)
     finally:
         await lock.close()
 
@@ -81,31 +73,32 @@ async def _acquire(folder: Path, mode: LockMode) -> AsyncReadWriteLock:
     return lock
 
 
-def _leave_card(folder: Path, holder: Holder) -> Path:
-    for path, other in _cards(folder):
-        if not other.alive():
-            path.unlink(missing_ok=True)
-    card = folder / f"{holder.pid}-{uuid4().hex[:8]}.json"
+def _leave_card(folder: Path, holder: Holder) -> Mark:
+    _living(folder)
+    path = folder / f"{holder.pid}-{uuid4().hex[:8]}.json"
     try:
-        card.write_text(json.dumps(asdict(holder)), encoding="utf-8")
+        card = Mark(path)
+        path.write_text(json.dumps(asdict(holder)), encoding="utf-8")
     except OSError as error:
         raise _unwritable(folder, error) from error
     return card
 
 
-def _cards(folder: Path) -> list[tuple[Path, Holder]]:
-    cards = []
+def _living(folder: Path) -> list[Holder]:
+    """Who holds a lock; the cards of those who have died are removed."""
+    holders = []
     for path in sorted(folder.glob("*.json")):
-        try:
-            cards.append((path, Holder(**json.loads(path.read_text(encoding="utf-8")))))
-        except (FileNotFoundError, ValueError, TypeError):
-            continue  # its holder is just leaving, or was killed while it wrote
-    return cards
+        with suppress(OSError, ValueError, TypeError):  # its holder is just coming or leaving
+            holder = Holder(**json.loads(path.read_text(encoding="utf-8")))
+            if is_left(path):
+                path.unlink(missing_ok=True)
+            else:
+                holders.append(holder)
+    return holders
 
 
 def _who(folder: Path) -> str:
-    holders = [holder for _, holder in _cards(folder) if holder.alive()]
-    names = "; ".join(f"`{each.command}` (process {each.pid}, since {each.since})" for each in holders)
+    names = "; ".join(f"`{each.command}` (process {each.pid}, since {each.since})" for each in _living(folder))
     return f"{folder.parent} is in use by {names or 'another process'}. Wait until it is done, then try again."
 
 

@@ -13,39 +13,29 @@ from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
+from filelock import FileLock
 
 from sleuth.tools.errors import StoreError
+from sleuth.tools.presence import Mark, is_left
 
 _MARK = "in-use-"
 _MOST = 20_000
 """Neighbours asked for: so many that the search goes through most of the index."""
 
 
-def enter(folder: Path, collection: str) -> Path:
-    """Leaves a mark in the folder of the vectors, to be removed at the end of their use; its path.
+def enter(folder: Path, collection: str) -> Mark:
+    """Leaves a mark in the folder of the vectors, to be removed at the end of their use.
 
     Raises:
         StoreError: somebody died while using them, and they cannot be read.
     """
-    dead = [mark for mark in folder.glob(f"{_MARK}*") if not _alive(mark)]
-    if dead:
-        _try(folder, collection)
-    for mark in dead:
-        mark.unlink(missing_ok=True)
-    own = folder / f"{_MARK}{os.getpid()}-{uuid4().hex[:8]}"
-    own.touch()
-    return own
-
-
-def _alive(mark: Path) -> bool:
-    pid = mark.name.removeprefix(_MARK).partition("-")[0]
-    try:
-        os.kill(int(pid), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except PermissionError:
-        return True
-    return True
+    with FileLock(folder / "entrance.lock", thread_local=False):  # one after the other: who comes next need not try
+        dead = [mark for mark in folder.glob(f"{_MARK}*") if is_left(mark)]
+        if dead:
+            _try(folder, collection)
+        for mark in dead:
+            mark.unlink(missing_ok=True)
+        return Mark(folder / f"{_MARK}{os.getpid()}-{uuid4().hex[:8]}")
 
 
 def _try(folder: Path, collection: str) -> None:

@@ -19,6 +19,7 @@ from sleuth.tools.chroma import connect, disconnect, folders, reopen, speaking
 from sleuth.tools.documents import Passage
 from sleuth.tools.embedder import Embedder, Vectors
 from sleuth.tools.errors import EmbedderChanged, VectorsReplaced
+from sleuth.tools.presence import Mark
 from sleuth.tools.vector_probe import enter
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class VectorIndex:
 
     def _leave(self) -> None:
         if self._mark:
-            self._mark.unlink(missing_ok=True)
+            self._mark.remove()
 
     def _check_dimension(self, vectors: Vectors) -> None:
         length, known = vectors.shape[1], self.dimension()
@@ -241,7 +242,7 @@ def embedder_changed(collection: str, built_with: str, present: str) -> Embedder
     )
 
 
-def _enter(folder: Path, key: str) -> Path:
+def _enter(folder: Path, key: str) -> Mark:
     with speaking(folder):
         folder.mkdir(parents=True, exist_ok=True)
         return enter(folder, key)

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -73,6 +74,20 @@ async def test_a_dead_holder_is_not_named(tmp_path: Path) -> None:
     told = await taken(tmp_path, "exclusive")
     assert told is not None and str(living.pid) in told and str(dead.pid) not in told
     living.communicate("\n")
+
+
+async def test_a_dead_holder_whose_number_is_ours_is_not_named(tmp_path: Path) -> None:
+    """As in a container that is started anew, where each process has the number of the last one."""
+    dead = another(tmp_path, "exclusive")
+    dead.kill()
+    dead.communicate()
+    (card,) = (tmp_path / "locks").glob("*.json")
+    card.write_text(json.dumps(json.loads(card.read_text()) | {"pid": os.getpid()}))
+    living = another(tmp_path, "shared")
+    told = await taken(tmp_path, "exclusive")
+    assert told is not None and "`sleuth shared`" in told and "`sleuth exclusive`" not in told
+    living.communicate("\n")
+    assert not [*(tmp_path / "locks").glob("*.json")]
 
 
 async def test_one_process_may_hold_it_for_many_tasks(tmp_path: Path) -> None:
