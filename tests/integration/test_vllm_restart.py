@@ -10,6 +10,7 @@ from pathlib import Path
 import kills
 import pytest
 from four_hops import Shelf
+from slices import Sweep
 from vllm_fixture import free_port
 
 from sleuth.agents.gateway import Gateway
@@ -65,6 +66,14 @@ async def _ended(runs: Runs, thread: str) -> Answer | ModelError:
 
 
 async def test_vllm_is_killed_in_the_middle_of_twenty_runs(model_home: Path) -> None:
+    sweep = Sweep("vllm-restart", 1)
+    for once in sweep.left():
+        sweep.passed(once, **await killed_and_started_again(model_home))
+    sweep.end()
+
+
+async def killed_and_started_again(model_home: Path) -> dict[str, int]:
+    """What was seen: how many runs ended with an error at the kill, and how many calls had been committed by then."""
     options = ServeOptions(port=free_port(), dtype="float32", threads=1)
     try:
         first = await server.serve(model_home, options, print)
@@ -94,5 +103,6 @@ async def test_vllm_is_killed_in_the_middle_of_twenty_runs(model_home: Path) -> 
         assert model.asked
         assert not before & model.asked.keys()
         assert max(model.asked.values()) == 1
+        return {"broken": len(broken), "committed": len(before)}
     finally:
         await server.stop(model_home)
