@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from sleuth.graphs.events import Delta
 from sleuth.graphs.threads import LONGEST_NAME, threads
 from sleuth.studio.serve.ears import Ears, Said
 from sleuth.studio.serve.storing import until_stored
-from sleuth.tools.database import transaction
+from sleuth.tools.database import is_away, transaction
 from sleuth.tools.errors import StoreError
 
 _log = logging.getLogger(__name__)
@@ -68,15 +68,26 @@ class EventLog:
             with suppress(asyncio.QueueEmpty):
                 while True:
                     batch.append(self._queue.get_nowait())
-            try:
-                await until_stored(
-                    partial(asyncio.to_thread, self._insert, batch), "What runs tell", patience=_PATIENCE
-                )
-            except StoreError as error:  # the run itself will say so; what is lost is told again when it is resumed
-                _log.error("events of runs were not kept: %s", error)
+            await self._keep(batch)
             for event in batch:
                 self._queue.task_done()
                 self.ears.ring(event.thread)
+
+    async def _keep(self, batch: Sequence[Event]) -> None:
+        """Commits a batch; where that cannot be, each thread's events by themselves, so that no other's are lost."""
+        if await self._settled(self._insert, batch):
+            return
+        for thread in {event.thread: None for event in batch}:
+            await self._settled(self._insert_after, [event for event in batch if event.thread == thread])
+
+    async def _settled(self, write: Callable[[Sequence[Event]], None], batch: Sequence[Event]) -> bool:
+        """Whether nothing is left to try: all is kept, or the store is away."""
+        try:
+            await until_stored(partial(asyncio.to_thread, write, batch), "What runs tell", patience=_PATIENCE)
+        except StoreError as error:  # the run itself will say so; what is lost is told again when it is resumed
+            _log.error("events of runs were not kept: %s", error)
+            return is_away(error)
+        return True
 
     async def flush(self) -> None:
         """Waits until all that was told is kept."""
@@ -131,6 +142,17 @@ class EventLog:
     def _insert(self, batch: Sequence[Event]) -> None:
         with transaction(self._engine, write=True) as connection:
             connection.execute(insert(events), [asdict(event) for event in batch])
+
+    def _insert_after(self, told: Sequence[Event]) -> None:
+        """Events of one thread, numbered on from what another process may have told of it; none of a key twice."""
+        own = select(events.c.id, events.c.key).where(events.c.thread == told[0].thread)
+        with transaction(self._engine, write=True) as connection:
+            kept = {key: id for id, key in connection.execute(own)}
+            new = [event for event in told if event.key not in kept]
+            last = max(kept.values(), default=0)
+            if new:
+                rows = [asdict(replace(event, id=id)) for id, event in enumerate(new, last + 1)]
+                connection.execute(insert(events), rows)
 
     def _read(self, wanted: Any) -> list[Event]:  # noqa: ANN401 - a select
         with transaction(self._engine) as connection:

@@ -1,32 +1,32 @@
 """Runs that go on in the background, whoever asked for them: at most one job per thread.
 
-Which threads have a job is written down, so that a start after a kill, or after a shutdown, picks them up.
+Which threads have a job is written down, so that a start after a kill, or after a shutdown, picks them up. A job holds
+its thread's lease from before that until all is told: of several servers one alone writes down anything about a thread.
 """
 
 import asyncio
 import logging
 import math
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from time import monotonic
 from uuid import uuid4
 
-from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
-
 from sleuth.graphs.answer import Answer
 from sleuth.graphs.events import Step
 from sleuth.graphs.history import happened
+from sleuth.graphs.leases import Leases
 from sleuth.graphs.runs import Runs, now
 from sleuth.graphs.state import Budget
-from sleuth.graphs.threads import LONGEST_NAME
 from sleuth.studio.serve.door import Door
 from sleuth.studio.serve.events import EventLog, Trail
 from sleuth.studio.serve.faults import STORE_AWAY, kind_of
+from sleuth.studio.serve.job_list import JobList
 from sleuth.studio.serve.limits import Quota
 from sleuth.studio.serve.storing import until_stored
 from sleuth.studio.serve.telemetry import RunRecord, Telemetry
 from sleuth.studio.serve.tenants import Tenants
-from sleuth.tools.database import is_of_database, transaction
+from sleuth.tools.database import is_of_database
 from sleuth.tools.errors import RunError, SleuthError, ThreadBusy, UnknownName
 
 _log = logging.getLogger(__name__)
@@ -37,19 +37,12 @@ PATIENCE = 60.0
 EXPECTED = 10.0
 """Seconds in which a reader is taken to be there: whoever begins a run follows it right after."""
 
-metadata = MetaData()
-jobs = Table(
-    "sleuth_serve_jobs",
-    metadata,
-    Column("thread", String(LONGEST_NAME), primary_key=True),
-    Column("owner", String(100), nullable=False),
-)
-
 
 @dataclass(eq=False, kw_only=True)
 class _Job:
     """A run under way; `stopped` once somebody has asked for its end, `ending` when all that is left is to say so.
 
+    `begun` is done when it is sure that it goes on here, or why not; one that is `left` was begun by an earlier server.
     Until `awaited`, a monotonic clock reading, somebody may come to listen.
     """
 
@@ -57,11 +50,27 @@ class _Job:
     thread: str
     budget: Budget | None
     patience: float
-    trail: Trail
+    left: bool
     awaited: float
     stopped: bool = False
     ending: bool = False
+    begun: asyncio.Future[None] = field(default_factory=asyncio.Future)
+    trail: Trail = field(init=False)
     task: asyncio.Task[None] = field(init=False)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The leases as a run sees them whose own is held by its job."""
+
+    leases: Leases
+    thread: str
+
+    def hold(self, id: str) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if id == self.thread else self.leases.hold(id)
+
+    async def forget(self, id: str) -> None:
+        await self.leases.forget(id)
 
 
 class Jobs:
@@ -74,13 +83,13 @@ class Jobs:
         self._door = door
         self._quota = quota
         self._telemetry = telemetry
-        self._engine = tenants.store.engine
+        self._list = JobList(tenants.store.engine)
         self._jobs: dict[str, _Job] = {}
         self._closing = False
 
     async def prepare(self) -> None:
         """Makes the table where it is missing."""
-        await asyncio.to_thread(metadata.create_all, self._engine)
+        await asyncio.to_thread(self._list.prepare)
 
     @property
     def active(self) -> int:
@@ -92,7 +101,12 @@ class Jobs:
         return thread in self._jobs
 
     async def require_idle(self, thread: str) -> None:
-        """Raises ThreadBusy while the thread is being run; waits for a run that is just ending."""
+        """Raises ThreadBusy while the thread is being run, here or elsewhere; waits for a run that is just ending."""
+        await self._require_idle_here(thread)
+        async with self._tenants.store.leases.hold(thread):
+            pass
+
+    async def _require_idle_here(self, thread: str) -> None:
         while job := self._jobs.get(thread):
             if job.stopped or job.ending:
                 await asyncio.wait([job.task])
@@ -107,26 +121,23 @@ class Jobs:
         budget: Budget | None = None,
         patience: float = PATIENCE,
         heard: bool = True,
+        left: bool = False,
     ) -> None:
         """Runs a thread of the owner's from wherever it stands; from here on it goes on whatever happens.
 
-        Whether its replies may be `heard` while they are written: not by those who follow its steps alone.
+        Whether its replies may be `heard` while they are written: not by those who follow its steps alone. A run that
+        an earlier server has `left` is begun only while it is still written down.
 
         Raises:
-            ThreadBusy: it is running already.
+            ThreadBusy: it is running already, here or elsewhere.
             RunError: the server is shutting down.
         """
-        await self.require_idle(thread)
-        await asyncio.to_thread(self._write_down, owner, thread)
-        trail = await self._log.trail(thread)
-        await self.require_idle(thread)
-        if self._closing:
-            raise RunError("The server is shutting down; the run goes on when it is back.")
+        await self._require_idle_here(thread)
         awaited = monotonic() + (EXPECTED if heard else 0)
-        job = _Job(owner=owner, thread=thread, budget=budget, patience=patience, trail=trail, awaited=awaited)
+        job = _Job(owner=owner, thread=thread, budget=budget, patience=patience, left=left, awaited=awaited)
         self._jobs[thread] = job
         job.task = asyncio.create_task(self._work(job))
-        await asyncio.sleep(0)  # a task that is cancelled before it has begun would not clear up
+        await asyncio.shield(job.begun)
 
     async def stop(self, thread: str) -> None:
         """Ends the work in flight; the run can be resumed.
@@ -135,6 +146,8 @@ class Jobs:
             ThreadBusy: it is not running here.
         """
         job = self._jobs.get(thread)
+        if job:
+            await asyncio.wait([job.begun])
         if job and job.ending:  # its end is told already
             await asyncio.wait([job.task])
         if job is None or job.ending:
@@ -152,29 +165,50 @@ class Jobs:
     async def close(self) -> None:
         """Interrupts all runs, to be picked up by the next start, and lets go of those who follow them."""
         self._closing = True
-        tasks = [job.task for job in self._jobs.values()]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        jobs = [*self._jobs.values()]
+        for job in jobs:
+            if job.begun.done():  # the others are written down, and end by themselves
+                job.task.cancel()
+        if jobs:
+            await asyncio.wait([job.task for job in jobs])
 
     async def pick_up(self) -> int:
         """Goes on with what the last server left and no other one works at; returns how many runs that are."""
         begun = 0
-        for thread, owner in await asyncio.to_thread(self._left):
-            if await self._is_free(thread):
-                await self.begin(owner, thread, patience=math.inf)
+        for thread, owner in await asyncio.to_thread(self._list.left):
+            with suppress(ThreadBusy):
+                await self.begin(owner, thread, patience=math.inf, left=True)
                 begun += 1
         return begun
 
-    async def _is_free(self, thread: str) -> bool:
-        try:
-            async with self._tenants.store.leases.hold(thread):
-                return True
-        except ThreadBusy:
-            return False
-
     async def _work(self, job: _Job) -> None:
+        """One run from taking its thread to its end."""
+        try:
+            async with self._tenants.store.leases.hold(job.thread):
+                await self._enter(job)
+                job.begun.set_result(None)
+                await self._go_on(job)
+        except Exception as error:  # noqa: BLE001 - it is told to who began it, or to the log
+            job.ending = True
+            if job.begun.done():  # the thread is another process' now, and what becomes of it is told there
+                _log.error("a run does not go on here", exc_info=error, extra={"about": {"thread": job.thread}})
+            else:
+                job.begun.set_exception(error)
+        finally:
+            job.begun.cancel()  # nobody waits for ever
+            del self._jobs[job.thread]
+            self._log.ears.hush(job.thread)
+            self._log.ears.ring(job.thread)
+
+    async def _enter(self, job: _Job) -> None:
+        if job.left and not await asyncio.to_thread(self._list.has, job.thread):
+            raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
+        await asyncio.to_thread(self._list.write_down, job.owner, job.thread)
+        job.trail = await self._log.trail(job.thread)
+        if self._closing:
+            raise RunError("The server is shutting down; the run goes on when it is back.")
+
+    async def _go_on(self, job: _Job) -> None:
         """One run to its end, which is an event: an answer, an error, or a stop."""
         try:
             (ended,) = await asyncio.gather(self._run(job), return_exceptions=True)
@@ -183,17 +217,13 @@ class Jobs:
         except asyncio.CancelledError:
             if job.stopped:
                 job.trail.tell("stopped", {}, key=f"stopped {uuid4().hex}")
-        finally:
-            try:
-                await self._log.flush()
-                if job.stopped or not self._closing:
-                    await until_stored(
-                        lambda: asyncio.to_thread(self._cross_out, job.thread), f"The end of run {job.thread}"
-                    )
-            finally:
-                del self._jobs[job.thread]
-                self._log.ears.hush(job.thread)
-                self._log.ears.ring(job.thread)
+            elif not self._closing:  # the lease is lost
+                raise
+        await self._log.flush()
+        if job.stopped or not self._closing:
+            await until_stored(
+                lambda: asyncio.to_thread(self._list.cross_out, job.thread), f"The end of run {job.thread}"
+            )
 
     async def _run(self, job: _Job) -> None:
         """The run, watched and accounted for."""
@@ -210,7 +240,8 @@ class Jobs:
 
     async def _tell(self, job: _Job, record: RunRecord) -> None:
         async with self._door.open("shared", patience=job.patience):
-            runs = await self._tenants.runs(job.owner)
+            opened = await self._tenants.runs(job.owner)
+            runs = Runs(replace(opened.store, leases=_Held(opened.store.leases, job.thread)), opened.services)
             if not job.trail.fresh:
                 await self._tell_again(runs, job, record)
             run = runs.run(job.thread, budget=job.budget, listening=lambda: self._is_heard(job))
@@ -252,23 +283,10 @@ class Jobs:
         else:
             _log.error("a run ended by a fault of ours", exc_info=error, extra=about)
             told, kind = "The server failed; its log says why. The run can be resumed.", "internal_error"
-        if not isinstance(error, ThreadBusy | UnknownName):  # another process runs it, or it is gone
+        if not isinstance(error, ThreadBusy | UnknownName):  # another process runs a hop of it, or it is gone
             await until_stored(lambda: self._mark_failed(job, told), f"What has ended run {job.thread}")
         job.trail.tell("error", {"message": told, "type": kind}, key=f"error {uuid4().hex}")
 
     async def _mark_failed(self, job: _Job, problem: str) -> None:
         runs = await self._tenants.reading(job.owner)
         await runs.store.threads.mark(job.thread, "failed", at=now(), problem=problem)
-
-    def _write_down(self, owner: str, thread: str) -> None:
-        with transaction(self._engine, write=True) as connection:
-            connection.execute(delete(jobs).where(jobs.c.thread == thread))
-            connection.execute(insert(jobs).values(thread=thread, owner=owner))
-
-    def _cross_out(self, thread: str) -> None:
-        with transaction(self._engine, write=True) as connection:
-            connection.execute(delete(jobs).where(jobs.c.thread == thread))
-
-    def _left(self) -> list[tuple[str, str]]:
-        with transaction(self._engine) as connection:
-            return [(row.thread, row.owner) for row in connection.execute(select(jobs))]
