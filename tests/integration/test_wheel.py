@@ -1,6 +1,7 @@
 """The wheel as somebody else's: built here, installed into an environment of its own, used by an ordinary user.
 
-The packages that it needs come from the environment of the tests by one path, so that nothing is downloaded.
+The packages that it needs come from the environment of the tests by one path, so that nothing is downloaded. That the
+wheel asks for all of them is a test of its own, which reads what its code imports.
 """
 
 import os
@@ -9,11 +10,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+import wheel_imports
 
 from sleuth.studio.embedded.adapter import fingerprint
 
@@ -27,12 +30,39 @@ NOBODY = 65_534
 
 
 @dataclass(frozen=True)
+class User:
+    """How somebody's commands are begun: with what before them, and as whom."""
+
+    before: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def may_not_write(self, folder: Path) -> bool:
+        """Whether this Python runs for the user, and cannot make a file in a folder."""
+        script = "import sys\ntry: open(sys.argv[1], 'x')\nexcept PermissionError: print('refused')"
+        command = [*self.before, sys.executable, "-c", script, str(folder / "written")]
+        try:
+            done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, **self.options)
+        except OSError:  # no such command, or one that the user may not run
+            return False
+        (folder / "written").unlink(missing_ok=True)
+        return done.stdout.strip() == "refused"
+
+
+ORDINARY = User()
+OTHERS = (
+    User(options={"user": NOBODY, "group": NOBODY, "extra_groups": []}),
+    User(before=("setpriv", "--bounding-set=-all", "--inh-caps=-all")),
+)
+"""Instead of root: nobody, or where nobody may not run this Python, root without what lets it write everywhere."""
+
+
+@dataclass(frozen=True)
 class Installed:
     """An environment with the wheel in it that nobody may write to, and a folder that its user may."""
 
     folder: Path
     packages: Path
-    user: dict[str, Any]
+    user: User
 
     def sleuth(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """`sleuth ARGUMENTS` as the user, in the user's folder, without anything of this checkout's environment."""
@@ -49,20 +79,19 @@ class Installed:
 
 def run(command: Sequence[str], at: Installed, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=at.home, env=environment, capture_output=True, text=True, check=False, timeout=600, **at.user
+        [*at.user.before, *command],
+        **{"cwd": at.home, "env": environment, "timeout": 600, **at.user.options},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
-def ordinary() -> dict[str, Any]:
-    """Nobody instead of root, where nobody may run this interpreter; whoever runs the tests otherwise."""
-    nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-    if os.geteuid() != 0:
-        return {}
-    try:
-        probe = subprocess.run([sys.executable, "-c", ""], check=False, capture_output=True, cwd="/", **nobody)  # type: ignore[call-overload]
-    except PermissionError:
-        return {}
-    return nobody if probe.returncode == 0 else {}
+def ordinary(packages: Path) -> User:
+    """Somebody who runs this Python and cannot write to the packages; skips where there is no such user."""
+    users = OTHERS if os.geteuid() == 0 else (ORDINARY,)
+    found = next((user for user in users if user.may_not_write(packages)), None)
+    return found or pytest.skip("this is root, whom neither setpriv nor another user's name keeps from writing")
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +117,7 @@ def install(folder: Path) -> Installed:
     (folder / "home").mkdir()
     (folder / "home").chmod(0o777)
     subprocess.run(["chmod", "-R", "a-w", packages], check=True)
-    return Installed(folder, packages, ordinary())
+    return Installed(folder, packages, ordinary(packages))
 
 
 def call(module: str, *arguments: str) -> None:
@@ -99,6 +128,31 @@ def test_it_is_the_wheel_that_runs_and_not_this_checkout(installed: Installed) -
     script = "import sleuth.studio.cli, sleuth; print(sleuth.__file__)"
     done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
     assert done.stdout.startswith(str(installed.packages)), done.stderr
+
+
+def test_nobody_writes_to_the_packages(installed: Installed) -> None:
+    assert installed.user.may_not_write(installed.packages)
+    assert installed.user.may_not_write(installed.packages / "sleuth" / "prompts")
+    assert not installed.user.may_not_write(installed.home)
+
+
+def asked_for(installed: Installed, *, without: str = "") -> dict[str, set[str]]:
+    """What the wheel's code imports and its metadata do not ask for, extras included; or would not without one line."""
+    (info,) = installed.packages.glob("sleuth-*.dist-info")
+    about = metadata.PathDistribution(info)
+    requires = [line for line in about.requires or [] if not without or not line.startswith(without)]
+    extras = about.metadata.get_all("Provides-Extra") or []
+    return wheel_imports.unreached(installed.packages / "sleuth", requires, extras)
+
+
+def test_the_wheel_asks_for_every_package_that_its_code_imports(installed: Installed) -> None:
+    assert asked_for(installed) == {}
+
+
+@pytest.mark.parametrize("package", ["tantivy", "langgraph-checkpoint-postgres"])
+def test_a_package_that_it_does_not_ask_for_is_named(installed: Installed, package: str) -> None:
+    found = asked_for(installed, without=package)
+    assert found and set().union(*found.values()) == {package}
 
 
 def test_the_adapter_of_the_embedded_model_is_in_it(installed: Installed) -> None:
