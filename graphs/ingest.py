@@ -229,14 +229,19 @@ async def read_in(
 ) -> IngestReport:
     """Like `ingest`, with a library that is open; the caller holds the exclusive lock on SLEUTH_HOME.
 
-    Once `stopped` says so it ends with the documents that were read: they are whole, and in every index.
+    Always from the beginning: files of the same names may be others than those at which an earlier call broke off.
+    What is stored is skipped. Once `stopped` says so it ends with the documents that were read: they are whole, and in
+    every index.
     """
     began = time.monotonic()
     context = IngestContext(library=library, stopped=stopped)
-    return replace(await _run(paths, settings, context, Board(on_progress)), seconds=time.monotonic() - began)
+    report = await _run(paths, settings, context, Board(on_progress), anew=True)
+    return replace(report, seconds=time.monotonic() - began)
 
 
-async def _run(paths: Sequence[Path], settings: Settings, context: IngestContext, board: Board) -> IngestReport:
+async def _run(
+    paths: Sequence[Path], settings: Settings, context: IngestContext, board: Board, *, anew: bool = False
+) -> IngestReport:
     roots = [str(await asyncio.to_thread(path.absolute)) for path in paths]
     # The version: what another release left half-way is read anew, and costs little, since what is stored is skipped.
     key = [str(SCHEMA_VERSION), settings.owner, settings.collection, *sorted(roots)]
@@ -247,7 +252,8 @@ async def _run(paths: Sequence[Path], settings: Settings, context: IngestContext
         compiled = graph().compile(checkpointer=saver, name="ingest")
         # The last node takes the list away. The state's `next` is no sign: it is also empty between the end of a node
         # and the end of its step.
-        resumed = await asyncio.to_thread(worklist.exists) and await saver.aget_tuple(config) is not None
+        left = not anew and await asyncio.to_thread(worklist.exists)
+        resumed = left and await saver.aget_tuple(config) is not None
         if not resumed:
             await saver.adelete_thread(thread)
         async for told in compiled.astream(

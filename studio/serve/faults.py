@@ -145,8 +145,10 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     return respond(400, f"{where or 'The request'}: {first['msg']}.", code="invalid_value", param=where or None)
 
 
-async def _http(_request: Request, error: Exception) -> JSONResponse:
+async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, OSError):  # FastAPI takes any fault for one of the body, also one in keeping it
+        return await _store(request, error.__cause__)
     return respond(error.status_code, str(error.detail), headers=error.headers)
 
 

@@ -19,6 +19,7 @@ from sleuth.studio.serve.jobs import Jobs
 from sleuth.studio.serve.limits import Quota
 from sleuth.studio.serve.telemetry import Telemetry
 from sleuth.studio.serve.tenants import OpenModel, Tenants
+from sleuth.studio.serve.uploads import Uploads
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.settings import Settings
 
@@ -69,7 +70,8 @@ async def open_house(
         quota = await asyncio.to_thread(Quota, store.engine, settings.tokens_a_day)
         jobs = Jobs(tenants=tenants, log=log, door=door, quota=quota, telemetry=telemetry)
         await jobs.prepare()
-        ingests = await asyncio.to_thread(Ingests, tenants, door, store.engine)
+        uploads = await asyncio.to_thread(Uploads, store.engine, settings.home / "uploads")
+        ingests = Ingests(tenants, door, uploads)
         house = House(
             settings=settings,
             tenants=tenants,

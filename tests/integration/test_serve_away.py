@@ -2,15 +2,15 @@
 
 import asyncio
 import logging
-import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
 import pytest
+from full_disk import full_disk
 from postgres_fixture import PostgresServer
 from serve_fixture import Serve
-from serve_scene import Oracle, begin, told, upload
+from serve_scene import Oracle, begin, events_in, told, upload
 
 pytestmark = pytest.mark.integration
 
@@ -49,7 +49,9 @@ async def test_an_upload_whose_postgres_is_stopped(serving: Serve, own_postgres:
         await asyncio.to_thread(own_postgres.stop)
         await asyncio.sleep(SECONDS)
         await asyncio.to_thread(own_postgres.start)
-        await client.get(f"/v1/ingests/{taken}/events")
+        _, _, last = events_in((await client.get(f"/v1/ingests/{taken}/events")).text)[-1]
+        assert (last["status"], last["read"], last["failed"]) == ("done", 30, [])
+        assert len((await client.get("/v1/documents", params={"find": "", "limit": 1000})).json()) == 33
         assert (await upload(client, {"next.txt": "The next text."}))["read"] == 1
 
 
@@ -93,14 +95,3 @@ def logged(words: str) -> Iterator[asyncio.Event]:
         yield heard
     finally:
         logging.getLogger("sleuth").removeHandler(handler)
-
-
-@contextmanager
-def full_disk() -> Iterator[None]:
-    """No file of this process may grow."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

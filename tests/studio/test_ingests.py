@@ -9,8 +9,9 @@ from typing import Any, cast
 from sqlalchemy import create_engine
 
 from sleuth.studio.serve.door import Door
-from sleuth.studio.serve.ingests import Ingest, Ingests
+from sleuth.studio.serve.ingests import Ingests
 from sleuth.studio.serve.tenants import Tenants
+from sleuth.studio.serve.uploads import Ingest, Uploads
 from sleuth.tools.library import Library
 from sleuth.tools.settings import Settings
 
@@ -37,7 +38,7 @@ async def uploaded(home: Path) -> tuple[Ingests, Shelf, Ingest]:
     """A file that waits for its turn."""
     shelf = Shelf(home)
     engine = create_engine(f"sqlite:///{home / 'serve.sqlite'}")
-    ingests = Ingests(cast(Tenants, shelf), cast(Door, SimpleNamespace()), engine)
+    ingests = Ingests(cast(Tenants, shelf), cast(Door, SimpleNamespace()), Uploads(engine, home / "uploads"))
     return ingests, shelf, await ingests.add(OWNER, {"a.md": io.BytesIO(b"A lamp.")})
 
 

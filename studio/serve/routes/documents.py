@@ -12,7 +12,7 @@ from sleuth.studio.serve import forms
 from sleuth.studio.serve.access import Owner
 from sleuth.studio.serve.faults import STREAM_ERRORS
 from sleuth.studio.serve.house import House, TheHouse
-from sleuth.studio.serve.ingests import Ingest
+from sleuth.studio.serve.uploads import Ingest
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.library import Library
 from sleuth.tools.retriever import Query as Wanted
