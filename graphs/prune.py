@@ -12,15 +12,22 @@ from typing import Any
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from sqlalchemy import bindparam, text
+from sqlalchemy import bindparam, delete, text
 
 from sleuth.graphs.history import hashes_in
 from sleuth.graphs.hops import Compiled
 from sleuth.graphs.runs import Runs
 from sleuth.graphs.threads import Thread
+from sleuth.graphs.threads import threads as listed
 from sleuth.tools.errors import UsageError
 
 WRITES = {"sqlite": "writes", "postgresql": "checkpoint_writes"}
+
+TABLES = {
+    "sqlite": ("checkpoints", "writes"),
+    "postgresql": ("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
+}
+"""All that LangGraph keeps of a thread."""
 
 UNUSED_BLOBS = """
     DELETE FROM checkpoint_blobs b WHERE thread_id = :thread AND NOT EXISTS (
@@ -101,8 +108,7 @@ async def _remove(runs: Runs, thread: Thread) -> None:
 
 
 async def _clear(runs: Runs, thread: Thread) -> None:
-    await runs.store.saver.adelete_thread(thread.id)
-    await runs.store.threads.remove(thread.id)
+    await asyncio.to_thread(_delete_run, runs, thread)
     # While it is held: whoever takes it next makes a file of their own.
     await runs.store.leases.forget(thread.id)
 
@@ -161,6 +167,15 @@ async def make_whole(graph: Compiled, found: CheckpointTuple) -> None:
     assert found.parent_config
     assert isinstance(graph.checkpointer, BaseCheckpointSaver)
     await graph.checkpointer.aput(found.parent_config, checkpoint, found.metadata, versions)  # type: ignore[arg-type]
+
+
+def _delete_run(runs: Runs, thread: Thread) -> None:
+    """All of it at once: whoever is killed on the way leaves no run that is listed and has nothing in it."""
+    with runs.store.engine.execution_options(sleuth_write=True).begin() as connection:
+        for table in TABLES[runs.store.engine.dialect.name]:
+            rows = text(f"DELETE FROM {table} WHERE thread_id = :thread")  # noqa: S608 - ours
+            connection.execute(rows, {"thread": thread.id})
+        connection.execute(delete(listed).where(listed.c.id == thread.id))
 
 
 def _delete(runs: Runs, thread: Thread, ids: list[str]) -> None:
