@@ -11,7 +11,8 @@ from sleuth.tools.settings import Settings
 
 gc.set_threshold(50_000)  # the suite makes many small objects and keeps few: rarer collections save seconds
 
-hypothesis_settings.register_profile("quick", max_examples=10, deadline=None)
+# The same examples each time; other profiles look for new ones.
+hypothesis_settings.register_profile("quick", max_examples=10, deadline=None, derandomize=True)
 hypothesis_settings.register_profile("thorough", max_examples=500, deadline=None)
 hypothesis_settings.register_profile("fuzz", max_examples=200_000, deadline=None, database=None)
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

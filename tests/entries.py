@@ -4,12 +4,16 @@ from sleuth.tools.catalogue import Entry
 from sleuth.tools.documents import Document, Passage, content_hash
 
 
-def entry(document_id: str, *texts: str, title: str = "", source: str = "") -> Entry:
-    """A document whose passages are these texts, one line each."""
+def entry(document_id: str, *texts: str, title: str = "", source: str = "", by_place: bool = False) -> Entry:
+    """A document whose passages are these texts, one line each.
+
+    `by_place`: where a text changes its passage keeps its id, as with the lines of a corpus; otherwise, as with files,
+    another text has another id.
+    """
     whole = "\n".join(texts)
     passages, start = [], 0
-    for text in texts:
-        mark = content_hash(text)[:8]
+    for place, text in enumerate(texts):
+        mark = str(place) if by_place else content_hash(text)[:8]
         passages.append(
             Passage(
                 id=f"{document_id}#{mark}",

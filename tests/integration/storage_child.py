@@ -6,20 +6,24 @@ import os
 import signal
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import later_release
 from entries import entry
 from four_hops import QUESTION, InProcess, Shelf
 from hashing_embedder import HashingEmbedder
+from sqlalchemy import inspect
 
 from sleuth.graphs.ingest import ingest
 from sleuth.graphs.prune import prune
 from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.store import open_store
+from sleuth.graphs.store import open_store, runs_url
 from sleuth.studio.client import last
+from sleuth.tools.catalogue import Entry
+from sleuth.tools.database import open_engine
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.indexes import IndexName
 from sleuth.tools.library import Library
@@ -35,6 +39,7 @@ class Deed:
     """What to do: `kind` is a function below. `texts` are by document, or of the only file that is read.
 
     `die_at`: dies when so many passages have gone into an index, before it has written down that they have.
+    `release`: how many releases after the present one does it. `older_than`: after how many seconds runs are old.
     """
 
     kind: str
@@ -43,6 +48,8 @@ class Deed:
     names: tuple[str, ...] = ()
     file: Path | None = None
     die_at: IndexName | None = None
+    release: int = 0
+    older_than: float | None = None
 
     def on_indexed(self, name: IndexName, _passages: int) -> None:
         if name == self.die_at:
@@ -58,6 +65,7 @@ def run(deed: Deed, pipe: Connection) -> None:
 
 
 async def _run(deed: Deed, pipe: Connection) -> None:
+    later_release.become(deed.release)
     pipe.send("running")
     await DEEDS[deed.kind](deed, pipe.send)
     pipe.send("done")
@@ -68,12 +76,17 @@ async def _open(stack: AsyncExitStack, deed: Deed) -> Library:
     return await stack.enter_async_context(await Library.open(deed.settings, embedder=HashingEmbedder()))
 
 
+def document(name: str, texts: tuple[str, ...]) -> Entry:
+    """Those called "line" keep the ids of their passages when the texts change."""
+    return entry(name, *texts, by_place=name.startswith("line"))
+
+
 async def put(deed: Deed, tell: Tell) -> None:
     """Documents one after the other, then the indexes."""
     async with AsyncExitStack() as stack:
         library = await _open(stack, deed)
         for name, texts in deed.texts.items():
-            await library.put([entry(name, *texts)])
+            await library.put([document(name, texts)])
             tell(name)
         await library.catch_up(on_indexed=deed.on_indexed)
 
@@ -98,14 +111,42 @@ async def delete(deed: Deed, tell: Tell) -> None:
 
 async def rebuild(deed: Deed, tell: Tell) -> None:
     """All indexes anew, as after another release has changed what they hold."""
-    for file in (deed.settings.home / "mentions").glob("*.db"):
-        connection = sqlite3.connect(file)
-        with connection:
-            connection.execute("UPDATE meta SET value = 0 WHERE key = 'version'")
-        connection.close()
+    _age_graph(deed.settings)
     async with AsyncExitStack() as stack:
         library = await _open(stack, deed)
         await library.rebuild(on_indexed=deed.on_indexed)
+
+
+async def migrate(deed: Deed, tell: Tell) -> None:
+    """Opens what an older release has left, and brings it to the state of a later one."""
+    _age_graph(deed.settings)
+    _age_runs(deed.settings)
+    tell("running")
+    async with AsyncExitStack() as stack:
+        library = await _open(stack, deed)
+        await stack.enter_async_context(open_store(deed.settings))
+        await library.catch_up()
+
+
+def _age_graph(settings: Settings) -> None:
+    for file in (settings.home / "mentions").glob("*.db"):
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute("UPDATE meta SET value = 0 WHERE key = 'version'")
+
+
+def _age_runs(settings: Settings) -> None:
+    """Without the indexes that came later."""
+    engine = open_engine(runs_url(settings))
+    with engine.begin() as connection:
+        found = set(inspect(connection).get_table_names())
+        if "sleuth_threads" in found:
+            for index in ("sleuth_threads_newest", "sleuth_threads_parent"):
+                connection.exec_driver_sql(f"DROP INDEX IF EXISTS {index}")
+        if "checkpoint_migrations" in found:
+            for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
+                connection.exec_driver_sql(f"DROP INDEX IF EXISTS {table}_thread_id_idx")
+            connection.exec_driver_sql("DELETE FROM checkpoint_migrations WHERE v > 5")
+    engine.dispose()
 
 
 async def ask(deed: Deed, tell: Tell) -> None:
@@ -128,6 +169,15 @@ async def thin_out(deed: Deed, tell: Tell) -> None:
         await prune(Runs(store), older_than=None, keep_last=3)
 
 
+async def remove(deed: Deed, tell: Tell) -> None:
+    """Old runs go."""
+    async with (
+        hold(deed.settings.home, "exclusive", command="a test"),
+        open_store(deed.settings) as store,
+    ):
+        await prune(Runs(store), older_than=deed.older_than, keep_last=None)
+
+
 async def look(deed: Deed, tell: Tell) -> None:
     """Searches for the first text in every mode; tells, as JSON, the mode with what was found or what was said."""
     (text,), *_ = deed.texts.values()
@@ -142,5 +192,5 @@ async def look(deed: Deed, tell: Tell) -> None:
 
 
 DEEDS: dict[str, Callable[[Deed, Tell], Awaitable[None]]] = {
-    each.__name__: each for each in (put, read, delete, rebuild, ask, thin_out, look)
+    each.__name__: each for each in (put, read, delete, rebuild, migrate, ask, thin_out, remove, look)
 }

@@ -3,38 +3,42 @@
 A life is one store through many deeds, each killed on the way; after each the next start is looked at.
 """
 
+import asyncio
 import json
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+import agreeing
 import deeds
 import kills
+import later_release
 import psycopg
 import pytest
 from four_hops import InProcess, Shelf
 from hashing_embedder import HashingEmbedder
 from slices import Sweep, count
+from sqlalchemy import text as sql
 from storage_child import Deed
 
 from sleuth.graphs.history import export, history
+from sleuth.graphs.prune import WRITES
 from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.store import open_store
+from sleuth.graphs.store import Store, open_store
 from sleuth.studio.client import last
 from sleuth.tools.catalogue import Catalogue
 from sleuth.tools.database import catalogue_url
 from sleuth.tools.indexes import ALL, Indexes
-from sleuth.tools.keywords import KeywordIndex
 from sleuth.tools.settings import Settings
-from sleuth.tools.vectors import VectorIndex
 
 pytestmark = [pytest.mark.integration, pytest.mark.postgres]
 
@@ -42,8 +46,11 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "v1.db"
 LIVES = 40
 KILLS = 25
 """In a life."""
-KINDS = ("put", "read", "delete", "rebuild", "ask", "thin_out")
+KINDS = ("put", "read", "delete", "rebuild", "migrate", "ask", "thin_out", "remove")
+OF_DOCUMENTS, OF_RUNS = ("delete", "migrate"), ("thin_out", "remove")
+"""Deeds on what has to be there already."""
 POOL = 30
+LOOKED_FOR = 5
 RUNS = 3
 PLACES = [(False, False), (True, False), (False, True), (True, True)]
 """Whether the catalogue and the runs are in Postgres, and the vectors on Chroma's server."""
@@ -53,15 +60,19 @@ Texts = tuple[str, ...]
 
 @dataclass
 class Life:
-    """A store, what has to be in it, and how long its deeds take in seconds."""
+    """A store, what has to be in it, how long its deeds take in seconds, and with which it begins."""
 
     settings: Settings
     dice: Random
     seconds: dict[str, float]
+    first: list[str] = field(default_factory=list)
     documents: dict[str, Texts] = field(default_factory=dict)
+    runs: dict[str, datetime] = field(default_factory=dict)
+    release: int = 0
     answers: dict[str, Any] = field(default_factory=dict)
     expected: dict[str, Any] | None = None
     kills: Counter[str] = field(default_factory=Counter)
+    migrated: Counter[str] = field(default_factory=Counter)
     late: int = 0
     mended: int = 0
     turn: int = 0
@@ -69,8 +80,10 @@ class Life:
     async def go_on(self) -> None:
         """One deed, killed on the way, and a look at what is there."""
         self.turn += 1
-        kind = self.dice.choice(KINDS)
-        deed = self._deed(kind)
+        due = [kind for kind in KINDS if self._is_due(kind)]
+        kind = self.first.pop(0) if self.first else self.dice.choice(due)
+        began, deed = datetime.now(UTC), self._deed(kind)
+        self.release = deed.release
         measured = self.seconds.get(kind)
         if measured is None or deed.die_at:
             done = await deeds.do(deed)
@@ -81,16 +94,23 @@ class Life:
             self.late += 1
         else:
             self.kills[kind] += 1
-        self._check_documents(deed, done)
-        if kind in ("ask", "thin_out"):
-            await self._check_runs()
+        if kind == "migrate":
+            self._check_release(done)
+        with later_release.being(self.release):
+            self._check_documents(deed, done)
+            if kind in ("ask", "thin_out", "remove", "migrate"):
+                await self._check_runs(deed, done, began)
+
+    def _is_due(self, kind: str) -> bool:
+        return bool(self.documents) if kind in OF_DOCUMENTS else bool(self.runs) if kind in OF_RUNS else True
 
     def _deed(self, kind: str) -> Deed:
         texts: dict[str, Texts] = {}
         names: tuple[str, ...] = ()
         file = None
         if kind == "put":
-            texts = {f"d{n}": self._some(4) for n in self.dice.sample(range(POOL), 6)}
+            kept = self.dice.sample(range(POOL), 6)
+            texts = {f"d{n}" if n % 2 else f"line{n}": self._some(4) for n in kept}
         elif kind == "read":
             texts = {f"c{n}": self._some(1) for n in range(POOL)}
             file = self.settings.home.parent / "corpus.jsonl"
@@ -102,14 +122,35 @@ class Life:
             names = tuple(f"run-{self.turn}-{n}" for n in range(RUNS))
         dies = kind in ("put", "rebuild") and self.dice.random() < 0.3
         die_at = self.dice.choice(ALL) if dies else None
-        return Deed(kind=kind, settings=self.settings, texts=texts, names=names, file=file, die_at=die_at)
+        return Deed(
+            kind=kind,
+            settings=self.settings,
+            texts=texts,
+            names=names,
+            file=file,
+            die_at=die_at,
+            release=self.release + (kind == "migrate"),
+            older_than=self._age() if kind == "remove" else None,
+        )
+
+    def _age(self) -> float:
+        """After how many seconds a run is old, so that some are and the latest are not."""
+        times = sorted(self.runs.values())
+        return (datetime.now(UTC) - self.dice.choice(times[:-RUNS] or times[:1])).total_seconds()
 
     def _some(self, most: int) -> Texts:
-        """Texts with a word of their own."""
+        """Texts with a name of their own."""
         return tuple(
-            f"Word{self.dice.getrandbits(40):x} stands in this text of Great Ullavar."
+            f"Here stands Word{self.dice.getrandbits(40):x} in this text of Great Ullavar."
             for _ in range(self.dice.randint(1, most))
         )
+
+    def _check_release(self, done: deeds.Done) -> None:
+        """Killed on its way to a later release the catalogue is of the one or of the other; the next start goes on."""
+        found = later_release.release_of(catalogue_url(self.settings.home, self.settings.database_url))
+        assert found in ([self.release] if done.whole else [self.release - 1, self.release])
+        if not done.whole:
+            self.migrated["old" if found < self.release else "new"] += 1
 
     def _check_documents(self, deed: Deed, done: deeds.Done) -> None:
         """Each document is as it was acknowledged, or, where the kill came before that, whole in one of two states."""
@@ -127,27 +168,29 @@ class Life:
             old = self.documents.get(name)
             allowed = [new[name]] if name in done.names and name in new else [old, new.get(name, old)]
             assert found.get(name) in allowed, f"{deed.kind}: {name} is {found.get(name)}, not one of {allowed}"
+        before = {text for texts in self.documents.values() for text in texts}
         self.documents = found
-        self._check_indexes(catalogue)
+        self._check_indexes(catalogue, before - {text for texts in found.values() for text in texts})
         catalogue.close()
 
-    def _check_indexes(self, catalogue: Catalogue) -> None:
+    def _check_indexes(self, catalogue: Catalogue, gone: set[str]) -> None:
         indexes = Indexes(self.settings, catalogue, HashingEmbedder())
-        for name in ALL:
-            index = indexes.ready(name, lambda _name, _passages: None)
-            assert (index.count(), index.ids()) == (catalogue.count_passages(), catalogue.passage_ids())
-            if self.documents and isinstance(index, KeywordIndex | VectorIndex):
-                document = self.dice.choice(sorted(self.documents))
-                wanted = catalogue.passages_of(document)[-1]
-                text = f"{wanted.title}. {wanted.text}"
-                assert index.search(text, 1)[0][0] == wanted.id
+        passages = catalogue.passages(sorted(catalogue.passage_ids()))
+        looked_for = self.dice.sample(passages, min(LOOKED_FOR, len(passages)))
+        agreeing.check(indexes, passages, looked_for, self.dice.sample(sorted(gone), min(LOOKED_FOR, len(gone))))
         self.mended += len(indexes.notes)
         indexes.close()
 
-    async def _check_runs(self) -> None:
+    async def _check_runs(self, deed: Deed, done: deeds.Done, began: datetime) -> None:
         """Every run can be read with all its texts; what had ended says the same, what had not goes on to its end."""
         async with open_store(self.settings) as store:
             runs = Runs(store, Services(model=InProcess(), retriever=Shelf()))
+            found = await times(store)
+            old = began - timedelta(seconds=deed.older_than or 0.0)
+            gone = {self.runs[name] for name in self.runs.keys() - found.keys()}
+            assert not gone or (deed.kind == "remove" and max(gone) <= old + (datetime.now(UTC) - began))
+            assert not (deed.kind == "remove" and done.whole) or min(found.values()) >= old
+            assert deed.kind != "ask" or found.keys() >= set(done.names)
             for thread in await store.threads.newest():
                 if thread.id != "golden":
                     said = kills.essence((await last(runs.run(thread.id))).to_json())
@@ -155,6 +198,21 @@ class Life:
                     assert said == self.expected
                 assert await history(runs, thread.id)
                 await export(runs, thread.id)
+            self.runs = await times(store)
+            assert await asyncio.to_thread(in_checkpoints, store) <= self.runs.keys()
+
+
+async def times(store: Store) -> dict[str, datetime]:
+    """When each run was last touched."""
+    return {thread.id: datetime.fromisoformat(thread.updated_at) for thread in await store.threads.newest()}
+
+
+def in_checkpoints(store: Store) -> set[str]:
+    """The runs of which anything is kept."""
+    tables = ["checkpoints", WRITES[store.engine.dialect.name]]
+    tables += ["checkpoint_blobs"] if store.engine.dialect.name == "postgresql" else []
+    with store.engine.connect() as connection:
+        return {id for table in tables for id in connection.scalars(sql(f"SELECT DISTINCT thread_id FROM {table}"))}
 
 
 Engines = Callable[[str], str]
@@ -178,7 +236,9 @@ def database(url: str) -> Iterator[str]:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
-async def live(life: int, folder: Path, engines: Engines, times: dict[str, float], killed: int) -> Life:
+async def live(
+    life: int, folder: Path, engines: Engines, times: dict[str, float], *, killed: int, first: Sequence[str] = ()
+) -> Life:
     """A life with so many kills."""
     in_postgres, on_server = PLACES[life % len(PLACES)]
     home = folder / f"life-{life}"
@@ -191,7 +251,7 @@ async def live(life: int, folder: Path, engines: Engines, times: dict[str, float
             database_url=url,
             chroma_url=engines("chroma_url") if on_server else None,
         )
-        lived = Life(settings, Random(life), times)
+        lived = Life(settings, Random(life), times, list(first))
         if not in_postgres:
             settings.home.mkdir()
             shutil.copyfile(GOLDEN, settings.home / "runs.sqlite")
@@ -208,9 +268,12 @@ async def live(life: int, folder: Path, engines: Engines, times: dict[str, float
 
 @pytest.mark.parametrize("life", range(len(PLACES)))
 async def test_a_short_life(life: int, tmp_path: Path, engines: Engines) -> None:
-    times = dict.fromkeys(KINDS, 0.5)
-    lived = await live(life, tmp_path, engines, times, killed=4)
+    """Something is stored, and then killed whenever it is written."""
+    first = ("put", "ask", "migrate", "remove")
+    times = {kind: 0.5 for kind in KINDS if kind not in first[:2]}
+    lived = await live(life, tmp_path, engines, times, killed=4, first=first)
     assert lived.documents
+    assert lived.release > 0
 
 
 def _where(settings: Settings) -> str:
@@ -224,16 +287,17 @@ async def test_a_thousand_kills(tmp_path: Path, engines: Engines, capsys: pytest
     sweep = Sweep("storage-kills", LIVES)
     times: dict[tuple[bool, bool], dict[str, float]] = {place: {} for place in PLACES}
     for life in sweep.left():
-        lived = await live(life, tmp_path, engines, times[PLACES[life % len(PLACES)]], KILLS)
+        lived = await live(life, tmp_path, engines, times[PLACES[life % len(PLACES)]], killed=KILLS)
         sweep.passed(
             life,
             place={_where(lived.settings): lived.kills.total()},
             kills=lived.kills,
+            migrated=lived.migrated,
             late=lived.late,
             mended=lived.mended,
         )
     rows = sweep.end()
-    told = {name: count(rows, name) for name in ("place", "kills")}
+    told = {name: count(rows, name) for name in ("place", "kills", "migrated")}
     told["mended"] = {"lines": sum(row["mended"] for row in rows)}
     with capsys.disabled():
         sys.stdout.write(f"\n{json.dumps(told, indent=1)}\n")
