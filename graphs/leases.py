@@ -4,19 +4,29 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from filelock import FileLock, Timeout
 from sqlalchemy import Connection, text
 from sqlalchemy.engine import Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from sleuth.tools.errors import ThreadBusy
+
+BEAT = 5.0
+"""Seconds after which a lost connection is noticed where nothing else is asked of it."""
+
+_LOCK, _UNLOCK = "pg_try_advisory_lock(:key)", "pg_advisory_unlock(:key)"
+# A pid is given to others later.
+_OWN = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+_END = """
+    SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = :pid AND backend_start = :backend_start
+"""
 
 
 class Leases(Protocol):
@@ -75,60 +85,119 @@ class _Ticket:
 
 
 class AdvisoryLeases:
-    """Advisory locks of Postgres, all of one connection: many runs at once must not use up what others need."""
+    """Advisory locks of Postgres, all of one connection: many runs at once must not use up what others need.
+
+    A connection that is lost takes its locks with it. They are taken again over a new one as soon as that is noticed:
+    when another thread is taken or let go of, or within `BEAT` seconds. Until then another process may take one of
+    them, and both run that thread; then the run here ends with ThreadBusy.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._turn = threading.Lock()
         self._held: dict[str, _Ticket] = {}
         self._connection: Connection | None = None
+        self._session: Mapping[str, Any] | None = None
 
     @asynccontextmanager
     async def hold(self, id: str) -> AsyncIterator[None]:
-        """As `Leases` says."""
+        """As `Leases` says; cancels the task that it began in, as a time-out does, where the thread is lost."""
         ticket = _Ticket(id)
         try:
             await asyncio.to_thread(self._take, ticket)
-            yield
+            async with self._watched(ticket):
+                yield
         finally:
             await asyncio.shield(asyncio.to_thread(self._let_go, ticket))
 
     async def forget(self, id: str) -> None:
         """As `Leases` says: nothing is left."""
 
+    @asynccontextmanager
+    async def _watched(self, ticket: _Ticket) -> AsyncIterator[None]:
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                watch = asyncio.create_task(self._watch(ticket, limit))
+                try:
+                    yield
+                finally:
+                    watch.cancel()
+        except TimeoutError:
+            if limit.expired():
+                raise _busy(ticket.id, "another process, which took it while the database was away") from None
+            raise
+
+    async def _watch(self, ticket: _Ticket, limit: asyncio.Timeout) -> None:
+        while True:
+            await asyncio.sleep(BEAT)
+            if not await asyncio.to_thread(self._keeps, ticket):
+                limit.reschedule(0)
+                return
+
+    def _keeps(self, ticket: _Ticket) -> bool:
+        """Whether a thread is still held here, as far as the database can be asked at this moment."""
+        if self._turn.acquire(blocking=False):  # else somebody else is asking, and learns the same
+            try:
+                if self._has(ticket):
+                    with suppress(SQLAlchemyError):
+                        self._asked("true")
+            finally:
+                self._turn.release()
+        return self._has(ticket)
+
+    def _has(self, ticket: _Ticket) -> bool:
+        return self._held.get(ticket.id) is ticket
+
     def _take(self, ticket: _Ticket) -> None:
         with self._turn:
             if ticket.over:  # whoever wanted it was cancelled before this thread had its turn
                 return
             # The session that holds a lock would be given it once more.
-            if ticket.id in self._held or not self._locked(ticket):
+            if ticket.id in self._held or not self._asked(_LOCK, key=ticket.key):
                 raise _busy(ticket.id, "another process")
             self._held[ticket.id] = ticket
 
     def _let_go(self, ticket: _Ticket) -> None:
         with self._turn:
             ticket.over = True
-            if self._held.get(ticket.id) is not ticket:
+            if not self._has(ticket):
                 return
             del self._held[ticket.id]
-            with suppress(DBAPIError):  # of a connection that is lost, and with it all locks
-                self._asked("pg_advisory_unlock", ticket)
-            if not self._held:
+            with suppress(SQLAlchemyError):  # where the connection is lost, so is the lock
+                self._asked(_UNLOCK, key=ticket.key)
+                if not self._held:
+                    self._hang_up()
+                    self._session = None
+
+    def _asked(self, question: str, **values: int) -> bool:
+        """What Postgres says; over a new connection, which has what the last one held, where that one is lost."""
+        if self._connection is not None:
+            try:
+                return self._said(question, **values)
+            except SQLAlchemyError:
                 self._hang_up()
-
-    def _locked(self, ticket: _Ticket) -> bool:
         try:
-            return self._asked("pg_try_advisory_lock", ticket)
-        except DBAPIError:
+            self._connect()
+            return self._said(question, **values)
+        except SQLAlchemyError:
             self._hang_up()
-            for each in self._held.values():
-                self._asked("pg_try_advisory_lock", each)
-            return self._asked("pg_try_advisory_lock", ticket)
+            raise
 
-    def _asked(self, function: str, ticket: _Ticket) -> bool:
-        if self._connection is None:
-            self._connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        return bool(self._connection.scalar(text(f"SELECT {function}(:key)"), {"key": ticket.key}))
+    def _said(self, question: str, **values: int) -> bool:
+        assert self._connection is not None
+        return bool(self._connection.scalar(text(f"SELECT {question}"), values))
+
+    def _connect(self) -> None:
+        """Takes again what was held; what another process has taken meanwhile is held here no more."""
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._connection = connection
+        if self._session:  # the server may not have noticed yet that the last one is lost
+            connection.execute(text(_END), self._session)
+        self._session = dict(connection.execute(text(_OWN)).mappings().one())
+        for each in [*self._held.values()]:
+            if not self._said(_LOCK, key=each.key):
+                del self._held[each.id]
 
     def _hang_up(self) -> None:
         if self._connection is not None:
