@@ -39,7 +39,7 @@ async def try_seed(house: House, seed: int) -> dict[str, Any]:
     run = Run(house, trial, weather, f"s{seed}-{trial.method}")
     try:
         sessions = await run.to_its_end()
-    except AssertionError as error:
+    except (AssertionError, TimeoutError) as error:
         error.add_note(f"seed {seed}, {trial.method}, met {weather.met}")
         raise
     return {
