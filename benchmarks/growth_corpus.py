@@ -39,6 +39,7 @@ def name(number: int) -> str:
     return f"{syllables(number * 7919 % FIRST_NAMES).capitalize()} {syllables(1000 + number).capitalize()}"
 
 
+FUNCTION_WORDS = set(FUNCTION.split())
 VOCABULARY_WORDS = [*FUNCTION.split(), *(syllables(10_000 + rank) for rank in range(VOCABULARY))]
 WEIGHTS = list(accumulate(1 / (rank + 2) for rank in range(len(VOCABULARY_WORDS))))
 
@@ -66,6 +67,15 @@ def passage(number: int, seed: int) -> dict[str, str]:
 
 def corpus(passages: int, seed: int) -> Iterator[dict[str, str]]:
     return (passage(number, seed) for number in range(passages))
+
+
+def triples_of(number: int, seed: int) -> list[tuple[str, str, str]]:
+    """What a model might read in a passage: whom it names, and words of other sentences, some of them frequent."""
+    own, named = name(number), named_in(number, seed)
+    told = passage(number, seed)["text"].lower().removesuffix(".").split(". ")
+    plain = [[word for word in sentence.split() if word not in FUNCTION_WORDS] for sentence in told]
+    said = [words[at] for words in plain[len(named) + 1 :] for at in (0, len(words) // 2, -1) if words]
+    return [*((own, "knows", name(other)) for other in named), *((own, "has", word) for word in said)]
 
 
 def questions(passages: int, seed: int, count: int) -> list[tuple[str, str]]:

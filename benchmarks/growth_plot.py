@@ -10,7 +10,7 @@ from sleuth.studio.evaluation.plots import svg
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-P95 = tuple(f"{mode}_p95_ms" for mode in ("keyword", "dense", "hybrid", "graph"))
+P95 = tuple(f"{mode}_p95_ms" for mode in ("keyword", "dense", "hybrid", "graph", "graph-ppr"))
 DRAWN = ("ingest_s", "disk_mb", "ingest_mib", "search_mib", "add_one_ms", *P95)
 KEY = ("embedder", "database", "vectors", "seed", "passages")
 """What identifies a row."""
