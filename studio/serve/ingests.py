@@ -59,8 +59,9 @@ class _Waiting:
     async def changed(self, within: float) -> None:
         """Waits so many seconds for news of it."""
         self.bells.add(bell := asyncio.Event())
-        with suppress(TimeoutError):
-            await asyncio.wait_for(bell.wait(), within)
+        with suppress(TimeoutError):  # `wait_for` could swallow a cancellation that comes with the news
+            async with asyncio.timeout(within):
+                await bell.wait()
         self.bells.discard(bell)
 
 
@@ -167,7 +168,8 @@ class Ingests:
         if waiting.ended:  # stopped while it waited for its turn
             return
         if str(error) != waiting.problem:
-            _log.error("ingest %s cannot be read in", waiting.ingest.id, exc_info=error)
+            ours = None if isinstance(error, errors.SleuthError) else error
+            _log.error("ingest %s cannot be read in: %s", waiting.ingest.id, error, exc_info=ours)
             waiting.problem = str(error)
         waiting.ingest, stopping = _failed(waiting.ingest, error), waiting.stopping()
         if stopping or not _passes(error):
