@@ -127,16 +127,24 @@ async def fork(
     Raises:
         UnknownName: no such thread, checkpoint, field, method or archived text.
         UsageError: a field has another type.
+        ThreadBusy: the branch would be this thread's, and it is running.
     """
-    thread = await runs.store.threads.get(id)
+    thread, given = await runs.store.threads.get(id), changes or {}
+    if into and into != thread.method:
+        state, _ = await _from(runs, thread, at, given)
+        return await _hand_over(runs, thread, state, given, into)
+    async with runs.store.leases.hold(id):
+        return await _branch(runs, thread, *await _from(runs, thread, at, given), given)
+
+
+async def _from(runs: Runs, thread: Thread, at: str, changes: dict[str, Any]) -> tuple[StateSnapshot, list[str]]:
+    """The state of a checkpoint that is branched from, and the nodes that led to it."""
     states = {checkpoint_id(state): state for state in await _states(runs, thread)}
     if at not in states:
         raise unknown_checkpoint(at, list(states))
-    _check_fields(thread, changes or {})
-    await runs.store.archive.load(hashes_in(changes or {}))  # says which of them is not kept
-    if into and into != thread.method:
-        return await _hand_over(runs, thread, states[at], changes or {}, into)
-    return await _branch(runs, thread, states[at], _wrote(states[at], states), changes or {})
+    _check_fields(thread, changes)
+    await runs.store.archive.load(hashes_in(changes))  # says which of them is not kept
+    return states[at], _wrote(states[at], states)
 
 
 def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:

@@ -147,11 +147,12 @@ class Runs:
             ThreadBusy: another process is running it.
             SleuthError: whatever stopped the run; it can be resumed.
         """
-        thread = await self.store.threads.get(id)
-        if budget is not None:
-            thread = replace(thread, options={**thread.options, "budget": asdict(budget)})
-            await self.store.threads.set_options(id, thread.options)
+        await self.store.threads.get(id)  # or a lock would be made for what is not there
         async with self.store.leases.hold(id):
+            thread = await self.store.threads.get(id)
+            if budget is not None:
+                thread = replace(thread, options={**thread.options, "budget": asdict(budget)})
+                await self.store.threads.set_options(id, thread.options)
             status: ThreadStatus = "interrupted"
             problem = ""
             await self.store.threads.mark(id, "running", at=now())

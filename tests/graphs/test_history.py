@@ -10,7 +10,7 @@ from sleuth.graphs.history import export, fork, hashes_in, history
 from sleuth.graphs.runs import Runs, checkpoint_id
 from sleuth.graphs.state import Budget
 from sleuth.tools.documents import content_hash
-from sleuth.tools.errors import RunError, UnknownName, UsageError
+from sleuth.tools.errors import RunError, ThreadBusy, UnknownName, UsageError
 
 NOTE = {"question": "Is it high?", "finding": "it is", "passages": []}
 CHANGED = {"warnings": ["looked at by hand"]}
@@ -159,6 +159,15 @@ async def test_a_fork_into_another_method_starts_with_what_was_found(runs: Runs,
     assert answer.method == "plain-rag"
     assert [citation["passage"] for citation in answer.citations] == ["q08-1", "q08-2"]
     assert (await finish(runs, done)).text == "1868", "the origin stays as it was"
+
+
+async def test_a_run_under_way_gets_no_branch_and_may_be_handed_over(runs: Runs, done: str) -> None:
+    at = (await history(runs, done))[0].checkpoint
+    async with runs.store.leases.hold(done):
+        with pytest.raises(ThreadBusy):
+            await fork(runs, done, at=at)
+        assert (await fork(runs, done, at=at, into="plain-rag"))["thread"] != done
+    assert (await fork(runs, done, at=at))["thread"] == done
 
 
 async def test_what_is_handed_over_is_not_asked_again(runs: Runs, chain: Chain, model: Replying) -> None:
