@@ -209,7 +209,7 @@ def test_what_a_kill_has_left_is_cleared_away(tmp_path: Path) -> None:
 
 
 def test_a_failure_is_the_file_s_that_it_names() -> None:
-    paths = [Path("/home/1.txt"), Path("/home/11.txt")]
-    failing = IngestProgress(failure="/home/11.txt is empty.")
+    paths = [Path("/files/1.txt"), Path("/files/11.txt")]
+    failing = IngestProgress(failure="/files/11.txt is empty.")
     told = _after(Ingest(id="a1", owner="anna", files=("1.txt", "11.txt")), failing, paths)
     assert told.failed == (Failure(source="11.txt", problem="11.txt is empty."),)
