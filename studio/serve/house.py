@@ -72,6 +72,7 @@ async def open_house(
         await jobs.prepare()
         uploads = await asyncio.to_thread(Uploads, store.engine, settings.home / "uploads")
         ingests = Ingests(tenants, door, uploads)
+        await ingests.pick_up()
         house = House(
             settings=settings,
             tenants=tenants,

@@ -66,7 +66,7 @@ class _Waiting:
 
 
 class Ingests:
-    """Takes uploads and reads them in, in their order; `run()` has to be under way."""
+    """Takes uploads and reads them in, in their order; after `pick_up()`, and while `run()` is under way."""
 
     def __init__(self, tenants: Tenants, door: Door, uploads: Uploads) -> None:
         self._tenants = tenants
@@ -126,11 +126,14 @@ class Ingests:
         finally:
             waiting.bells.discard(bell)
 
-    async def run(self) -> None:
-        """Reads in what waits, first of all what the last server left, until it is cancelled."""
+    async def pick_up(self) -> None:
+        """Takes in what the last server left, before anybody asks for it; raises StoreError."""
         await asyncio.to_thread(self._uploads.sweep)
         for ingest in await asyncio.to_thread(self._uploads.left):
             self._enter(ingest, begun=True)
+
+    async def run(self) -> None:
+        """Reads in what waits, until it is cancelled."""
         queues: dict[str, asyncio.Queue[_Waiting]] = {}
         async with asyncio.TaskGroup() as owners:
             while True:
@@ -225,8 +228,6 @@ class Ingests:
         waiting.tell(ingest)
 
     def _enter(self, ingest: Ingest, *, begun: bool) -> None:
-        if ingest.id in self._waiting:  # a new one, which was also found among those that the last server left
-            return
         self._waiting[ingest.id] = _Waiting(ingest=ingest, begun=begun)
         self._queue.put_nowait(ingest.id)
 

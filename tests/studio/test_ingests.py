@@ -34,15 +34,19 @@ class Shelf:
         raise AssertionError("nobody opens it")
 
 
+def serving(home: Path, shelf: Shelf | None = None) -> Ingests:
+    uploads = Uploads(create_engine(f"sqlite:///{home / 'serve.sqlite'}"), home / "uploads")
+    return Ingests(cast(Tenants, shelf), cast(Door, SimpleNamespace()), uploads)
+
+
 async def uploaded(home: Path) -> tuple[Ingests, Shelf, Ingest]:
     """A file that waits for its turn."""
     shelf = Shelf(home)
-    engine = create_engine(f"sqlite:///{home / 'serve.sqlite'}")
-    ingests = Ingests(cast(Tenants, shelf), cast(Door, SimpleNamespace()), Uploads(engine, home / "uploads"))
+    ingests = serving(home, shelf)
     return ingests, shelf, await ingests.add(OWNER, {"a.md": io.BytesIO(b"A lamp.")})
 
 
-async def test_an_upload_that_is_found_again_among_what_was_left_is_heard_to_its_end(tmp_path: Path) -> None:
+async def test_an_upload_is_heard_to_its_end(tmp_path: Path) -> None:
     ingests, shelf, ingest = await uploaded(tmp_path)
     heard: list[str] = []
 
@@ -57,6 +61,16 @@ async def test_an_upload_that_is_found_again_among_what_was_left_is_heard_to_its
     await asyncio.wait_for(listening, 10)
     running.cancel()
     assert heard == ["waiting", "stopped"]
+
+
+async def test_what_the_last_server_left_can_be_followed_before_its_turn(tmp_path: Path) -> None:
+    _, _, ingest = await uploaded(tmp_path)
+    ingests = serving(tmp_path)
+    await ingests.pick_up()
+    following = ingests.follow(await ingests.get(OWNER, ingest.id))
+    assert (await anext(following)).status == "waiting"
+    await ingests.stop(OWNER, ingest.id)
+    assert (await anext(following)).status == "stopping"
 
 
 async def test_an_end_that_comes_while_the_state_before_is_told_is_told_too(tmp_path: Path) -> None:
