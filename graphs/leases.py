@@ -50,20 +50,12 @@ class FileLeases:
     @asynccontextmanager
     async def hold(self, id: str) -> AsyncIterator[None]:
         """As `Leases` says."""
-        file = self._file(id)
-        card = file.with_suffix(".holder")
-        lock = FileLock(file, timeout=0, thread_local=False)
-        await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True)
+        lease = _FileLease(id, self._file(id))
         try:
-            lock.acquire()  # never waits; whoever is cancelled while a thread does it would leave it held
-        except Timeout:
-            raise _busy(id, card.read_text() if card.exists() else "another process") from None
-        try:
-            card.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+            await asyncio.to_thread(lease.take)
             yield
         finally:
-            card.unlink(missing_ok=True)
-            lock.release()
+            await asyncio.shield(asyncio.to_thread(lease.let_go))
 
     async def forget(self, id: str) -> None:
         """As `Leases` says."""
@@ -72,6 +64,40 @@ class FileLeases:
 
     def _file(self, id: str) -> Path:
         return self._folder / f"{sha256(id.encode()).hexdigest()[:32]}.lock"
+
+
+class _FileLease:
+    """A lock on a file, with a card beside it that says who holds it."""
+
+    def __init__(self, id: str, file: Path) -> None:
+        self._id = id
+        self._card = file.with_suffix(".holder")
+        self._lock = FileLock(file, timeout=0, thread_local=False)
+        self._turn = threading.Lock()
+        self._over = False
+
+    def take(self) -> None:
+        with self._turn:
+            if self._over:  # whoever wanted it was cancelled before this thread had its turn
+                return
+            self._card.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self._lock.acquire()
+            except Timeout:
+                raise _busy(self._id, self._holder()) from None
+            self._card.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+
+    def let_go(self) -> None:
+        with self._turn:
+            self._over = True
+            if self._lock.is_locked:
+                self._card.unlink(missing_ok=True)
+                self._lock.release()
+
+    def _holder(self) -> str:
+        with suppress(OSError):  # who held it may have let go by now
+            return self._card.read_text() or "another process"
+        return "another process"
 
 
 @dataclass(eq=False)

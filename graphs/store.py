@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from sleuth.graphs.leases import AdvisoryLeases, FileLeases, Leases
 from sleuth.graphs.threads import Threads
 from sleuth.tools.archive import SqlArchive
 from sleuth.tools.database import catalogue_url, is_damaged, is_of_database, open_engine
-from sleuth.tools.errors import StoreError, StoreTooNew
+from sleuth.tools.errors import StoreError, StoreTooNew, ThreadBusy
 from sleuth.tools.extras import extra
 from sleuth.tools.settings import Settings
 
@@ -28,6 +28,10 @@ STORE_VERSION = 1
 # them, and a run goes on from there. To wait for the disk at each commit, about five for every node, takes longer than
 # everything else that is ours (`benchmarks/overhead.py`).
 _UNSYNCED = "PRAGMA synchronous=NORMAL"
+
+# What is held while a store is opened; no run can have this name.
+_OPENING = "the store of runs"
+_TURNS, _PAUSE = 1_200, 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,22 +60,40 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _leave_syncing)
+    leases = _leases(settings, engine)
     try:
-        await asyncio.to_thread(_check_version, engine)
-        async with _saver(settings, engine) as saver:
-            yield Store(
-                saver=saver,
-                archive=await asyncio.to_thread(SqlArchive, engine),
-                threads=await asyncio.to_thread(Threads, engine, settings.owner),
-                engine=engine,
-                leases=_leases(settings, engine),
-            )
+        async with AsyncExitStack() as opened:
+            async with _turn_of(leases):
+                await asyncio.to_thread(_check_version, engine)
+                store = Store(
+                    saver=await opened.enter_async_context(_saver(settings, engine)),
+                    archive=await asyncio.to_thread(SqlArchive, engine),
+                    threads=await asyncio.to_thread(Threads, engine, settings.owner),
+                    engine=engine,
+                    leases=leases,
+                )
+            yield store
     except Exception as error:
         if is_of_database(error):  # also what a full disk does to a run in the middle
             raise _unusable(engine, error) from error
         raise
     finally:
         await asyncio.to_thread(engine.dispose)
+
+
+@asynccontextmanager
+async def _turn_of(leases: Leases) -> AsyncIterator[None]:
+    """For one process at a time: to make a new store fails where two of them do it at once."""
+    async with AsyncExitStack() as held:
+        for _ in range(_TURNS):
+            with suppress(ThreadBusy):
+                with suppress(OSError):  # nothing can be made in a folder that takes no file
+                    await held.enter_async_context(leases.hold(_OPENING))
+                break
+            await asyncio.sleep(_PAUSE)
+        else:
+            raise StoreError("Another process has been opening the store of runs for a minute. End it, or wait.")
+        yield
 
 
 def _leases(settings: Settings, engine: Engine) -> Leases:

@@ -22,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Engine
 from sqlalchemy.sql.dml import UpdateBase
 
+from sleuth.tools.database import make_tables
 from sleuth.tools.errors import UnknownName
 
 LONGEST_NAME = 100
@@ -97,7 +98,7 @@ class Threads:
     def __init__(self, engine: Engine, owner: str) -> None:
         self.engine = engine
         self.owner = owner
-        metadata.create_all(engine)
+        make_tables(engine, metadata)
         for index in threads.indexes:  # an older release made the table without
             index.create(engine, checkfirst=True)
 

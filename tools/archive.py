@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Engine
 
+from sleuth.tools.database import make_tables
 from sleuth.tools.documents import content_hash
 from sleuth.tools.errors import UnknownName
 
@@ -93,7 +94,7 @@ class SqlArchive:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        metadata.create_all(engine)
+        make_tables(engine, metadata)
         if not _has_eras(engine):  # an older release made the table without
             with engine.execution_options(sleuth_write=True).begin() as connection:
                 if not _has_eras(connection):

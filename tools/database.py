@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, text
+from sqlalchemy import Connection, Engine, MetaData, Table, create_engine, event, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 
@@ -53,6 +53,12 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
             yield connection
     except (DBAPIError, PoolExhausted) as error:
         raise unusable(engine, error, "written" if write else "read") from error
+
+
+def make_tables(engine: Engine, metadata: MetaData) -> None:
+    """Makes those that are missing; another process that does the same meanwhile waits."""
+    with engine.execution_options(sleuth_write=True).begin() as connection:
+        metadata.create_all(connection)
 
 
 class CountedRows:

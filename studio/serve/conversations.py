@@ -17,7 +17,7 @@ from sleuth.graphs.answer import Cost, Verdict
 from sleuth.graphs.footnotes import footnoted
 from sleuth.graphs.runs import Runs
 from sleuth.graphs.threads import LONGEST_NAME, threads
-from sleuth.tools.database import transaction
+from sleuth.tools.database import make_tables, transaction
 from sleuth.tools.errors import RunError
 
 metadata = MetaData()
@@ -54,7 +54,7 @@ class Conversations:
     def __init__(self, engine: Engine) -> None:
         """Blocks while it makes its table."""
         self._engine = engine
-        metadata.create_all(engine)
+        make_tables(engine, metadata)
 
     async def add(self, follow_up: FollowUp) -> None:
         """Writes one down, before its run is; takes the place of one whose run was never begun."""

@@ -20,7 +20,7 @@ from sleuth.graphs.events import Delta
 from sleuth.graphs.threads import LONGEST_NAME, threads
 from sleuth.studio.serve.ears import Ears, Said
 from sleuth.studio.serve.storing import until_stored
-from sleuth.tools.database import is_away, transaction
+from sleuth.tools.database import is_away, make_tables, transaction
 from sleuth.tools.errors import StoreError
 
 _log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class EventLog:
         self._engine = engine
         self._queue: asyncio.Queue[Event] = asyncio.Queue()
         self.ears = Ears()
-        metadata.create_all(engine)
+        make_tables(engine, metadata)
 
     async def run(self) -> None:
         """Commits what is told until it is cancelled, all that has gathered at a time."""

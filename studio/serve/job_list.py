@@ -4,7 +4,7 @@ from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.threads import LONGEST_NAME
-from sleuth.tools.database import transaction
+from sleuth.tools.database import make_tables, transaction
 
 metadata = MetaData()
 jobs = Table(
@@ -23,7 +23,7 @@ class JobList:
 
     def prepare(self) -> None:
         """Makes the table where it is missing."""
-        metadata.create_all(self._engine)
+        make_tables(self._engine, metadata)
 
     def write_down(self, owner: str, thread: str) -> None:
         """A thread has a job."""

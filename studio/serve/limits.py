@@ -10,7 +10,7 @@ from sqlalchemy.engine import Engine
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sleuth.studio.serve.faults import respond
-from sleuth.tools.database import transaction
+from sleuth.tools.database import make_tables, transaction
 from sleuth.tools.documents import now
 from sleuth.tools.errors import QuotaUsedUp
 
@@ -74,7 +74,7 @@ class Quota:
         """Blocks while it makes its table."""
         self._engine = engine
         self._a_day = a_day
-        metadata.create_all(engine)
+        make_tables(engine, metadata)
 
     async def require(self, owner: str) -> None:
         """Raises QuotaUsedUp where an owner has used up the day's tokens; a run that goes on is not cut off."""

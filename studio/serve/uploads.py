@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Literal
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text, insert, select, update
 from sqlalchemy.engine import Engine
 
-from sleuth.tools.database import transaction
+from sleuth.tools.database import make_tables, transaction
 from sleuth.tools.errors import StoreError
 
 Status = Literal["waiting", "reading", "stopping", "stopped", "done", "failed"]
@@ -84,7 +84,7 @@ class Uploads:
         """Makes the table where it is missing."""
         self._engine = engine
         self._folder = folder
-        metadata.create_all(engine)
+        make_tables(engine, metadata)
 
     def keep(self, ingest: Ingest, files: Mapping[str, BinaryIO]) -> None:
         """Keeps an upload's files, and then writes it down; raises StoreError where there is no room for them."""

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from blockbuster import blockbuster_ctx
 
 from sleuth.graphs.leases import FileLeases
 from sleuth.tools.errors import ThreadBusy
@@ -51,3 +52,29 @@ async def test_a_lease_holds_against_other_processes_and_ends_with_its_holder(
     await other.wait()
     async with leases.hold("monday"):
         pass
+
+
+async def test_whoever_is_cancelled_meanwhile_holds_nothing(leases: FileLeases) -> None:
+    async def hold(over: asyncio.Event) -> None:
+        async with leases.hold("monday"):
+            over.set()
+            await asyncio.sleep(60)
+
+    for turns in range(12):
+        held = asyncio.create_task(hold(over := asyncio.Event()))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if turns == 11:
+            await over.wait()
+        held.cancel()
+        await asyncio.wait([held])
+        async with leases.hold("monday"):
+            pass
+
+
+async def test_the_event_loop_does_not_wait_for_the_disk(leases: FileLeases) -> None:
+    with blockbuster_ctx("sleuth"):
+        async with leases.hold("monday"):
+            with pytest.raises(ThreadBusy):
+                async with leases.hold("monday"):
+                    pytest.fail("two hold it")
