@@ -139,11 +139,18 @@ class Life:
         return (datetime.now(UTC) - self.dice.choice(times[:-RUNS] or times[:1])).total_seconds()
 
     def _some(self, most: int) -> Texts:
-        """Texts with a name of their own."""
+        """Texts with a name of their own, and so many words that few are as far from each other as others are.
+
+        Where all are, HNSW's graph has vectors that no search comes to.
+        """
         return tuple(
-            f"Here stands Word{self.dice.getrandbits(40):x} in this text of Great Ullavar."
+            f"Here stands Word{self._word()} in this text of Great Ullavar: "
+            f"{' '.join(self._word() for _ in range(self.dice.randint(3, 12)))}."
             for _ in range(self.dice.randint(1, most))
         )
+
+    def _word(self) -> str:
+        return f"{self.dice.getrandbits(40):x}"
 
     def _check_release(self, done: deeds.Done) -> None:
         """Killed on its way to a later release the catalogue is of the one or of the other; the next start goes on."""
