@@ -8,14 +8,16 @@ AUDIT := .cache/audit
 PYTEST := $(BIN)/python -m pytest
 # Unit tests write many small files, and waiting for a disk takes half of their time: in memory where a gigabyte is free.
 MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { if ($$4 > 1048576) print "/dev/shm" }')
-UNIT = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=.cache/pyc PYTEST_DEBUG_TEMPROOT=$(MEMORY) \
+# Subprocesses import compiled modules from one folder, also where the environment forbids writing them.
+COMPILED = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc
+UNIT = $(COMPILED) PYTEST_DEBUG_TEMPROOT=$(MEMORY) \
 	$(PYTEST) -n auto --disable-socket --allow-unix-socket -o tmp_path_retention_count=1
 COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --override studio/embedded/overrides.txt \
 	--python-version 3.11 --no-annotate --no-header --index-strategy unsafe-best-match \
 	$$($(UV)/python studio/embedded/torch_index.py) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check audit check-page format lock bench studio page pictures clean
+.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check audit check-page format lock bench studio page pictures dist clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -50,10 +52,10 @@ test-sweeps: setup ## As the unit tests, at every place or number; no sockets
 	$(UNIT) tests/graphs -m sweep --junit-xml .cache/junit/sweeps.xml
 
 test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgres
-	$(PYTEST) tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml
+	$(COMPILED) $(PYTEST) tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml
 
 test-faults: setup ## Long hunts, in slices that go on from each other: kills, faults of the model server and of storage
-	$(PYTEST) tests/integration -m faults
+	$(COMPILED) $(PYTEST) tests/integration -m faults
 
 check: setup ## Formatting, lint, types and known vulnerabilities, as in CI
 	$(BIN)/ruff format --check .
@@ -86,12 +88,12 @@ lock: ## Resolve requirements.in and server.in again; ARGS=--upgrade takes the n
 	@# Which build of torch it is depends on the machine: pip decides.
 	sed -i -E 's/^(torch==[0-9.]+)\+cpu$$/\1/' requirements.lock studio/embedded/server.lock
 
-bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall, and ingest with and without kills
-	$(BIN)/python benchmarks/checkpoint_bytes.py
+bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall and ingest rate
+	$(BIN)/python -m benchmarks.checkpoint_bytes
 	@# Ratios, and a failure where one is missed, on a machine that does nothing else: docs/performance.md.
-	-SLEUTH_EMBEDDER=none $(BIN)/python benchmarks/overhead.py --json .cache/bench/overhead.json
-	-SLEUTH_EMBEDDER=none $(BIN)/python benchmarks/throughput.py --rates 16 --json .cache/bench/throughput.json
-	@test -z "$(CORPUS)" || for each in ingest_rate ingest_kill; do $(BIN)/python benchmarks/$$each.py $(CORPUS) || exit; done
+	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.overhead --json .cache/bench/overhead.json
+	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.throughput --rates 16 --json .cache/bench/throughput.json
+	@test -z "$(CORPUS)" || $(BIN)/python -m benchmarks.ingest_rate $(CORPUS)
 	@test -z "$(QUESTIONS)" || { rm -rf .cache/bench/recall && export SLEUTH_HOME=.cache/bench && \
 		$(BIN)/sleuth ingest $(CORPUS) && \
 		$(BIN)/sleuth eval $(QUESTIONS) --retrieval keyword,dense,hybrid --out .cache/bench/recall; }
@@ -104,6 +106,12 @@ page: ## Build the page from studio/page/src; needs Node 20.19 or newer. The bui
 
 pictures: setup ## Take the pictures in docs/page.md again; needs Chromium
 	mkdir -p docs/pictures && SLEUTH_PICTURES=docs/pictures $(PYTEST) tests/integration/test_page.py tests/integration/test_page_conversation.py
+
+dist: ## Build the source distribution and the wheel into dist/
+	rm -rf dist
+	$(PYTHON) -m venv --clear .cache/build
+	.cache/build/bin/pip install --quiet build
+	.cache/build/bin/python -m build
 
 clean: ## Remove caches and whatever tests and demo have left; .venv stays
 	rm -rf .cache .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api dist

@@ -76,14 +76,14 @@ async def capabilities(endpoint: Endpoint, model: str, version: str, file: Path)
 async def probe(endpoint: Endpoint, model: str) -> Capabilities:
     """Tries each ability with a few tokens: what a server ignores without a word is not taken for granted."""
     guided, copied, chosen, plain, tokens = await asyncio.gather(
-        endpoint.chat(model, response_format=json_schema("probe", _SCHEMA)),
-        endpoint.chat(model, response_format=json_schema("copies", _COPIES)),
-        endpoint.chat(model, structured_outputs={"choice": CHOICES}),
-        endpoint.chat(model, **_LOGPROBS, max_tokens=4),
+        endpoint.probe(model, response_format=json_schema("probe", _SCHEMA)),
+        endpoint.probe(model, response_format=json_schema("copies", _COPIES)),
+        endpoint.probe(model, structured_outputs={"choice": CHOICES}),
+        endpoint.probe(model, **_LOGPROBS, max_tokens=4),
         endpoint.count_tokens(model, [{"role": "user", "content": "Good morning."}]),
     )
     logprobs = bool(_first_choice(plain).get("logprobs"))
-    streamed = await endpoint.stream(model, **(_LOGPROBS if logprobs else {}), max_tokens=4)
+    streamed = await endpoint.probe_stream(model, **(_LOGPROBS if logprobs else {}), max_tokens=4)
     message = _message(plain)
     text = str(message.get("content") or "")
     return Capabilities(

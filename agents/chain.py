@@ -12,7 +12,9 @@ from sleuth.tools.triples import Triple
 Numbers = Annotated[list[Annotated[int, Field(ge=1, le=999)]], Field(max_length=40, json_schema_extra={"maxItems": 6})]
 """The facts that something follows from; few, as guided decoding must come to an end."""
 
-_BLOCK = re.compile(r"^<source (?P<at>\d+)>\n(?P<facts>(?s:.*?))\n</source (?P=at)>$", re.MULTILINE)
+_BLOCK = re.compile(
+    r"^<source (?P<at>\d+)>\n(?P<facts>(?:(?!</?source ).*+\n)*?(?!</?source ).*+)\n</source (?P=at)>$", re.MULTILINE
+)
 _FACT = re.compile(r"^\[\d+\] S> (.*) \| P> (.*) \| O> (.*)$", re.MULTILINE)
 
 

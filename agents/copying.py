@@ -62,7 +62,17 @@ def _copy(number: int, pattern: str) -> dict[str, Any]:
 
 def _beginnings(text: str) -> str:
     """A pattern of all that a quote may be, in the form a(?: b(?: c)?)? for each clause."""
-    return "|".join(dict.fromkeys(_beginning(clause) for clause in _clauses(text)))
+    seen: set[str] = set()
+    patterns: dict[str, None] = {}
+    room = MOST_PATTERN
+    for clause in (clause[:MOST_CHARS] for clause in _clauses(text)):
+        if clause not in seen and (pattern := _beginning(clause)) not in patterns:
+            patterns[pattern] = None
+            room -= len(pattern)
+        if room < 0:  # the schema stays as it is, whatever follows
+            break
+        seen.add(clause)
+    return "|".join(patterns)
 
 
 def _clauses(text: str) -> Iterator[str]:
@@ -72,15 +82,17 @@ def _clauses(text: str) -> Iterator[str]:
         said = [_WHITE_SPACE.sub(" ", sentence) for sentence in sentences(line)]
         for at, sentence in enumerate(said):
             for begin in clauses(sentence):
-                rest = sentence[begin:]
-                for more in said[at + 1 :]:
-                    rest += f" {more}" if len(rest) < _SOON or _INITIAL.search(rest) else ""
+                rest = sentence[begin : begin + MOST_CHARS]
+                for further in range(at + 1, len(said)):
+                    if len(rest) >= _SOON and (len(rest) >= MOST_CHARS or not _INITIAL.search(rest[-4:])):
+                        break
+                    rest += f" {said[further][:MOST_CHARS]}"
                 if rest.strip(_QUOTATION):
                     yield rest
 
 
 def _beginning(clause: str) -> str:
-    pieces = _PIECE.findall(clause[:MOST_CHARS])
+    pieces = _PIECE.findall(clause)
     begun = [text.strip(_QUOTATION) for text in accumulate(pieces)]  # quotation marks at its ends are not looked for
     least = next((at for at, text in enumerate(begun, start=1) if len(text) >= _LEAST_CHARS), len(pieces))
     escaped = [_SPECIAL.sub(r"\\\g<0>", piece) for piece in pieces]

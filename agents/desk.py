@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from sleuth import prompts
 from sleuth.agents.budget import fit, halve, loss
 from sleuth.agents.model import Message, Model, Reply, Request
-from sleuth.agents.parsing import Unparsable, parse
+from sleuth.agents.parsing import Unparsable, parse_in_thread
 from sleuth.agents.role import I, O, Role
 from sleuth.agents.sources import unmarked
 from sleuth.agents.words import Hearing
@@ -138,7 +138,7 @@ class Desk:
         entry.warnings += asked["warnings"]
         if asked["failure"] is not None:
             raise BadReply(asked["failure"], asked["reply"]["text"])
-        return _parsed(role, asked["reply"]), asked["reply"]
+        return await _parsed(role, asked["reply"]), asked["reply"]
 
     def _begin(self) -> _Entry:
         entry = _Entry(ahead=self._repairs + self._under_way)
@@ -169,16 +169,16 @@ class _Ask(Generic[I, O]):
         """Asks, and once more with the fault named if the reply cannot be used."""
         await prompts.read(self._role.prompt, REPAIR)
         reply = await self._attempt()
-        fault = self._judge(reply)
+        fault = await self._judge(reply)
         if fault and self._desk.affords_repair(self._ahead):
             reply = await self._attempt(_repair(reply, fault))
-            fault = self._judge(reply)
+            fault = await self._judge(reply)
         failure = fault and f"The {self._role.name} gave a reply that cannot be used: {fault}. {_beginning(reply)}"
         return _Asked(reply=reply, failure=failure, calls=self._calls, warnings=self._warnings)
 
-    def _judge(self, reply: Reply) -> str | None:
+    async def _judge(self, reply: Reply) -> str | None:
         """The latest reply's fault; what was heard of one that has one does not stand."""
-        fault = _fault(self._role, reply)
+        fault = await _fault(self._role, reply)
         if fault and self._desk.hearing:
             self._desk.hearing.take_back(node=self._node, role=self._role.name, call=[*self._calls][-1])
         return fault
@@ -283,13 +283,14 @@ def _repair(reply: Reply, fault: str) -> tuple[Message, ...]:
     return (Message(role="assistant", content=shown), Message(role="user", content=wish))
 
 
-def _parsed(role: Role[I, O], reply: Reply) -> O:
-    return parse(reply["text"], role.output, choices=role.choices, cut_off=reply["finish"] == "length")
+async def _parsed(role: Role[I, O], reply: Reply) -> O:
+    cut_off = reply["finish"] == "length"
+    return await parse_in_thread(reply["text"], role.output, choices=role.choices, cut_off=cut_off)
 
 
-def _fault(role: Role[I, O], reply: Reply) -> str | None:
+async def _fault(role: Role[I, O], reply: Reply) -> str | None:
     try:
-        _parsed(role, reply)
+        await _parsed(role, reply)
     except Unparsable as fault:
         return str(fault)
     return None

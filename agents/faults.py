@@ -1,11 +1,14 @@
 """What went wrong between here and the model server, as one of our errors with a way out."""
 
 import re
+from collections.abc import Mapping
+from typing import Self
 
-import httpx
+import httpx2
 import openai
 
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName
+from sleuth.tools.http import UnusableReply
 
 _TOO_LONG = re.compile(
     r"context_length|context (?:length|window|size)|prompt is too long|too many (?:input )?tokens|maximum.{0,20}tokens",
@@ -13,8 +16,33 @@ _TOO_LONG = re.compile(
 )
 
 
-class Malformed(httpx.RequestError):
-    """The server said 200, but what it sent is no completion; for the client a broken connection: it tries again."""
+class Malformed(UnusableReply):
+    """The server answered with status 200, but its body is no completion. Asking again may help."""
+
+
+class BrokenStream(Exception):
+    """An error that a server reports in the middle of a reply, with the status that it would have had before."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+    @classmethod
+    def of(cls, error: object) -> Self:
+        """Return the error in an event's data."""
+        about = error if isinstance(error, Mapping) else {"message": error}
+        code = about.get("code")
+        return cls(code if type(code) is int and 400 <= code < 600 else 500, _short(str(about.get("message"))))
+
+
+FAILURES = (openai.APIError, httpx2.RequestError, BrokenStream)
+"""What a request may fail with; `from_client` makes one of our errors of it."""
+
+
+def is_passing(status: int) -> bool:
+    """Whether a request that failed with this status may succeed when it is sent again."""
+    return status >= 500 or status in (408, 409, 429)
 
 
 def unreachable(url: str) -> ModelUnavailable:
@@ -58,29 +86,18 @@ def unusable(url: str, malformed: Exception) -> ModelUnavailable:
     return ModelUnavailable(f"The model server at {url} sends no usable reply, also after retries: {malformed}.")
 
 
-def from_client(error: openai.APIError, *, url: str, seconds: float) -> ModelError:
-    """The error of a chat call, after the client's own retries."""
-    if isinstance(error, openai.APITimeoutError):
+def from_client(error: Exception, *, url: str, seconds: float) -> ModelError:
+    """The error of a request, after all retries."""
+    if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
         return too_slow(url, seconds)
+    if isinstance(error, BrokenStream):
+        return refused(url, error.status, error.detail)
     if isinstance(error, openai.APIStatusError):
         detail = error.message.removeprefix(f"Error code: {error.status_code} - ")
         code = f" ({error.code})" if isinstance(error.code, str) else ""
         return refused(url, error.status_code, _short(detail) + code)
-    if (malformed := _cause(error, Malformed)) is not None:
-        return unusable(url, malformed)
-    if isinstance(error, openai.APIConnectionError):
-        return unreachable(url)
-    return ModelError(f"The model server at {url}: {_short(error.message)}")
-
-
-def from_http(error: httpx.HTTPError, *, url: str, seconds: float) -> ModelError:
-    """The error of a question about the server itself."""
-    if isinstance(error, httpx.TimeoutException):
-        return too_slow(url, seconds)
-    if isinstance(error, httpx.HTTPStatusError):
-        return refused(url, error.response.status_code, _short(error.response.text))
-    if isinstance(error, Malformed):
-        return unusable(url, error)
+    if (unusable_reply := _cause(error, UnusableReply)) is not None:
+        return unusable(url, unusable_reply)
     return unreachable(url)
 
 
@@ -93,4 +110,4 @@ def _cause(error: BaseException, kind: type[Exception]) -> Exception | None:
 
 
 def _short(text: str) -> str:
-    return " ".join(text.split())[:300]
+    return " ".join(text[:3_000].split())[:300]

@@ -1,7 +1,9 @@
 """The one place where a reply's text becomes a typed output, whatever a model wraps around it."""
 
+import asyncio
 import json
 import re
+from collections.abc import Iterator
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -13,7 +15,21 @@ O = TypeVar("O", bound="BaseModel | str")  # noqa: E741 - output, as in role.py
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)
-_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+
+_OPENING = re.compile(r"[{\[]")
+_STRING_OR_COMMA = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|,(?=\s*+[}\]])', re.DOTALL)
+
+MAX_ATTEMPTS = 500
+"""Opening brackets at which a JSON value is looked for: each attempt may read the whole text."""
+
+MAX_DEPTH = 50
+"""Levels of nesting; deeper values are not accepted."""
+
+MAX_CHARS = 300_000
+"""A longer reply is refused unread: a model writes far less, whatever it was asked for."""
+
+_LONG = 20_000
+"""Characters that are parsed in a few milliseconds."""
 
 
 class Unparsable(Exception):
@@ -32,12 +48,23 @@ def parse(text: str, output: type[O], *, choices: tuple[str, ...] | None = None,
     Raises:
         Unparsable: with the reason.
     """
+    if len(text) > MAX_CHARS:
+        raise Unparsable(f"it is longer than {MAX_CHARS:,} characters: be shorter")
     answer = without_thoughts(text).strip()
     if not answer:
         raise Unparsable("it is empty" + (" because it became too long while thinking" if cut_off else ""))
     if issubclass(output, str):
         return output(_choice(answer, choices) if choices else _plain(answer))
     return _structured(answer, output, cut_off=cut_off)
+
+
+async def parse_in_thread(
+    text: str, output: type[O], *, choices: tuple[str, ...] | None = None, cut_off: bool = False
+) -> O:
+    """Like `parse`; a long text is parsed in a thread, so that other runs do not wait for it."""
+    if len(text) <= _LONG:
+        return parse(text, output, choices=choices, cut_off=cut_off)
+    return await asyncio.to_thread(parse, text, output, choices=choices, cut_off=cut_off)
 
 
 def without_thoughts(text: str) -> str:
@@ -65,43 +92,42 @@ def _bare(label: str) -> str:
 def _structured(answer: str, output: type[O], *, cut_off: bool) -> O:
     """The first JSON value that validates; else the reason why the first one does not."""
     reason = "it ends before its JSON does: be shorter" if cut_off else "it holds no complete JSON value"
-    problems: list[str] = []
+    problem: str | None = None
     for value in _values(answer):
         try:
             return _validated(value, output)
         except ValidationError as error:
-            problems.append(_explain(error))
-    raise Unparsable(problems[0] if problems and not cut_off else reason)
+            problem = problem or _explain(error)
+    raise Unparsable(problem if problem and not cut_off else reason)
 
 
-def _values(answer: str) -> list[object]:
-    """Complete JSON objects and arrays in the text, in their order; nested ones only where the outer is broken."""
-    decoder = json.JSONDecoder(strict=False)
+def _values(answer: str) -> Iterator[object]:
+    """Yield complete JSON objects and arrays in their order; nested ones only where the outer one is broken.
+
+    Trailing commas and line breaks in strings are accepted.
+    """
     text = _STRING_OR_COMMA.sub(lambda found: "" if found.group() == "," else found.group(), answer)
-    values: list[object] = []
-    at = 0
-    while (start := _opening(text, at)) is not None:
+    decoder, at = json.JSONDecoder(strict=False), 0
+    for _ in range(MAX_ATTEMPTS):
+        if (opening := _OPENING.search(text, at)) is None:
+            return
         try:
-            value, end = decoder.raw_decode(text, start)
-            values.append(_storable(value))
+            value, end = decoder.raw_decode(text, opening.start())
+            yield _storable(value)
             at = end
-        except (json.JSONDecodeError, RecursionError):
-            at = start + 1
-    return values
+        except (ValueError, RecursionError):
+            at = opening.end()
 
 
-def _storable(value: object) -> object:
-    """A JSON value whose texts can be kept, whatever its escapes stood for."""
+def _storable(value: object, levels: int = MAX_DEPTH) -> object:
+    """Return a JSON value whose texts can be stored, whatever its escapes mean; raise ValueError if it is too deep."""
+    if levels < 0:
+        raise ValueError("too deep")
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, dict):
-        return {storable(key): _storable(item) for key, item in value.items()}
-    return [_storable(item) for item in value] if isinstance(value, list) else value
-
-
-def _opening(text: str, at: int) -> int | None:
-    found = re.compile(r"[{\[]").search(text, at)
-    return found.start() if found else None
+        return {storable(key): _storable(item, levels - 1) for key, item in value.items()}
+    return [_storable(item, levels - 1) for item in value] if isinstance(value, list) else value
 
 
 def _validated(value: object, output: type[O]) -> O:

@@ -26,11 +26,14 @@ def first_token_probability(
 
 
 def perplexity(reply: Reply) -> float | None:
-    """exp of the mean negative log-probability of the answer's tokens; None where the server gave none."""
+    """exp of the mean negative log-probability of the answer's tokens; None where the server gave none.
+
+    Means below -700 count as -700, so that the result stays a number.
+    """
     tokens = answer_tokens(reply)
     if not tokens:
         return None
-    return math.exp(-sum(token["logprob"] for token in tokens) / len(tokens))
+    return math.exp(min(700.0, -sum(token["logprob"] for token in tokens) / len(tokens)))
 
 
 def answer_tokens(reply: Reply) -> list[TokenLogprob]:

@@ -3,10 +3,16 @@
 import re
 from dataclasses import dataclass
 
-_FENCE = re.compile(r"<(?=\s*/?\s*source\b)", re.IGNORECASE)
-_NUMBERED = re.compile(r"^<source (\d+)>\n(.*)\n((?s:.*?))\n</source \d+>$", re.MULTILINE)
+_FENCE = re.compile(r"<(?=\s*+(?:/\s*+)?source\b)", re.IGNORECASE)
+# No line of a passage begins with a fence: see `unfenced`.
+_NUMBERED = re.compile(
+    r"^<source (\d+)>\n(.*)\n((?:(?!</?source ).*+\n)*?(?!</?source ).*+)\n</source \d+>$", re.MULTILINE
+)
+# Of ChatML, Llama, Mistral, Gemma, Phi, DeepSeek, Qwen and GLM; those of thoughts and of calls of tools, too.
 _CHAT_MARKER = re.compile(
-    r"<(?=[|｜]|/?s>|(?:start|end)_of_turn>|prompt_embeds>)|\[(?=/?INST\])",
+    r"<(?=[|｜]|</?SYS>>|/?(?:s|bos|eos|pad|unk|prompt_embeds|unused\d+)>|/?(?:start|end)_of_\w+>"
+    r"|/?(?:think|thinking|thought|reasoning)>|/?(?:tool_calls?|tool_response|function(?:_calls?)?)[=>])"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CALLS|TOOL_CONTENT|THINK|ARGS|CALL_ID|gMASK)\])",
     re.IGNORECASE,
 )
 

@@ -1,6 +1,6 @@
 """How many bytes the checkpoints of a run take, for PAR-RAG plans of 2 to 40 steps: they must grow linearly.
 
-    python benchmarks/checkpoint_bytes.py [--steps 2 5 10 20 40] [--again 1]
+    python -m benchmarks.checkpoint_bytes [--steps 2 5 10 20 40] [--again 1]
 
 The model's replies are made up, of the sizes that real ones have; store, graph and archive are the real ones. Plans of
 more than 40 steps are refused, so longer runs come of reviews that ask anew: `--again` runs the longest plan with so

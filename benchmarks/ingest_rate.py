@@ -1,6 +1,6 @@
 """How fast documents go in, against sentence-transformers on torch alone on the same texts in the same run.
 
-    python benchmarks/ingest_rate.py CORPUS [--limit N] [--rounds R]
+    python -m benchmarks.ingest_rate CORPUS [--limit N] [--rounds R]
 
 The two are timed in turns, each in a process of its own; the rate is that of all rounds together, loading included in
 neither. Peak memory is that of the process that ingests.
@@ -49,7 +49,7 @@ def whole(corpus: Path) -> dict[str, float]:
 
 
 def apart(what: str, corpus: Path) -> dict[str, float]:
-    command = [sys.executable, __file__, str(corpus), "--only", what]
+    command = [sys.executable, "-m", "benchmarks.ingest_rate", str(corpus), "--only", what]
     result: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return result
 

@@ -1,6 +1,6 @@
 """What a run costs beside model and embedder: graph and checkpoints, retrieval, and LangGraph's own share of it.
 
-    python benchmarks/overhead.py [--methods NAME ...] [--home FOLDER --questions FILE] [--limit N] [--json FILE]
+    python -m benchmarks.overhead [--methods NAME ...] [--home FOLDER --questions FILE] [--limit N] [--json FILE]
 
 Simulated runs without errors, one after the other, over the example corpus unless a folder that has read other
 documents in is named. Milliseconds, by the clock and of processor time, which other work on the machine changes less;
@@ -33,10 +33,9 @@ from typing import Any
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import task
 from langgraph.graph import END, START, StateGraph
-from simulated_runs import EXAMPLES, NO_LIMIT, golds
 
+from benchmarks.harness import EXAMPLES, NO_LIMIT, golds
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
 from sleuth.graphs.answer import Answer
 from sleuth.graphs.events import Step
 from sleuth.graphs.hops import SaverHops
@@ -45,6 +44,7 @@ from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.state import Context
 from sleuth.graphs.store import Store, open_store
+from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.documents import Hit
 from sleuth.tools.embedder import Embedder, Vectors, make_embedder

@@ -1,6 +1,6 @@
 """Many readers at once of one `sleuth serve`, with a model that answers at once; and its memory over many runs.
 
-    python benchmarks/streams.py [--streams 200] [--runs 2000] [--method plain-rag]
+    python -m benchmarks.streams [--streams 200] [--runs 2000] [--method plain-rag]
 
 The server is a process of its own, over a folder of its own, searched by words. First `--streams` clients each start a
 run at the same moment and follow its events to the answer: seconds to the first event and to the last. Then `--runs`

@@ -1,7 +1,7 @@
 """Many questions at once against the bare model server's throughput on the same requests.
 
-    python benchmarks/throughput.py [--at-once 64] [--questions 128] [--rates 8 16 32] [--method NAME] [--json FILE]
-    python benchmarks/throughput.py --real [--home FOLDER] ...
+    python -m benchmarks.throughput [--at-once 64] [--questions 128] [--rates 8 16 32] [--method NAME] [--json FILE]
+    python -m benchmarks.throughput --real [--home FOLDER] ...
 
 Without --real the server is a stand-in in a process of its own that speaks OpenAI's protocol and answers so many
 requests a second, whatever they are, as the simulated model would have: then what is missing is sleuth's doing. With
@@ -20,8 +20,8 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import cycle, islice
@@ -31,20 +31,19 @@ from typing import Any
 
 import httpx
 import uvicorn
-from eight_at_once import recorder
-from simulated_runs import EXAMPLES, golds
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import sleuth
+from benchmarks.harness import EXAMPLES, golds
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.agents.simulation import SimulatedModel, Simulation
 from sleuth.graphs.ingest import ingest
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import open_store
 from sleuth.studio.client import last
+from sleuth.studio.simulation import SimulatedModel, Simulation
 from sleuth.tools.library import Library
 
 ENOUGH = 0.9
@@ -220,10 +219,34 @@ async def compare(
     }
 
 
+@asynccontextmanager
+async def recorder(upstream: str) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """Run a proxy in front of the model server; yield its URL and the bodies of the completions requested so far."""
+    recorded: list[bytes] = []
+
+    async def forward(request: HttpRequest) -> Response:
+        body = await request.body()
+        if request.headers.get("x-sleuth-call"):
+            recorded.append(body)
+        url = upstream.removesuffix("/v1") + request.url.path
+        reply = await client.request(request.method, url, content=body, headers={"Content-Type": "application/json"})
+        return Response(reply.content, reply.status_code, media_type="application/json")
+
+    app = Starlette(routes=[Route("/{path:path}", forward, methods=["GET", "POST"])])
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", ws="none", lifespan="off"))
+    async with httpx.AsyncClient(timeout=600) as client:
+        serving = asyncio.create_task(server.serve())
+        while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/v1", recorded
+        server.should_exit = True
+        await serving
+
+
 async def record(settings: sleuth.Settings, method: str, questions: Sequence[str], at_once: int) -> list[bytes]:
     async with recorder(settings.model_url) as (url, recorded):
         await through_sleuth(settings.model_copy(update={"model_url": url}), method, questions, at_once)
-    return [sent.body for sent in recorded]
+    return recorded
 
 
 async def main(given: argparse.Namespace) -> dict[str, dict[str, float]]:

@@ -3,14 +3,14 @@
     (act -> retrieve)* -> act -> answer
 
 The loop of LangChain's prebuilt agent with our search as its only tool (a test plays both side by side), as a graph of
-ours: every step has its checkpoint and every call its record. What another run has handed over is shown.
+ours: every step has its checkpoint and every call its record. What another run has handed over is shown; unless that is
+the final answer, such a run searches before it answers: for the question itself where the model asks for nothing.
 """
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents.actor import ACT, ActInput, Action, SearchResult
@@ -18,6 +18,8 @@ from sleuth.graphs.answer import Note
 from sleuth.graphs.evidence import as_query, cited, clean, conclude, ended, find, known_steps, load, note
 from sleuth.graphs.generation import generate
 from sleuth.graphs.knowledge import Round
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.state import (
     Context,
     Keyed,
@@ -25,10 +27,7 @@ from sleuth.graphs.state import (
     Question,
     RunState,
     RunUpdate,
-    affordable,
     ask_or,
-    desk,
-    settings_of,
 )
 from sleuth.tools.documents import Passage
 from sleuth.tools.retriever import Mode
@@ -59,9 +58,6 @@ class State(RunState):
     """The model's answer with its checked citations; None while it has given none."""
 
 
-Run = Runtime[Context]
-
-
 class Update(RunUpdate, total=False):
     """What a node may change."""
 
@@ -70,46 +66,49 @@ class Update(RunUpdate, total=False):
     said: Note | None
 
 
-async def act(state: State, runtime: Run) -> Update:
+@node
+async def act(state: State, call: Call[Settings]) -> Update:
     """The model's choice: to search for something, or to answer; the same search twice ends the searching."""
-    if len(state.rounds) >= settings_of(runtime, Settings).max_searches:
+    if len(state.rounds) >= call.settings.max_searches:
         return {"query": ""}
-    if not affordable(state, runtime):
-        return {"halted": True}
-    asking, first = desk(state, runtime), _first_found(state)
-    shown = await load(runtime.context.archive, first)
+    call.require()
+    first = _first_found(state)
+    shown = await load(call.context.archive, first)
     given = _so_far(state, shown, list(first.values()))
-    said = await ask_or(asking, ACT, given, Action(action="answer"), "The question stays open.")
+    said = await ask_or(call.model, ACT, given, Action(action="answer"), "The question stays open.")
     update: Update = {"query": said.query.strip()}
-    if said.action == "answer":
+    if said.action == "answer" and state.notes and not (state.rounds or state.is_settled):
+        update = {"query": state.question}
+    elif said.action == "answer":
         text = clean(said.answer)
-        update = {"query": "", "said": note(state.question, text, cited(asking, text, said.citations, shown))}
+        update = {"query": "", "said": note(state.question, text, cited(call.model, text, said.citations, shown))}
     elif words(said.query) in {words(round["query"]) for round in state.rounds.values()}:
-        asking.warn(f"The agent searched again for {said.query!r}: the question is answered from what was found.")
+        call.model.warn(f"The agent searched again for {said.query!r}: the question is answered from what was found.")
         update = {"query": ""}
-    return {**update, "calls": asking.calls, "warnings": asking.warnings}
+    return update
 
 
-async def retrieve(state: State, runtime: Run) -> Update:
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
     """The tool: passages for the query."""
-    settings, at = settings_of(runtime, Settings), str(len(state.rounds) + 1)
+    settings, at = call.settings, str(len(state.rounds) + 1)
     query = as_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = await find(runtime.context, {at: query})
+    found = await find(call.context, {at: query})
     return {"rounds": {at: Round(query=state.query, passages=found[at])}}
 
 
-async def answer(state: State, runtime: Run) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """The model's answer; where it did not come to one, an answer from all that was found."""
-    asking = desk(state, runtime)
     if state.said is not None:
-        notes, verdict = ended(asking, state, state.said["finding"], state.said.get("citations", []))
-        return {"notes": notes, "verdict": verdict, "warnings": asking.warnings}
-    if state.halted or not affordable(state, runtime):
+        notes, verdict = ended(call.model, state, state.said["finding"], state.said.get("citations", []))
+        return {"notes": notes, "verdict": verdict, "warnings": call.model.warnings}
+    if state.halted or not call.affords():
         return {"verdict": conclude("out_of_budget", "", [])}
-    shown = await load(runtime.context.archive, _first_found(state))
-    read = await generate(asking, state, shown, "The question stays open.")
-    notes, verdict = ended(asking, state, read["answer"], read["citations"])
-    return {"notes": notes, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+    shown = await load(call.context.archive, _first_found(state))
+    read = await generate(call.model, state, shown, "The question stays open.")
+    notes, verdict = ended(call.model, state, read["answer"], read["citations"])
+    return {"notes": notes, "verdict": verdict}
 
 
 # Router. A run whose budget has no room for a node's calls is halted there, and ends without an answer.
@@ -155,3 +154,16 @@ def _so_far(state: State, shown: list[Passage], searches: list[int]) -> ActInput
         searches=tuple(round["query"] for round in state.rounds.values()),
         sources=tuple(results),
     )
+
+
+METHOD = Method(
+    name="agent",
+    line="a model with the search as its tool, which searches as often as it likes and then answers",
+    paper="ReAct: synergizing reasoning and acting in language models (Yao et al., ICLR 2023)",
+    when="as the baseline of methods whose steps are laid down: here the model alone decides",
+    calls="2 to 5; 3 on two hops",
+    graph=graph,
+    state=State,
+    settings=Settings,
+    baseline=True,
+)

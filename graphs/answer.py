@@ -5,7 +5,8 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-Status = Literal["answered", "refused", "unknown", "invalid_question", "out_of_budget"]
+Status = Literal["answered", "refused", "unknown", "invalid_question", "out_of_budget", "waiting"]
+"""The five outcomes of a run; `waiting` is none yet: a chat waits for a person's reply."""
 
 
 CitationKind = Literal["text", "table", "expression", "graph", "model", "note"]
@@ -50,22 +51,25 @@ class Note(TypedDict):
 
 
 class NodeCost(TypedDict):
-    """What one node has cost so far, all its visits together."""
+    """What the model calls of one node have cost so far, all its visits together."""
 
     calls: int
     prompt_tokens: int
     completion_tokens: int
-    seconds: float
+    model_seconds: float
 
 
 class Cost(TypedDict):
-    """What a run has cost so far; `cached_tokens` is a part of `prompt_tokens`, `seconds` sums over model calls."""
+    """What the model calls of a run have cost so far.
+
+    `cached_tokens` is a part of `prompt_tokens`. `model_seconds` is the sum over calls, also over those in parallel.
+    """
 
     calls: int
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
-    seconds: float
+    model_seconds: float
     nodes: dict[str, NodeCost]
 
 
@@ -88,7 +92,8 @@ class Hop(TypedDict):
     """One method's turn at a question that `auto` was asked, in a thread of its own.
 
     `why` is why it was this method's turn, `doubt` why its answer was not accepted; `confidence` is the probability
-    that the answer is supported, None where that was not asked. `notes` are the keys of what it found out.
+    that the answer is supported, None where that was not asked. `notes` are the keys of what it found out. The status
+    of one that has not begun is new in a state, and queued in an answer.
     """
 
     method: str
@@ -128,17 +133,25 @@ class Graph(TypedDict):
 
 def cost_of(calls: dict[str, Any]) -> Cost:
     """Sums the calls of a run, in all and by node."""
-    cost = Cost(calls=0, prompt_tokens=0, cached_tokens=0, completion_tokens=0, seconds=0.0, nodes={})
+    cost = Cost(calls=0, prompt_tokens=0, cached_tokens=0, completion_tokens=0, model_seconds=0.0, nodes={})
     for call in calls.values():
-        fresh = NodeCost(calls=0, prompt_tokens=0, completion_tokens=0, seconds=0.0)
+        fresh = NodeCost(calls=0, prompt_tokens=0, completion_tokens=0, model_seconds=0.0)
         node = cost["nodes"].setdefault(call["node"], fresh)
         cost["cached_tokens"] += call["cached_tokens"]
         for part in (cost, node):
             part["calls"] += 1
             part["prompt_tokens"] += call["prompt_tokens"]
             part["completion_tokens"] += call["completion_tokens"]
-            part["seconds"] = round(part["seconds"] + call["seconds"], 4)  # as each call is: the same in any order
+            total = part["model_seconds"] + call["seconds"]
+            part["model_seconds"] = round(total, 4)  # as each call is: the same in any order
     return cost
+
+
+def stored_cost(kept: dict[str, Any]) -> Cost:
+    """Return a cost that was stored; an older release called its `model_seconds` `seconds`."""
+    renamed = {"model_seconds" if name == "seconds" else name: value for name, value in kept.items()}
+    nodes = {name: stored_cost(node) for name, node in kept.get("nodes", {}).items()}
+    return Cost(**{**renamed, **({"nodes": nodes} if "nodes" in kept else {})})  # type: ignore[typeddict-item]  # as it was stored
 
 
 def graph_of(state: dict[str, Any]) -> Graph | None:
@@ -152,14 +165,23 @@ def graph_of(state: dict[str, Any]) -> Graph | None:
 
 def hops_of(state: dict[str, Any]) -> list[Hop] | None:
     """The turns that methods have had at a question, in order; None where one method answers by itself."""
-    if hop := state.get("hop"):  # a chat's
-        return [hop]
-    return list(state["hops"].values()) if "hops" in state else None
+    if "hops" not in state and not state.get("hop"):
+        return None
+    hops = [state["hop"]] if state.get("hop") else state["hops"].values()  # a chat's, or those of `auto`
+    return [_hop(kept) for kept in hops]
+
+
+def _hop(kept: Hop) -> Hop:
+    status: Any = "queued" if kept["status"] == "new" else kept["status"]
+    return {**kept, "status": status, "cost": stored_cost({**kept["cost"]})}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """The end of a run, or of a piece of it.
+
+    `seconds` is the wall-clock time that the run worked, without pauses between a stop and a resume; it is not there
+    for runs of older releases. `cost` has the model calls, and their summed time.
 
     `asks` is there where a chat waits for a reply: a question with options to choose from, or a plan to approve.
     """
@@ -173,6 +195,7 @@ class Answer:
     citations: list[Citation] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     cost: Cost
+    seconds: float | None = field(default=None, compare=False)
     warnings: list[str] = field(default_factory=list)
     graph: Graph | None = None
     threshold: Threshold | None = None
@@ -180,6 +203,12 @@ class Answer:
     asks: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form that the command line and the HTTP interface print; the last four only where there are any."""
-        absent = [name for name in ("graph", "threshold", "hops", "asks") if getattr(self, name) is None]
+        """The JSON form that the command line and the HTTP interface print, without fields that have no value."""
+        absent = [name for name in ("seconds", "graph", "threshold", "hops", "asks") if getattr(self, name) is None]
         return {name: value for name, value in asdict(self).items() if name not in absent}
+
+
+def public_notes(notes: dict[str, Note]) -> list[Note]:
+    """Notes as an answer shows them; their citations are among the answer's."""
+    shown = ("question", "finding", "passages", "remark")
+    return [Note(**{key: value for key, value in note.items() if key in shown}) for note in notes.values()]  # type: ignore[typeddict-item]

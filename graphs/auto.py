@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from sleuth.agents import planner
@@ -27,6 +26,8 @@ from sleuth.graphs.escalation import (
     support,
 )
 from sleuth.graphs.evidence import known_steps
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.state import (
     Context,
     Keyed,
@@ -34,11 +35,8 @@ from sleuth.graphs.state import (
     Question,
     RunState,
     RunUpdate,
-    affordable,
     ask_or,
-    desk,
     from_json,
-    settings_of,
 )
 from sleuth.graphs.steps import Step, numbered
 
@@ -72,6 +70,10 @@ class Settings(MethodSettings):
         default={}, description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}'
     )
 
+    def nested(self) -> dict[str, dict[str, Any]]:
+        """Return `hop_settings`."""
+        return self.hop_settings
+
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
@@ -85,9 +87,6 @@ class State(RunState):
     """The methods that have had their turn, and what became of it."""
 
 
-Run = Runtime[Context]
-
-
 class Update(RunUpdate, total=False):
     """What a node may change; None removes a key."""
 
@@ -96,29 +95,31 @@ class Update(RunUpdate, total=False):
     hops: dict[str, Hop]
 
 
-async def plan(state: State, runtime: Run) -> Update:
+@node
+async def plan(state: State, call: Call[Settings]) -> Update:
     """Which method is next; where two are named, a plan of the question tells whether its parts need each other."""
-    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    settings = call.settings
     order = state.order or settings.order.split(",")
     choices = order[len(state.hops)].split("/")
-    if not affordable(state, runtime, len(choices)):  # one to choose where there is a choice, one of the hop's at least
+    if not call.affords(len(choices)):  # one to choose where there is a choice, one of the hop's at least
         return {"order": order, "halted": True}
     why = [_why(state)]
     parts: dict[str, Step] = {}
     if len(choices) > 1:
-        parts = await _parts(state, asking)
+        parts = await _parts(state, call.model)
         why.append(f"its parts {'need nothing of' if independent(parts) else 'build on'} each other")
     method = choices[-1] if independent(parts) else choices[0]
-    update: Update = {"order": order, "parts": parts, "calls": asking.calls, "warnings": asking.warnings}
+    update: Update = {"order": order, "parts": parts}
     return {**update, "hops": {str(len(state.hops) + 1): new_hop(method, "; ".join(why))}}
 
 
-async def act(state: State, runtime: Run) -> Update:
+@node
+async def act(state: State, call: Call[Settings]) -> Update:
     """The method answers the question in its own thread, from what is known and with what is left of the budget."""
     number, hop = _latest(state)
     given = handed_over(state.notes, state.hops.values())
-    values = settings_of(runtime, Settings).hop_settings.get(hop["method"], {})
-    end = await delegate(state, runtime, method=hop["method"], number=int(number), notes=given, values=values)
+    values = call.settings.hop_settings.get(hop["method"], {})
+    end = await delegate(state, call.runtime, method=hop["method"], number=int(number), notes=given, values=values)
     handed = [(note["question"], note["finding"]) for note in given.values()]
     new = {
         f"{hop['method']} {key}": note
@@ -130,7 +131,8 @@ async def act(state: State, runtime: Run) -> Update:
     return {"hops": {number: ended(hop, end, list(new))}, "notes": new, "calls": calls, "warnings": warnings}  # type: ignore[typeddict-item]
 
 
-async def verify(state: State, runtime: Run) -> Update:
+@node
+async def verify(state: State, call: Call[Settings]) -> Update:
     """Whether the answer is accepted: it is one, it cites, and a reader of what it cites says that it holds.
 
     The last method's answer stands as it is: nothing could follow from a doubt.
@@ -138,24 +140,24 @@ async def verify(state: State, runtime: Run) -> Update:
     number, hop = _latest(state)
     if not _more(state) or hop["status"] == "out_of_budget":
         return {}
-    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    settings = call.settings
     doubt, confidence = doubt_about(hop, settings.min_citations), None
     if not doubt and settings.min_confidence:
-        if not affordable(state, runtime):
-            return {"halted": True}
-        confidence = await support(asking, state.question, hop)
+        call.require()
+        confidence = await support(call.model, state.question, hop)
         if confidence <= settings.min_confidence:
             doubt = f"P(it holds) is {confidence:.2f}, not above {settings.min_confidence:g}"
     if not doubt:
         checked = Hop(**{**hop, "confidence": confidence})
-        return {"hops": {number: checked}, "calls": asking.calls, "warnings": asking.warnings}
+        return {"hops": {number: checked}}
     taken_back: dict[str, Note | None] = dict.fromkeys(answers_to(state.question, state.notes, hop["notes"]))
     kept = [key for key in hop["notes"] if key not in taken_back]
     checked = Hop(**{**hop, "confidence": confidence, "doubt": doubt, "notes": kept})
-    return {"hops": {number: checked}, "notes": taken_back, "calls": asking.calls, "warnings": asking.warnings}
+    return {"hops": {number: checked}, "notes": taken_back}
 
 
-async def answer(state: State, runtime: Run) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """The last method's answer or refusal; what was not accepted before it is told beside it."""
     doubted = [hop for hop in state.hops.values() if hop["doubt"] and hop["status"] == "answered"]
     told = [f"{hop['method']} had answered {hop['text']!r}, not accepted: {hop['doubt']}." for hop in doubted]
@@ -215,3 +217,15 @@ async def _parts(state: State, asking: Desk) -> dict[str, Step]:
     single = planner.Plan(steps=[planner.PlanStep.model_construct(question=state.question)])
     loss = "The parts of the question are taken to build on each other."
     return numbered((await ask_or(asking, planner.PLAN, given, single, loss)).steps)
+
+
+METHOD = Method(
+    name="auto",
+    line="begin with a cheap method, check its answer, and go on with a stronger one where it does not hold",
+    paper="none: our way of choosing among the methods above",
+    when="you do not know how hard the question is, and an easy one should stay cheap",
+    calls="2 to 14; 4 on two hops",
+    graph=graph,
+    state=State,
+    settings=Settings,
+)

@@ -8,6 +8,7 @@ from langgraph.types import StateSnapshot
 from sleuth import prompts
 from sleuth.agents.desk import CallRecord
 from sleuth.graphs.runs import Runs, check_version, checkpoint_id, unknown_checkpoint
+from sleuth.graphs.serializer import naming
 from sleuth.graphs.threads import Thread
 
 
@@ -47,6 +48,11 @@ class Moment:
 
 async def moment(runs: Runs, id: str, checkpoint: str) -> Moment:
     """One checkpoint of a thread; raises UnknownName where there is none of that name."""
+    with naming(id):
+        return await _moment(runs, id, checkpoint)
+
+
+async def _moment(runs: Runs, id: str, checkpoint: str) -> Moment:
     thread = await runs.store.threads.get(id)
     graph = runs.graph(thread)
     state = await graph.aget_state(runs.config(thread, checkpoint))

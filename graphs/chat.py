@@ -1,7 +1,7 @@
 """chat: a conversation about documents; every question in it is answered by a method in a thread of its own.
 
-    classify -> converse
-    classify -> (clarify -> listen)? -> refine? -> plan -> approve? -> act -> answer
+    classify -> converse (-> refine ...)?
+    classify -> (clarify -> listen?)? -> refine? -> plan -> approve? -> act -> answer
 
 A turn begins with a message of the person and ends with one of ours; the thread goes on with the next message. Where
 it waits for the person (`listen`, `approve`) it can be resumed with a reply, or simply be sent another message.
@@ -16,15 +16,16 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import BeforeValidator, Field, model_validator
 
-from sleuth.agents import host, router
+from sleuth.agents import router
 from sleuth.agents.desk import Desk
-from sleuth.graphs import par_rag
+from sleuth.graphs import par_rag, small_talk
 from sleuth.graphs.answer import Hop, Verdict, cost_of
 from sleuth.graphs.approval import Decision, decided, request
 from sleuth.graphs.delegation import counted, delegate, ended
 from sleuth.graphs.escalation import new_hop
 from sleuth.graphs.follow_up import standalone
-from sleuth.graphs.messages import Messages, asked_back, asking_back, heard, reply
+from sleuth.graphs.messages import Messages, asking_back, heard, reply
+from sleuth.graphs.method import Method
 from sleuth.graphs.state import (
     Context,
     MethodSettings,
@@ -53,6 +54,10 @@ class Settings(MethodSettings):
     approve_plan: bool = Field(
         default=False, description="the plan is shown, to be approved or edited, before it is carried out (par-rag)"
     )
+
+    def nested(self) -> dict[str, dict[str, Any]]:
+        """Return `method_settings`."""
+        return {self.method: self.method_settings}
 
     @model_validator(mode="after")
     def _has_a_plan(self) -> "Settings":
@@ -105,7 +110,7 @@ class Update(RunUpdate, total=False):
 
 
 async def classify(state: State, runtime: Run) -> Update:
-    """A turn begins: what the message asks of us. The reply to our asking back is not asked back again."""
+    """A turn begins: what the message asks of us. A message is not asked back twice, nor is the reply to that."""
     message = state.messages[-1] if state.messages else None
     if not isinstance(message, HumanMessage) or not message.text.strip():
         raise UsageError("There is nothing to reply to: the conversation must end with a message of the person.")
@@ -116,7 +121,7 @@ async def classify(state: State, runtime: Run) -> Update:
     if not halted:
         loss = "The message is taken for a question."
         kind = await ask_or(asking, router.ROUTE, heard(begun.messages, question), "follow-up", loss)
-    if kind == "ambiguous" and (asked_back(state.messages) or not settings.ask_back):
+    if small_talk.must_be_looked_up(kind, state.messages, ask_back=settings.ask_back):
         kind = "follow-up"
     return {
         **_AFRESH,
@@ -130,28 +135,23 @@ async def classify(state: State, runtime: Run) -> Update:
 
 
 async def converse(state: State, runtime: Run) -> Update:
-    """Small talk, without looking anything up."""
+    """Small talk, without looking anything up; what would have to state facts is a question."""
     if not affordable(state, runtime):
         return {"halted": True}
     asking = desk(state, runtime)
-    otherwise = "Ask me something about your documents."
-    text = await ask_or(asking, host.REPLY, heard(state.messages, state.question), otherwise, "")
-    return {"verdict": Verdict(status="answered", text=text, citations=[]), **_spent(state, asking)}
+    verdict = await small_talk.converse(asking, heard(state.messages, state.question), state.messages)
+    return {"verdict": verdict, **_spent(state, asking)}
 
 
 async def clarify(state: State, runtime: Run) -> Update:
-    """Asks back what an ambiguous question means."""
+    """Asks back what an ambiguous question means; not if that would repeat it."""
     if not affordable(state, runtime):
         return {"halted": True}
     asking = desk(state, runtime)
-    back = await ask_or(
-        asking,
-        host.ASK_BACK,
-        heard(state.messages, state.question),
-        host.AskedBack(question="What do you mean by that?"),
-        "",
-    )
-    verdict = Verdict(status="unknown", text=back.question, citations=[])
+    back = await small_talk.clarify(asking, heard(state.messages, state.question))
+    if back is None:
+        return _spent(state, asking)
+    verdict = Verdict(status="waiting", text=back.question, citations=[])
     return {"messages": [asking_back(back)], "verdict": verdict, **_spent(state, asking)}
 
 
@@ -160,7 +160,7 @@ async def listen(state: State) -> Update:
     asked = state.messages[-1]
     said = interrupt({"question": asked.text, "options": asked.additional_kwargs.get("options", [])})
     text = said.strip() if isinstance(said, str) else ""
-    return {"messages": [HumanMessage(text)], "question": text, "kind": "follow-up", "verdict": None} if text else {}
+    return {"messages": [HumanMessage(text)], "question": text, "verdict": None} if text else {}
 
 
 async def refine(state: State, runtime: Run) -> Update:
@@ -169,7 +169,8 @@ async def refine(state: State, runtime: Run) -> Update:
     if turns and not affordable(state, runtime):
         return {"halted": True}
     asking = desk(state, runtime)
-    return {"question": await standalone(asking, state.question, turns), **_spent(state, asking)}
+    question = await standalone(asking, state.question, turns)
+    return {"question": question, "kind": "follow-up", **_spent(state, asking)}
 
 
 async def plan(state: State, runtime: Run) -> Update:
@@ -236,9 +237,14 @@ def understand(state: State) -> Literal["converse", "clarify", "refine", "plan",
     return "plan"
 
 
-def wait(state: State) -> Literal["listen", "answer"]:
-    """For the reply."""
-    return "answer" if state.halted else "listen"
+def send(state: State) -> Literal["refine", "answer"]:
+    """The reply to small talk; without one the message is looked up."""
+    return "answer" if state.halted or state.verdict else "refine"
+
+
+def wait(state: State) -> Literal["listen", "refine", "answer"]:
+    """For the reply, where something was asked back."""
+    return "listen" if state.verdict and not state.halted else send(state)
 
 
 def hear(state: State) -> Literal["refine", "listen"]:
@@ -279,7 +285,7 @@ def graph() -> StateGraph[State, Context, Message, State]:
     graph.add_node(answer)
     graph.add_edge(START, "classify")
     graph.add_conditional_edges("classify", understand)
-    graph.add_edge("converse", "answer")
+    graph.add_conditional_edges("converse", send)
     graph.add_conditional_edges("clarify", wait)
     graph.add_conditional_edges("listen", hear)
     graph.add_conditional_edges("refine", look_up)
@@ -297,3 +303,14 @@ _AFRESH: Update = {"verdict": None, "hop": None, "plan": {}, "decision": "", "re
 
 def _spent(state: State, asking: Desk) -> Update:
     return {"calls": asking.calls, "warnings": [*state.warnings, *asking.warnings]}
+
+
+METHOD = Method(
+    name="chat",
+    line="talk about the documents: what a message asks for is looked up by a method, in a thread of its own",
+    paper="none: our way of having a conversation over the methods above",
+    when="questions follow up on answers, and may have to be asked back",
+    graph=graph,
+    state=State,
+    settings=Settings,
+)

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -10,15 +10,46 @@ from typing import Any, Self, TypeVar
 
 import aiosqlite
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_id,
+)
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.sqlite.utils import search_where
+
+from sleuth.graphs.serializer import naming_thread_of, require_parts
 
 _BUSY_SECONDS = 30
 _RETURN = "__return__"
 """Where LangGraph writes what a task of a node's returns."""
+
+# Triggers number a checkpoint in its own transaction, whichever statement inserts it. `put` replaces a row that exists;
+# a BEFORE trigger still finds that row, so that a rewritten checkpoint keeps its number, or remains without one.
+_PLACE = "thread_id, checkpoint_ns, checkpoint_id"
+_NEW, _OLD = (", ".join(f"{row}.{column}" for column in _PLACE.split(", ")) for row in ("NEW", "OLD"))
+_NUMBERS = (
+    f"""CREATE TABLE IF NOT EXISTS sleuth_checkpoint_numbers (number INTEGER PRIMARY KEY,
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, UNIQUE ({_PLACE}))""",
+    f"""CREATE TRIGGER IF NOT EXISTS sleuth_number_checkpoint BEFORE INSERT ON checkpoints
+    WHEN NOT EXISTS (SELECT 1 FROM checkpoints WHERE ({_PLACE}) = ({_NEW}))
+    BEGIN INSERT INTO sleuth_checkpoint_numbers ({_PLACE}) VALUES ({_NEW}); END""",  # noqa: S608 - ours
+    f"""CREATE TRIGGER IF NOT EXISTS sleuth_forget_checkpoint AFTER DELETE ON checkpoints
+    BEGIN DELETE FROM sleuth_checkpoint_numbers WHERE ({_PLACE}) = ({_OLD}); END""",  # noqa: S608 - ours
+)
+
+NUMBERED = f"checkpoints LEFT JOIN sleuth_checkpoint_numbers USING ({_PLACE})"
+"""The checkpoints of a SQLite store with their numbers; NULL for those that an older release wrote."""
+
+Place = tuple[str, str, str, int | None]
+"""A checkpoint: its thread, namespace, id and number."""
 
 T = TypeVar("T")
 
@@ -36,7 +67,71 @@ def counted(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     return [(channel, value) for channel, value in writes if channel == ERROR]
 
 
-class SqliteCheckpoints(AsyncSqliteSaver):
+class InsertionOrder(BaseCheckpointSaver[str]):
+    """Base of our savers: checkpoints in the order in which they were inserted, and errors that name their thread.
+
+    LangGraph's savers order checkpoints by their ids, which contain the time. A clock that is behind would place a new
+    checkpoint before older ones. Checkpoints without a number were written by an older release: they come first, in
+    the order of their ids.
+    """
+
+    async def _places(
+        self, config: RunnableConfig | None, filter: dict[str, Any] | None, limit: int | None
+    ) -> list[Place]:
+        """Return the matching checkpoints, the last inserted first."""
+        raise NotImplementedError
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return the checkpoint that a config names, or the last one of its thread."""
+        with naming_thread_of(config):
+            if get_checkpoint_id(config):
+                return require_parts(await super().aget_tuple(config))
+            latest = {"checkpoint_ns": "", **config["configurable"]}
+            places = await self._places({"configurable": latest}, None, 1)
+            return require_parts(await super().aget_tuple(_config(places[0]))) if places else None
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Yield the matching checkpoints, the last inserted first."""
+        with naming_thread_of(config or {}):
+            places = await self._places(config, filter, limit if before is None else None)
+            if before is not None:
+                position = await self._position(config, before)
+                places = [place for place in places if _order(place) < position][:limit]
+        for place in places:
+            if found := await self.aget_tuple(_config(place)):
+                yield found
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return what the ancestors of a checkpoint wrote to channels."""
+        with naming_thread_of(config):
+            return await super().aget_delta_channel_history(config=config, channels=channels)
+
+    async def _position(self, config: RunnableConfig | None, before: RunnableConfig) -> tuple[int, str]:
+        """Return where a checkpoint is, in whichever namespace: a replay names one of the outer graph."""
+        id, thread = str(get_checkpoint_id(before)), ((config or before)["configurable"]).get("thread_id")
+        every = await self._places({"configurable": {"thread_id": thread}} if thread else None, None, None)
+        return max((_order(place) for place in every if place[2] == id), default=(0, id))
+
+
+def _config(place: Place) -> RunnableConfig:
+    return {"configurable": dict(zip(("thread_id", "checkpoint_ns", "checkpoint_id"), place, strict=False))}
+
+
+def _order(place: Place) -> tuple[int, str]:
+    *_, id, number = place
+    return number or 0, id
+
+
+class SqliteCheckpoints(InsertionOrder, AsyncSqliteSaver):
     """Reads as LangGraph's own saver, and writes through its synchronous one in a thread of its own.
 
     The asynchronous saver goes to its thread and back three or four times for each write, some thirteen times for a
@@ -72,7 +167,19 @@ class SqliteCheckpoints(AsyncSqliteSaver):
             ):
                 saver = cls(reading, SqliteSaver(connection, serde=serde), thread, serde)
                 await saver.setup()
+                for statement in _NUMBERS:
+                    await reading.execute(statement)
+                await reading.commit()
                 yield saver
+
+    async def _places(
+        self, config: RunnableConfig | None, filter: dict[str, Any] | None, limit: int | None
+    ) -> list[Place]:
+        where, values = search_where(config, filter)
+        query = f"""SELECT thread_id, checkpoint_ns, checkpoint_id, number FROM {NUMBERED} {where}
+            ORDER BY number DESC, checkpoint_id DESC LIMIT ?"""  # noqa: S608 - no value is part of it
+        async with self.lock, self.conn.execute(query, (*values, -1 if limit is None else limit)) as rows:
+            return [(str(thread), str(ns), str(id), number) for thread, ns, id, number in await rows.fetchall()]
 
     async def aput(
         self,

@@ -8,21 +8,19 @@ What another run has handed over counts as known; nothing else is read.
 from dataclasses import dataclass
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents.answerer import ANSWER_FROM_MEMORY, MemoryInput, Unaided
 from sleuth.graphs.evidence import clean, conclude, ended, known_steps
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.state import (
     Context,
     MethodSettings,
     Question,
     RunState,
     RunUpdate,
-    affordable,
     ask_or,
-    desk,
-    settings_of,
 )
 
 
@@ -45,16 +43,17 @@ class Update(RunUpdate, total=False):
     """What the node may change."""
 
 
-async def answer(state: State, runtime: Runtime[Context]) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """The question, asked at once."""
-    if not affordable(state, runtime):
+    if not call.affords():
         return {"verdict": conclude("out_of_budget", "", [])}
-    asking, settings = desk(state, runtime), settings_of(runtime, Settings)
+    settings = call.settings
     given = MemoryInput(question=state.question, known=known_steps(state.notes.values()))
-    said = await ask_or(asking, ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
+    said = await ask_or(call.model, ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
     stands = said.known or not settings.may_not_know
-    notes, verdict = ended(asking, state, clean(said.answer) if stands else "", [])
-    return {"notes": notes, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+    notes, verdict = ended(call.model, state, clean(said.answer) if stands else "", [])
+    return {"notes": notes, "verdict": verdict}
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -64,3 +63,16 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "answer")
     graph.add_edge("answer", END)
     return graph
+
+
+METHOD = Method(
+    name="closed-book",
+    line="answer from the model's own knowledge, without searching",
+    paper="How much knowledge can you pack into the parameters of a language model? (Roberts et al., 2020)",
+    when="you want to know what documents add to what the model knows by itself",
+    calls="1",
+    graph=graph,
+    state=State,
+    settings=Settings,
+    baseline=True,
+)

@@ -12,13 +12,14 @@ from itertools import islice
 from typing import Annotated, Literal
 
 from langgraph.graph import START, StateGraph
-from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents.verifier import VerifyInput
 from sleuth.graphs.answer import Threshold
 from sleuth.graphs.evidence import answered, conclude, find, known_steps, load
 from sleuth.graphs.growth import Structure, alike, bound, drawn, fuse, propose
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.node_knowledge import Backing, Holdings, Knowledge, handed_over, summarise
 from sleuth.graphs.path_answers import Walk, along, contradictions
 from sleuth.graphs.reasoning_graph import (
@@ -40,9 +41,6 @@ from sleuth.graphs.state import (
     Question,
     RunState,
     RunUpdate,
-    affordable,
-    desk,
-    settings_of,
 )
 from sleuth.graphs.sufficiency import Verification, agree, limit_of, measure, missing
 from sleuth.tools.retriever import Mode, Query
@@ -100,9 +98,6 @@ class State(RunState):
     """The perplexity below which it is."""
 
 
-Run = Runtime[Context]
-
-
 class Update(RunUpdate, total=False):
     """What a node may change; None removes a key."""
 
@@ -115,9 +110,10 @@ class Update(RunUpdate, total=False):
     threshold: Threshold
 
 
-async def plan(state: State, runtime: Run) -> Update:
+@node
+async def plan(state: State, call: Call[Settings]) -> Update:
     """One layer more: next steps are drawn for every open one, and similar ones merged (section 3.2)."""
-    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    settings = call.settings
     nodes = state.nodes or planted(state.question)
     if not state.nodes and settings.verify and (settings.shortcut or state.notes):
         known = list(handed_over(nodes, state.notes))
@@ -127,96 +123,94 @@ async def plan(state: State, runtime: Run) -> Update:
         loss = f"{reached} is reached: {len(sinks)} open steps were taken as the last ones."
         return {**_planned(state, closed(nodes, sinks)), "warnings": [loss]}
     draws = drawn(sinks, settings.structure, settings.samples)
-    if not affordable(state, runtime, len(draws)):
-        return {"halted": True}
-    proposals = await propose(nodes, draws, known_steps(state.notes.values()), settings.structure, asking)
+    call.require(len(draws))
+    proposals = await propose(nodes, draws, known_steps(state.notes.values()), settings.structure, call.model)
     threshold = settings.merge_threshold if settings.structure == "graph" else None
-    similar = await alike(proposals, runtime.context.embedder, threshold, asking)
+    similar = await alike(proposals, call.context.embedder, threshold, call.model)
     room = min(settings.max_width, settings.max_nodes + 1 - len(nodes))
     fuses = sum(len(group) > 1 for group in similar[:room])
-    if not affordable(state, runtime, len(asking.calls) + fuses):
-        return {"halted": True, "calls": asking.calls, "warnings": asking.warnings}
+    call.require(fuses)
     if len(similar) > room:
         full = "max_width" if room == settings.max_width else "max_nodes"
-        asking.warn(f"{full} is reached: {len(similar) - room} proposed steps were left out.")
-    layer = await fuse(state.question, similar[:room], asking)
+        call.model.warn(f"{full} is reached: {len(similar) - room} proposed steps were left out.")
+    layer = await fuse(state.question, similar[:room], call.model)
     below = {key for proposal in layer for key in proposal.prev}
     nodes = closed(grown(nodes, layer), [sink for sink in sinks if sink not in below])
-    return {**_planned(state, nodes), "depth": state.depth + 1, "calls": asking.calls, "warnings": asking.warnings}
+    return {**_planned(state, nodes), "depth": state.depth + 1}
 
 
-async def retrieve(state: State, runtime: Run) -> Update:
-    """Passages for each step (equation 7); what was handed over is all that the question itself needs of them."""
-    settings, asked = settings_of(runtime, Settings), state.question
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
+    """Passages for each step (equation 7)."""
+    settings, asked = call.settings, state.question
     queries = {
         key: Query(text=(text := state.nodes[key]["content"]), k=settings.top_k, mode=settings.mode, hop=text != asked)
         for key in state.wave
-        if not (key == SOURCE and state.notes)
     }
-    return {"passages": await find(runtime.context, queries)}
+    return {"passages": await find(call.context, queries)}
 
 
-async def aggregate(state: State, runtime: Run) -> Update:
+@node
+async def aggregate(state: State, call: Call[Settings]) -> Update:
     """A summary of each step's passages (equation 8)."""
-    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    settings = call.settings
     found = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
-    if not affordable(state, runtime, len(found)):
-        return {"halted": True}
-    shown = {key: await load(runtime.context.archive, state.passages[key]) for key in found}
-    knowledge = await summarise(state.nodes, shown, asking)
-    return {"knowledge": knowledge, "calls": asking.calls, "warnings": asking.warnings}
+    call.require(len(found))
+    shown = {key: await load(call.context.archive, state.passages[key]) for key in found}
+    knowledge = await summarise(state.nodes, shown, call.model)
+    return {"knowledge": knowledge}
 
 
-async def verify(state: State, runtime: Run) -> Update:
+@node
+async def verify(state: State, call: Call[Settings]) -> Update:
     """Each step is answered from its knowledge alone: is the model sure of that answer? (section 3.4)."""
-    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
-    backing = await _backing(state, state.wave, runtime) if settings.verify else {}
+    settings = call.settings
+    backing = await _backing(state, state.wave, call) if settings.verify else {}
     given = {
         key: VerifyInput(question=state.nodes[key]["content"], sources=back.sources)
         for key, back in backing.items()
         if back.sources
     }
-    if not affordable(state, runtime, len(given)):
-        return {"halted": True}
-    limit = state.threshold or limit_of(settings.perplexity_threshold, runtime.context.thresholds)
-    verified = await measure(given, limit["value"], asking)
+    call.require(len(given))
+    limit = state.threshold or limit_of(settings.perplexity_threshold, call.context.thresholds)
+    verified = await measure(given, limit["value"], call.model)
     unsure = {key: given[key] for key, found in verified.items() if found["answer"] and found["perplexity"] is None}
     samples = settings.agreement_samples
-    if not affordable(state, runtime, len(asking.calls) + len(unsure) * samples):
-        return {"halted": True, "calls": asking.calls, "warnings": asking.warnings}
-    verified |= await agree(unsure, verified, samples, asking)
-    return {"verified": verified, "threshold": limit, "calls": asking.calls, "warnings": asking.warnings}
+    call.require(len(unsure) * samples)
+    verified |= await agree(unsure, verified, samples, call.model)
+    return {"verified": verified, "threshold": limit}
 
 
-async def answer(state: State, runtime: Run) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """Every path of sufficient knowledge is answered step by step, and their answers made one (section 3.4)."""
-    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    settings = call.settings
     if state.halted:
         return {"verdict": conclude("out_of_budget", "", [])}
     paths = _paths(state, settings)
     if not paths:
         return {"verdict": conclude("refused", missing(state.nodes, _sufficient(state), state.verified), [])}
     if len(paths) > settings.max_paths:
-        asking.warn(f"max_paths is reached: only {settings.max_paths} paths were answered from.")
+        call.model.warn(f"max_paths is reached: only {settings.max_paths} paths were answered from.")
     paths = paths[: settings.max_paths]
-    backing = await _backing(state, dict.fromkeys(key for path in paths for key in steps_of(path)), runtime)
+    backing = await _backing(state, dict.fromkeys(key for path in paths for key in steps_of(path)), call)
     walk = Walk(nodes=state.nodes, notes=state.notes, backing=backing, iterate=settings.iterate)
-    results = await walk.results(paths, asking, lambda calls: affordable(state, runtime, calls))
+    results = await walk.results(paths, call.model, call.affords)
     if settings.contradictions:
-        asking.warn(*contradictions(state.nodes, results))
+        call.model.warn(*contradictions(state.nodes, results))
     told = [path for path in paths if path in results and results[path]["finding"]]
     found = [*state.notes.values(), *(note for path in told for note in along(path, results))]
     text = results[told[0]]["finding"] if told else ""
     unfinished = not all(path in results for path in paths)
     if not told and not unfinished and open_sinks(state.nodes):
         shortcut = Verification(**{**state.verified[SOURCE], "sufficient": False})
-        return {"verified": {SOURCE: shortcut}, "calls": asking.calls, "warnings": asking.warnings}
-    if unfinished or (len(told) > 1 and not affordable(state, runtime, len(asking.calls) + 1)):
+        return {"verified": {SOURCE: shortcut}}
+    if unfinished or (len(told) > 1 and not call.affords(1)):
         verdict = conclude("out_of_budget", text, found)
     else:
-        text = await walk.integrate(told, results, asking) if len(told) > 1 else text
-        verdict = answered(asking, text, found) if text else conclude("unknown", "", [])
-    return {"notes": walk.notes_of(results), "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+        text = await walk.integrate(told, results, call.model) if len(told) > 1 else text
+        verdict = answered(call.model, text, found) if text else conclude("unknown", "", [])
+    return {"notes": walk.notes_of(results), "verdict": verdict}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
@@ -274,13 +268,13 @@ def _planned(state: State, nodes: dict[str, Node]) -> Update:
     return {"nodes": changed, "wave": [] if open_sinks(nodes) else [key for key in nodes if key not in known]}
 
 
-async def _backing(state: State, keys: Iterable[str], runtime: Run) -> dict[str, Backing]:
+async def _backing(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, Backing]:
     holdings = Holdings(
         nodes=state.nodes,
         notes=state.notes,
         passages=state.passages,
-        knowledge=state.knowledge if settings_of(runtime, Settings).aggregate else None,
-        archive=runtime.context.archive,
+        knowledge=state.knowledge if call.settings.aggregate else None,
+        archive=call.context.archive,
     )
     return await holdings.backing(keys)
 
@@ -297,3 +291,15 @@ def _paths(state: State, settings: Settings) -> list[Path]:
     if not settings.verify:
         return shortest_and_longest(state.nodes)
     return list(islice(sufficient_paths(state.nodes, _sufficient(state)), settings.max_paths + 1))
+
+
+METHOD = Method(
+    name="crp-rag",
+    line="grow a graph of possible steps, gather knowledge for each, answer along the paths where it suffices",
+    paper="CRP-RAG, for complex logical reasoning and knowledge planning (Xu et al., Electronics 14(1), 2025)",
+    when="there is more than one way to the answer, or a refusal is better than a guess",
+    calls="3 to 27; 6 on two hops",
+    graph=graph,
+    state=State,
+    settings=Settings,
+)

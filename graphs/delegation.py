@@ -2,10 +2,11 @@
 
 from asyncio import create_task
 from collections.abc import Coroutine, Mapping
-from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
@@ -50,8 +51,15 @@ async def delegate(
 
 
 async def apart(work: Coroutine[Any, Any, T]) -> T:
-    """Does something apart from the context variables of a node, of which LangGraph would make it a subgraph."""
-    return await create_task(work, context=Variables())
+    """Do something outside of the running node, of which LangGraph would make it a subgraph.
+
+    Of the node's config only the callbacks are kept, so a tracer of the caller also receives this work.
+    """
+    variables = copy_context()
+    outer = var_child_runnable_config.get()
+    kept = RunnableConfig(callbacks=outer["callbacks"]) if outer and outer.get("callbacks") else None
+    variables.run(var_child_runnable_config.set, kept)
+    return await create_task(work, context=variables)
 
 
 def ended(hop: Hop, end: HopEnd, notes: list[str]) -> Hop:

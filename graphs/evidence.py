@@ -8,8 +8,10 @@ the answer is cited instead; what does not resolve in either way is dropped and 
 import asyncio
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 
 from sleuth.agents.answerer import ANSWER, AnswerInput, Final
 from sleuth.agents.citation import Quote
@@ -24,7 +26,7 @@ from sleuth.tools.retriever import Mode, Query
 from sleuth.tools.text import SENTENCE_END
 
 _NAME_WORDS = 6
-_MARKS = re.compile(r"\s*\[\d+(?:\s*,\s*\d+)*\]")
+_MARKS = re.compile(r"(?<!\s)\s*+\[\d+(?:\s*,\s*\d+)*\]")
 
 
 async def find(context: Context, queries: dict[str, Query]) -> dict[str, list[str]]:
@@ -149,7 +151,8 @@ def sentence_with(answer: str, text: str) -> tuple[int, int] | None:
 def _sentences_with(answer: str, text: str) -> Iterator[tuple[int, int]]:
     words = clean(answer).rstrip(".").split()
     if words and " ".join(words).casefold() not in ("yes", "no"):  # a "no" stands in sentences of all kinds
-        spans = (_sentence_around(found.span(), text) for found in _whole(words, text))
+        ends = [end.span() for end in SENTENCE_END.finditer(text)]
+        spans = (_sentence_around(found.span(), ends, text) for found in _whole(words, text))
         yield from (span for span in spans if not text.startswith("#", span[0]))
 
 
@@ -158,10 +161,11 @@ def _whole(words: Sequence[str], text: str) -> Iterator[re.Match[str]]:
     return re.finditer(pattern, text, re.IGNORECASE)
 
 
-def _sentence_around(span: tuple[int, int], text: str) -> tuple[int, int]:
-    start = max((end.end() for end in SENTENCE_END.finditer(text, 0, span[0])), default=0)
-    end = SENTENCE_END.search(text, span[1])
-    return start, end.start() if end else len(text.rstrip())
+def _sentence_around(span: tuple[int, int], ends: Sequence[tuple[int, int]], text: str) -> tuple[int, int]:
+    """The sentence around a span, given where white space ends the sentences of the text."""
+    after = bisect_left(ends, span[1], key=itemgetter(0))
+    before = bisect_right(ends, span[0], hi=after, key=itemgetter(1))
+    return ends[before - 1][1] if before else 0, ends[after][0] if after < len(ends) else len(text.rstrip())
 
 
 def clean(answer: str) -> str:

@@ -12,6 +12,8 @@ from sleuth.agents.model import Model
 from sleuth.agents.rewriter import REWRITE, Rewritten
 from sleuth.graphs.state import ask_or
 from sleuth.tools.archive import Archive
+from sleuth.tools.settings import Tracing
+from sleuth.tools.tracing import traced
 
 _LOSS = "The question is asked as it was written, without the conversation."
 
@@ -37,7 +39,9 @@ async def standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
     return made.question.strip() or question
 
 
-async def rewritten(question: str, turns: Sequence[Turn], *, model: Model, archive: Archive) -> Rewriting:
+async def rewritten(
+    question: str, turns: Sequence[Turn], *, model: Model, archive: Archive, tracing: Tracing = "off"
+) -> Rewriting:
     """The same outside of any graph, for a server that is sent a whole conversation; nothing of it is checkpointed.
 
     Args:
@@ -45,6 +49,7 @@ async def rewritten(question: str, turns: Sequence[Turn], *, model: Model, archi
         turns: what was said before it, oldest first.
         model: of `Services`.
         archive: keeps the prompt; that of the store.
+        tracing: of `Services`.
 
     Raises:
         ModelError: the model server cannot be used.
@@ -56,6 +61,6 @@ async def rewritten(question: str, turns: Sequence[Turn], *, model: Model, archi
         found = await standalone(asking, asked, turns)
         return Rewriting(question=found, calls=asking.calls, warnings=list(asking.warnings))
 
-    made: Any = await rewrite.ainvoke(question)
+    made: Any = await rewrite.ainvoke(question, traced(None, tracing))
     assert isinstance(made, Rewriting)
     return made

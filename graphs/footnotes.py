@@ -12,6 +12,7 @@ _INSTEAD: Final[dict[Status, str]] = {
     "unknown": "I have not found an answer in the documents.",
     "invalid_question": "The question rests on something that is not so.",
     "out_of_budget": "The budget was used up before there was an answer.",
+    "waiting": "",
 }
 
 

@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import Annotated
 
-from langgraph.runtime import Runtime
 from pydantic import AfterValidator, Field
 
-from sleuth.agents.desk import Desk
 from sleuth.agents.graph_llm.folder import is_graph_model, no_graph_model
-from sleuth.graphs import state
-from sleuth.graphs.state import Context, MethodSettings, RunState, settings_of
+from sleuth.agents.model import Model
+from sleuth.graphs.state import Context, MethodSettings
 
 
 def _there(folder: str) -> str:
@@ -25,10 +23,8 @@ class GraphSettings(MethodSettings):
         default="", description="folder of a graph model, whose language model is served; empty: triples are text only"
     )
 
-
-def desk(run: RunState, runtime: Runtime[Context]) -> Desk:
-    """As `state.desk`, with the graph model of the settings, where they name one."""
-    asking, context = state.desk(run, runtime), runtime.context
-    if folder := settings_of(runtime, GraphSettings).graph_model:
-        asking.model = context.graph_models.beside(asking.model, folder, context.embedder)
-    return asking
+    def model_for(self, model: Model, context: Context) -> Model:
+        """Return the model that is also shown the graph as a token, if `graph_model` names one."""
+        if not self.graph_model:
+            return model
+        return context.graph_models.beside(model, self.graph_model, context.embedder)

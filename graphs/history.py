@@ -11,13 +11,20 @@ from pydantic import TypeAdapter, ValidationError
 
 from sleuth.graphs.answer import Note
 from sleuth.graphs.events import Step
+from sleuth.graphs.evidence import conclude, note
 from sleuth.graphs.handed_in import beside_collection, load_pages
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.reopening import parent_id
 from sleuth.graphs.runs import Runs, check_version, checkpoint_id, now, unknown_checkpoint
-from sleuth.graphs.state import Budget, Question
+from sleuth.graphs.serializer import naming
+from sleuth.graphs.state import Budget, Question, merge, same_question
 from sleuth.graphs.threads import Origin, Thread
+from sleuth.graphs.wall_clock import paused
 from sleuth.tools.errors import RunError, UnknownName, UsageError
+
+_DEEPEST = 100
+_LEAST, _MOST = -(2**63), 2**64 - 1
+"""The numbers that msgpack can hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +86,8 @@ def _way(states: list[StateSnapshot]) -> list[StateSnapshot]:
 
 
 async def _states(runs: Runs, thread: Thread) -> list[StateSnapshot]:
-    states = [state async for state in runs.graph(thread).aget_state_history(runs.config(thread))]
+    with naming(thread.id):
+        states = [state async for state in runs.graph(thread).aget_state_history(runs.config(thread))]
     for state in states:
         check_version(state)
     return states
@@ -148,7 +156,10 @@ async def _from(runs: Runs, thread: Thread, at: str, changes: dict[str, Any]) ->
 
 
 def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
+    _check_storable(changes)
     kinds = get_type_hints(runnable(thread.method).state)
+    if "schema_version" in changes:
+        raise UsageError("The schema_version of a state is that of the release that wrote it: it cannot be changed.")
     for name, value in changes.items():
         if name not in kinds:
             raise UnknownName(f"state field of {thread.method}", name, list(kinds))
@@ -165,6 +176,21 @@ def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
             raise UsageError(f"A state of {thread.method} cannot have that: {place}: {shown}.") from None
 
 
+def _check_storable(changes: object) -> None:
+    """Raise UsageError for values that no checkpoint can hold: nested too deeply, or a number too large."""
+    level = [changes]
+    for _ in range(_DEEPEST):
+        if any(isinstance(value, int) and not _LEAST <= value <= _MOST for value in level):
+            raise UsageError("A changed field has a number that does not fit into 64 bits: take a smaller one.")
+        inner = [
+            value.values() if isinstance(value, dict) else value for value in level if isinstance(value, dict | list)
+        ]
+        level = [value for values in inner for value in values]
+        if not level:
+            return
+    raise UsageError(f"A changed field is nested more than {_DEEPEST} levels deep: change it to a flatter value.")
+
+
 async def _branch(
     runs: Runs, thread: Thread, state: StateSnapshot, wrote: list[str], changes: dict[str, Any]
 ) -> dict[str, str]:
@@ -173,8 +199,8 @@ async def _branch(
     if not wrote and (other := sorted(set(changes) - set(Question.__dataclass_fields__))):
         raise UsageError(f"Before the first node only question and notes can be changed, not {', '.join(other)}.")
     graph, config = runs.graph(thread), runs.config(thread, checkpoint_id(state))
-    made = await graph.aupdate_state(config, changes, as_node=(wrote or [START])[-1])
-    await runs.store.threads.mark(thread.id, "interrupted", at=now())
+    made = await graph.aupdate_state(paused(config, state), changes, as_node=(wrote or [START])[-1])
+    await runs.store.threads.mark(thread.id, "queued", at=now())
     return {"thread": thread.id, "checkpoint": str(made["configurable"]["checkpoint_id"])}
 
 
@@ -182,8 +208,9 @@ async def _hand_over(
     runs: Runs, thread: Thread, state: StateSnapshot, changes: dict[str, Any], into: str
 ) -> dict[str, str]:
     """A thread of another method that starts with this one's notes."""
-    values = {**state.values, **changes}
-    notes: dict[str, Note] = {f"handed over {at}": note for at, note in enumerate(values.get("notes", {}).values(), 1)}
+    values = {**state.values, **changes, "notes": merge(state.values.get("notes", {}), [changes.get("notes", {})])}
+    if "question" in changes:  # the run has not answered this one
+        values["verdict"] = None
     profile, budget = thread.options["profile"], Budget(**thread.options["budget"])
     question, origin = (
         values.get("question", thread.question),
@@ -192,9 +219,23 @@ async def _hand_over(
     pages, beside = await load_pages(runs.store.archive, thread), beside_collection(thread)
     new = await runs.start(question, into, profile=profile, budget=budget, pages=pages, beside=beside, origin=origin)
     forked = await runs.store.threads.get(new)
-    given = {"question": forked.question, "notes": notes}
+    given = {"question": forked.question, "notes": _notes_for(question, values)}
     made = await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)
     return {"thread": new, "checkpoint": str(made["configurable"]["checkpoint_id"])}
+
+
+def _notes_for(question: str, values: Mapping[str, Any]) -> dict[str, Note]:
+    """The notes of a state for another method: the findings for sub-questions, and the run's final answer.
+
+    A finding for the whole question that the run has not ended with is left out: it would be taken for the answer.
+    """
+    steps = [found for found in values["notes"].values() if not same_question(found["question"], question)]
+    notes = {f"handed over {at}": found for at, found in enumerate(steps, 1)}
+    verdict = values.get("verdict") or conclude("unknown", "", [])
+    evidence = [each for each in verdict["citations"] if each.get("kind") != "model"]
+    if verdict["status"] == "answered" and evidence:
+        notes["answer"] = note(question, verdict["text"], verdict["citations"])
+    return notes
 
 
 async def export(runs: Runs, id: str) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
-from sleuth.graphs import par_rag
 from sleuth.graphs.answer import Answer
 from sleuth.graphs.handed_in import beside_collection, load_pages
-from sleuth.graphs.registry import method, runnable
+from sleuth.graphs.private import PrivateGraph
+from sleuth.graphs.registry import configure, method, runnable
 from sleuth.graphs.state import Context, HopEnd, HopInput, MethodSettings, Tell
 from sleuth.graphs.threads import LONGEST_NAME, Origin, Thread
 from sleuth.tools.settings import Profile
@@ -39,7 +39,7 @@ Compiled = CompiledStateGraph[Any, Context, Any, Any]
 @cache
 def _without_checkpoints(name: str) -> Compiled:
     """A method, or the chat, compiled once: that takes longer than many a run of it."""
-    return runnable(name).graph().compile(name=name)
+    return PrivateGraph(runnable(name).graph()).compile(name=name)
 
 
 def compiled(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
@@ -109,7 +109,10 @@ class ThreadHops:
             )
         thread = await self.runs.store.threads.get(id)
         graph, config = self.runs.graph(thread), self.runs.config(thread)
-        await _begin(graph, config, hop, method(hop.method).configure(hop.values, self.outer.options["profile"]))
+        settings = configure(method(hop.method), hop.values, self.outer.options["profile"])
+        async with self.runs.store.leases.hold(id):
+            await self.runs.store.threads.get(id)  # raises if it was removed meanwhile: removing takes the lock, too
+            await _begin(graph, config, hop, settings)
         async with aclosing(self.runs.run(id, budget=hop.budget, listening=self.listening)) as events:
             async for event in events:
                 if not isinstance(event, Answer):
@@ -132,7 +135,7 @@ class SaverHops:
     async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
         """The hop from the thread's latest checkpoint on; thread ids are UUIDs, which LangGraph's servers demand."""
         id, kind = str(uuid5(NAMESPACE_OID, f"{hop.parent}/{hop.number}/{hop.place}")), method(hop.method)
-        settings = kind.configure(hop.values, self.profile)
+        settings = configure(kind, hop.values, self.profile)
         context = replace(self.context, settings=settings, budget=hop.budget, hops=self, started=monotonic())
         graph = compiled(hop.method, self.saver)
         place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": hop.method}
@@ -157,8 +160,9 @@ async def _begin(graph: Compiled, config: RunnableConfig, hop: HopInput, setting
     if not hop.plan:
         await graph.aupdate_state(config, given, as_node=START)
         return
-    assert isinstance(settings, par_rag.Settings)
-    await graph.aupdate_state(config, {**given, **par_rag.begun_with(hop.plan, settings)}, as_node="plan")
+    start = method(hop.method).start_from_plan
+    assert start, f"{hop.method} takes no plan"
+    await graph.aupdate_state(config, {**given, **start(hop.plan, settings)}, as_node="plan")
 
 
 def _end(thread: str, values: Mapping[str, Any]) -> HopEnd:

@@ -4,7 +4,7 @@
 
 A question whose answer changes with time ends at once. A source that fails, is slow, or has no room in the budget is
 left out with a warning; the budget always keeps a call for the answer. Each step of the paper's ladder is a setting.
-What was handed over by another run is read first, and nothing is looked up if that is enough.
+Only a final answer to the same question that another run has handed over is read before the sources are asked.
 """
 
 import asyncio
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from langgraph.graph import START, StateGraph
-from langgraph.runtime import Runtime
 
 from sleuth.agents.calculator import EXPRESS, ExpressInput, Expression
 from sleuth.agents.recaller import RECALL_UNAIDED, Asked, Recollection
@@ -20,6 +19,8 @@ from sleuth.agents.reference import Kind
 from sleuth.graphs.attributes import Predicted, predicted
 from sleuth.graphs.evidence import conclude, keep, load
 from sleuth.graphs.ladder import Settings
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.references import Document, Finding, Reference, collect
 from sleuth.graphs.resolving import Ending, Said, reason, summarise
 from sleuth.graphs.sourcing import (
@@ -39,10 +40,7 @@ from sleuth.graphs.state import (
     Question,
     RunState,
     RunUpdate,
-    affordable,
     ask_or,
-    desk,
-    settings_of,
 )
 from sleuth.tools.documents import Passage
 
@@ -78,10 +76,7 @@ class State(RunState):
     unread: str = ""
     """The reasoner's reply where it could not be read, by archive reference."""
     tried: bool = False
-    """What was handed over was not enough."""
-
-
-Run = Runtime[Context]
+    """The final answer that was handed over was not enough."""
 
 
 class Update(RunUpdate, total=False):
@@ -102,77 +97,83 @@ class Update(RunUpdate, total=False):
     tried: bool
 
 
-async def classify(state: State, runtime: Run) -> Update:
+@node
+async def classify(state: State, call: Call[Settings]) -> Update:
     """What is asked for and when (section 4.2), and so what is to be asked in turn."""
-    settings, context = settings_of(runtime, Settings), runtime.context
+    settings, context = call.settings, call.context
     update: Update = {
         "asked_at": state.asked_at or settings.asked_at.strip() or now(),
         "sources": _sources(settings, context),
     }
-    if not settings.attributes or state.notes:
+    if not settings.attributes or state.is_settled:
         return update
-    asking = desk(state, runtime, spare=_ANSWER)
+    call.share(spare=_ANSWER)
     by_votes = settings.predictor == "in_context" or context.predictor is None
-    if by_votes and not affordable(state, runtime, 2 * settings.votes + _ANSWER):
+    if by_votes and not call.affords(2 * settings.votes + _ANSWER):
         return {**update, "warnings": [_no_room("The model's vote on the question's attributes")]}
-    found = await predicted(asking, state.question, None if by_votes else context.predictor, settings)
+    found = await predicted(call.model, state.question, None if by_votes else context.predictor, settings)
     refused = found is not None and found["dynamic"] and not settings.fresh
-    update = {**update, "attributes": found, "refused": refused}
-    return {**update, "calls": asking.calls, "warnings": asking.warnings}
+    return {**update, "attributes": found, "refused": refused}
 
 
-async def retrieve(state: State, runtime: Run) -> Update:
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Texts and tables most like the question, from the pages handed in or the collection (section 4.1)."""
-    settings, context = settings_of(runtime, Settings), runtime.context
+    settings, context = call.settings, call.context
     gathering, limit = found_passages(context, state.question, settings), settings.source_seconds
     found, lost = await or_without("What was to be searched", gathering, Gathered(), seconds=limit)
     texts, tables = await keep(context.archive, found.texts), await keep(context.archive, found.tables)
     return {"texts": texts, "tables": tables, "warnings": [*lost, *found.left_out]}
 
 
-async def calculate(state: State, runtime: Run) -> Update:
+@node
+async def calculate(state: State, call: Call[Settings]) -> Update:
     """Expressions from what was found, worked out: no number is the model's own (section 4.3)."""
-    settings = settings_of(runtime, Settings)
+    settings = call.settings
     if "calculate" not in state.sources:
         return {}
-    if not affordable(state, runtime, settings.expressions + _ANSWER):
+    if not call.affords(settings.expressions + _ANSWER):
         return {"warnings": [_no_room("A calculation")]}
-    texts, tables = [await load(runtime.context.archive, names) for names in (state.texts, state.tables)]
+    texts, tables = [await load(call.context.archive, names) for names in (state.texts, state.tables)]
     given = ExpressInput(question=state.question, asked_at=state.asked_at, sources=labelled(texts, tables))
-    asking, loss = desk(state, runtime, spare=_ANSWER), "One sample of an expression is missing."
-    asks = (ask_or(asking, EXPRESS, given, Expression(), loss) for _ in range(settings.expressions))
+    call.share(spare=_ANSWER)
+    loss = "One sample of an expression is missing."
+    asks = (ask_or(call.model, EXPRESS, given, Expression(), loss) for _ in range(settings.expressions))
     said = [each.expression for each in await asyncio.gather(*asks)]
     found, faults = evaluated(said, day_of(state.asked_at))
-    return {"calculations": found, "calls": asking.calls, "warnings": [*asking.warnings, *faults]}
+    return {"calculations": found, "warnings": faults}
 
 
-async def recall(state: State, runtime: Run) -> Update:
+@node
+async def recall(state: State, call: Call[Settings]) -> Update:
     """What the model knows by itself, to be trusted or not (section 4.4)."""
-    if not affordable(state, runtime, _side_by_side(state) + _ANSWER):
+    if not call.affords(_side_by_side(state) + _ANSWER):
         return {"warnings": [_no_room("The model's own knowledge")]}
-    asking = desk(state, runtime, spare=_ANSWER, sharing=_side_by_side(state))
+    call.share(spare=_ANSWER, sharing=_side_by_side(state))
     given, nothing = Asked(question=state.question, asked_at=state.asked_at), Recollection()
-    said = await ask_or(asking, RECALL_UNAIDED, given, nothing, "The model's own knowledge is missing.")
+    said = await ask_or(call.model, RECALL_UNAIDED, given, nothing, "The model's own knowledge is missing.")
     found = None if said is nothing else recollected(said)
-    return {"recollection": found, "calls": asking.calls, "warnings": asking.warnings}
+    return {"recollection": found}
 
 
-async def query(state: State, runtime: Run) -> Update:
+@node
+async def query(state: State, call: Call[Settings]) -> Update:
     """What the knowledge graph says, asked by one of two routes (section 4.5)."""
-    settings, graph = settings_of(runtime, Settings), runtime.context.graph
-    if graph is None or not affordable(state, runtime, _side_by_side(state) + _ANSWER):
+    settings, graph = call.settings, call.context.graph
+    if graph is None or not call.affords(_side_by_side(state) + _ANSWER):
         return {"warnings": [_no_room("The knowledge graph") if graph else "There is no knowledge graph any more."]}
-    asking = desk(state, runtime, spare=_ANSWER, sharing=_side_by_side(state))
+    call.share(spare=_ANSWER, sharing=_side_by_side(state))
     asked = Asked(question=state.question, asked_at=state.asked_at)
     domain = state.attributes["domain"] if state.attributes else None
-    said = await chosen(asking, graph, asked, route=settings.route)
+    said = await chosen(call.model, graph, asked, route=settings.route)
     found, faults = await explored(graph, said, asked, domain=domain, seconds=settings.source_seconds)
-    return {"lookups": found, "calls": asking.calls, "warnings": [*asking.warnings, *faults]}
+    return {"lookups": found, "warnings": faults}
 
 
-async def aggregate(state: State, runtime: Run) -> Update:
+@node
+async def aggregate(state: State, call: Call[Settings]) -> Update:
     """One reference document within a length; what is cut is said."""
-    settings, archive = settings_of(runtime, Settings), runtime.context.archive
+    settings, archive = call.settings, call.context.archive
     known = [Finding(title=each["question"], text=each["finding"]) for each in state.notes.values() if each["finding"]]
     findings: dict[Kind, list[Finding]] = {
         "note": known,
@@ -189,50 +190,49 @@ async def aggregate(state: State, runtime: Run) -> Update:
     return {"references": references, "warnings": losses}
 
 
-async def answer(state: State, runtime: Run) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """The question answered from all references at once, along an outline (section 4.6)."""
-    if not affordable(state, runtime):
-        return {"halted": True}
-    settings, context = settings_of(runtime, Settings), runtime.context
+    call.require()
+    settings, context = call.settings, call.context
     document = await Document.load(context.archive, state.references, context.pages)
-    asking = desk(state, runtime)
     asked = Asked(question=state.question, asked_at=state.asked_at)
-    said, unread = await reason(asking, asked, document.sources, settings)
+    said, unread = await reason(call.model, asked, document.sources, settings)
     held = (await context.archive.keep([unread]))[0] if unread else ""
-    return {"said": said, "unread": held, "calls": asking.calls, "warnings": asking.warnings}
+    return {"said": said, "unread": held}
 
 
-async def verify(state: State, runtime: Run) -> Update:
+@node
+async def verify(state: State, call: Call[Settings]) -> Update:
     """What the answer amounts to: its form, "I don't know", a false premise, its citations (section 4.7)."""
-    settings, context = settings_of(runtime, Settings), runtime.context
+    settings, context = call.settings, call.context
     if state.refused:
         return {"verdict": conclude("unknown", "", []), "warnings": [_DYNAMIC]}
     notes = list(state.notes.values())
-    if state.halted or (state.unread and not affordable(state, runtime)):
+    if state.halted or (state.unread and not call.affords()):
         return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
     document = await Document.load(context.archive, state.references, context.pages)
     unread = (await context.archive.load([state.unread]))[0] if state.unread else ""
-    asking = desk(state, runtime)
-    said = state.said or await summarise(asking, state.question, unread)
+    said = state.said or await summarise(call.model, state.question, unread)
     ending = Ending.of(said, settings)
-    if ending.status == "unknown" and state.notes and not state.tried and state.sources:
-        return {"tried": True, "calls": asking.calls, "warnings": asking.warnings}
-    verdict, found = ending.verdict(asking, state.question, document, notes)
-    return {"notes": found, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+    if ending.status == "unknown" and state.is_settled and not state.tried and state.sources:
+        return {"tried": True}
+    verdict, found = ending.verdict(call.model, state.question, document, notes)
+    return {"notes": found, "verdict": verdict}
 
 
 # Routers. Sources that are not asked are passed by.
 
 
 def after_classify(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate", "verify"]]:
-    """To all sources at once, unless the question ends here, or what was handed over is to be tried first."""
+    """To all sources at once, unless the question ends here, or the answer handed over is to be tried first."""
     if state.refused:
         return ["verify"]
-    return ["aggregate"] if state.notes else [*_asked(state)]
+    return ["aggregate"] if state.is_settled else [*_asked(state)]
 
 
 def after_verify(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate", "__end__"]]:
-    """To the sources, where what was handed over was not enough."""
+    """To the sources, where the answer that was handed over was not enough."""
     return ["__end__"] if state.verdict else [*_asked(state)]
 
 
@@ -293,3 +293,15 @@ def _side_by_side(state: State) -> int:
 
 def _no_room(source: str) -> str:
     return f"{source} is missing: the budget has no room for it beside the answer."
+
+
+METHOD = Method(
+    name="hybrid-rag",
+    line="ask pages, tables, a calculator, a knowledge graph and the model itself, then reason over all of it",
+    paper="A hybrid RAG system with comprehensive enhancement on complex reasoning (Yuan et al., KDD Cup 2024)",
+    when="the question comes with web pages, needs numbers worked out, or may rest on something false",
+    calls="0 to 7; 7 on two hops",
+    graph=graph,
+    state=State,
+    settings=Settings,
+)

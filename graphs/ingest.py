@@ -17,19 +17,21 @@ from typing import Annotated, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from sleuth.graphs.checkpoints import SqliteCheckpoints
 from sleuth.graphs.ingest_progress import Board, IngestProgress, IngestReport, OnProgress, tell
+from sleuth.graphs.private import PrivateGraph
+from sleuth.graphs.serializer import CheckpointSerializer
 from sleuth.tools.embedder import Embedder
-from sleuth.tools.errors import StoreError
+from sleuth.tools.errors import StoreDamaged, StoreError
 from sleuth.tools.intake import Place, never
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
+from sleuth.tools.worklist import take_passed_over
 
 __all__ = [
     "IngestContext",
@@ -122,9 +124,7 @@ async def discover(state: IngestState, runtime: Runtime[IngestContext]) -> Inges
     """Writes down which files there are to read."""
     found = await runtime.context.library.list_files(Path(state.worklist), [Path(root) for root in state.roots])
     runtime.stream_writer({"total": found.files})
-    passed_over = [f"Passed over, being of types that are not read: {found.passed_over}."] if found.passed_over else []
-    nothing = [] if found.files else ["There is nothing to read there."]
-    return {"total": found.files, "warnings": [*nothing, *passed_over]}
+    return {"total": found.files, "warnings": [] if found.files else ["There is nothing to read there."]}
 
 
 async def read(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
@@ -249,7 +249,7 @@ async def _run(
     worklist = settings.home / "ingest" / f"{thread}.jsonl"
     config: RunnableConfig = {"configurable": {"thread_id": thread}, "recursion_limit": _NO_LIMIT}
     async with _checkpoints(settings.home / "ingest") as saver:
-        compiled = graph().compile(checkpointer=saver, name="ingest")
+        compiled = PrivateGraph(graph()).compile(checkpointer=saver, name="ingest")
         # The last node takes the list away. The state's `next` is no sign: it is also empty between the end of a node
         # and the end of its step.
         left = not anew and await asyncio.to_thread(worklist.exists)
@@ -266,10 +266,10 @@ async def _run(
             board.show(told)
         state = IngestState(**(await compiled.aget_state(config)).values)
         await saver.adelete_thread(thread)
-    return _report(state, resumed)
+    return _report(state, resumed, await asyncio.to_thread(take_passed_over, worklist))
 
 
-def _report(state: IngestState, resumed: bool) -> IngestReport:
+def _report(state: IngestState, resumed: bool, passed_over: list[str]) -> IngestReport:
     again = ["Went on with an interrupted ingest; run it once more to read what was added or changed since it began."]
     return IngestReport(
         added=state.added,
@@ -279,19 +279,20 @@ def _report(state: IngestState, resumed: bool) -> IngestReport:
         passages=state.passages,
         resumed=resumed,
         warnings=[*(again if resumed else []), *state.warnings],
+        passed_over=passed_over,
     )
 
 
 @asynccontextmanager
 async def _checkpoints(folder: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Checkpoints of ingests stay on this machine, as the files that they read do."""
-    serde = JsonPlusSerializer(allowed_msgpack_modules=[IngestInput])
     try:
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-        async with SqliteCheckpoints.open(folder / "checkpoints.db", serde) as saver:
+        async with SqliteCheckpoints.open(folder / "checkpoints.db", CheckpointSerializer()) as saver:
             yield saver
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, StoreDamaged) as error:
+        reason = getattr(error, "reason", f"{error}.")
         raise StoreError(
-            f"The ingest's checkpoints in {folder} cannot be used: {error}. Check the disk's free space. "
+            f"The ingest's checkpoints in {folder} cannot be used: {reason} Check the disk's free space. "
             "Delete that folder and the ingest begins anew; what is stored is skipped."
         ) from error

@@ -22,7 +22,10 @@ class IngestProgress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestReport:
-    """What an ingest came to; counts include what was done before an interruption."""
+    """What an ingest came to; counts include what was done before an interruption.
+
+    `warnings` holds the first failures, `passed_over` all files that were not tried, each with the reason.
+    """
 
     added: int = 0
     updated: int = 0
@@ -32,6 +35,7 @@ class IngestReport:
     seconds: float = 0.0
     resumed: bool = False
     warnings: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
 
 
 OnProgress = Callable[[IngestProgress], None]

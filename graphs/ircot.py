@@ -3,8 +3,8 @@
     (retrieve -> reason)* -> answer
 
 Each sentence is the next query; the passages add up until a sentence gives the answer, and a reader answers from them
-(section 3). What another run has handed over is tried first; nothing is searched for if that is enough. The sentences
-are no notes: nothing has checked them.
+(section 3). Only a final answer to the same question that another run has handed over is tried before the first search.
+The sentences are no notes: nothing has checked them.
 """
 
 import asyncio
@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from langgraph.graph import START, StateGraph
-from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents.thinker import THINK, ThinkInput
 from sleuth.graphs.casebook import declarative
 from sleuth.graphs.evidence import as_query, clean, conclude, ended, find, known_steps, load, note, sources, support
 from sleuth.graphs.generation import Generation, generate
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.state import (
     Context,
     Lines,
@@ -27,10 +28,7 @@ from sleuth.graphs.state import (
     Question,
     RunState,
     RunUpdate,
-    affordable,
     ask_or,
-    desk,
-    settings_of,
 )
 from sleuth.tools.pages.sentences import sentences
 from sleuth.tools.retriever import Mode
@@ -64,9 +62,6 @@ class State(RunState):
     """The chain has come to its answer, or goes no further."""
 
 
-Run = Runtime[Context]
-
-
 class Update(RunUpdate, total=False):
     """What a node may change."""
 
@@ -75,59 +70,59 @@ class Update(RunUpdate, total=False):
     concluded: bool
 
 
-async def retrieve(state: State, runtime: Run) -> Update:
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Passages for the question, later for the latest sentence; there is room for so many."""
-    settings = settings_of(runtime, Settings)
+    settings = call.settings
     text = state.thoughts[-1] if state.thoughts else state.question
     query = as_query(text, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = (await find(runtime.context, {"": query}))[""]
+    found = (await find(call.context, {"": query}))[""]
     new = [reference for reference in found if reference not in state.evidence]
     return {"evidence": new[: max(0, settings.max_passages - len(state.evidence))]}
 
 
-async def reason(state: State, runtime: Run) -> Update:
+@node
+async def reason(state: State, call: Call[Settings]) -> Update:
     """The next sentence; the last one gives the answer, says nothing new, or uses up the steps."""
-    if not affordable(state, runtime):
-        return {"halted": True}
-    asking, shown = desk(state, runtime), await load(runtime.context.archive, state.evidence)
+    call.require()
+    shown = await load(call.context.archive, state.evidence)
     given = ThinkInput(
         question=state.question,
         sources=sources(shown),
         known=known_steps(state.notes.values()),
         thoughts=tuple(state.thoughts),
     )
-    said = await ask_or(asking, THINK, given, "", "The question is answered from what was found.")
+    said = await ask_or(call.model, THINK, given, "", "The question is answered from what was found.")
     thought = await asyncio.to_thread(_first_sentence, said)
-    last = len(state.thoughts) + 1 >= settings_of(runtime, Settings).max_steps
+    last = len(state.thoughts) + 1 >= call.settings.max_steps
     return {
         "thoughts": [thought] if thought else [],
         "concluded": last or thought in ("", *state.thoughts) or bool(_CONCLUSION.search(thought)),
-        "calls": asking.calls,
-        "warnings": asking.warnings,
     }
 
 
-async def answer(state: State, runtime: Run) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """A reader's answer with its own reasons, from all the passages (section 3, the question answering reader)."""
-    shown, said = await load(runtime.context.archive, state.evidence), _conclusion(state)
+    shown, said = await load(call.context.archive, state.evidence), _conclusion(state)
     read = Generation(answer=said, reason="", citations=support(said, shown))
-    asking, settings = desk(state, runtime), settings_of(runtime, Settings)
-    if state.halted or (settings.reader and not affordable(state, runtime)):
+    settings = call.settings
+    if state.halted or (settings.reader and not call.affords()):
         return {"verdict": conclude("out_of_budget", said, [note(state.question, said, read["citations"])])}
     if settings.reader:
-        read = await generate(asking, state, shown, "The question stays open.")
+        read = await generate(call.model, state, shown, "The question stays open.")
     if not (read["answer"] or state.concluded):
-        return {"calls": asking.calls, "warnings": asking.warnings}
-    notes, verdict = ended(asking, state, read["answer"], read["citations"])
-    return {"notes": notes, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+        return {}
+    notes, verdict = ended(call.model, state, read["answer"], read["citations"])
+    return {"notes": notes, "verdict": verdict}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
 
 
 def begin(state: State) -> Literal["retrieve", "answer"]:
-    """What was handed over may be enough."""
-    return "answer" if state.notes else "retrieve"
+    """A final answer that was handed over may be enough."""
+    return "answer" if state.is_settled else "retrieve"
 
 
 def after_reason(state: State) -> Literal["retrieve", "answer"]:
@@ -166,3 +161,16 @@ def _conclusion(state: State) -> str:
     found = _CONCLUSION.search(state.thoughts[-1]) if state.thoughts else None
     text = found[1].strip(" .") if found else ""
     return text if declarative(text) else ""
+
+
+METHOD = Method(
+    name="ircot",
+    line="reason a sentence at a time, and search with each sentence for what the next one needs",
+    paper="Interleaving retrieval with chain-of-thought reasoning (Trivedi et al., ACL 2023)",
+    when="as the usual baseline of multi-hop question answering",
+    calls="3 to 7; 4 on two hops",
+    graph=graph,
+    state=State,
+    settings=Settings,
+    baseline=True,
+)

@@ -3,18 +3,19 @@
     (retrieve -> answer)*
 
 A fixed number of times; each generation reads only the passages of its own search (section 3), and the last one is
-the answer. What another run has handed over is read first, and nothing is searched for if that is enough.
+the answer. Only a final answer to the same question that another run has handed over is read before the first search.
 """
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from langgraph.graph import START, StateGraph
-from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.graphs.evidence import conclude, ended, find, load, names_in, note
 from sleuth.graphs.generation import Generation, generate
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.state import (
     Context,
     Keyed,
@@ -22,9 +23,6 @@ from sleuth.graphs.state import (
     Question,
     RunState,
     RunUpdate,
-    affordable,
-    desk,
-    settings_of,
 )
 from sleuth.tools.retriever import Mode, Query
 
@@ -53,9 +51,6 @@ class State(RunState):
     """What was generated."""
 
 
-Run = Runtime[Context]
-
-
 class Update(RunUpdate, total=False):
     """What a node may change."""
 
@@ -64,36 +59,38 @@ class Update(RunUpdate, total=False):
     attempts: dict[str, Generation]
 
 
-async def retrieve(state: State, runtime: Run) -> Update:
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Passages for the question; from the second time on for what was generated last, and the question."""
-    settings, latest = settings_of(runtime, Settings), _latest(state)
+    settings, latest = call.settings, _latest(state)
     said = [latest["reason"], latest["answer"]] if latest else []
     known = names_in(found["finding"] for found in state.notes.values())
     text = " ".join([*filter(None, said), state.question])
     query = Query(text=text, k=settings.top_k, mode=settings.mode, entities=known)
-    return {"iteration": state.iteration + 1, "evidence": (await find(runtime.context, {"": query}))[""]}
+    return {"iteration": state.iteration + 1, "evidence": (await find(call.context, {"": query}))[""]}
 
 
-async def answer(state: State, runtime: Run) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """Reasons and an answer from the passages of this search; the last one stands."""
     latest = _latest(state)
-    if not affordable(state, runtime):
+    if not call.affords():
         told = [note(state.question, latest["answer"], latest["citations"])] if latest else []
         return {"verdict": conclude("out_of_budget", latest["answer"] if latest else "", told)}
-    asking, shown = desk(state, runtime), await load(runtime.context.archive, state.evidence)
-    new = await generate(asking, state, shown, "This round has no answer.")
+    shown = await load(call.context.archive, state.evidence)
+    new = await generate(call.model, state, shown, "This round has no answer.")
     update: Update = {"attempts": {str(state.iteration): new}}
-    if state.iteration >= settings_of(runtime, Settings).iterations or (new["answer"] and not state.iteration):
-        update["notes"], update["verdict"] = ended(asking, state, new["answer"], new["citations"])
-    return {**update, "calls": asking.calls, "warnings": asking.warnings}
+    if state.iteration >= call.settings.iterations or (new["answer"] and not state.iteration):
+        update["notes"], update["verdict"] = ended(call.model, state, new["answer"], new["citations"])
+    return update
 
 
 # Routers
 
 
 def begin(state: State) -> Literal["retrieve", "answer"]:
-    """What was handed over may be enough."""
-    return "answer" if state.notes else "retrieve"
+    """A final answer that was handed over may be enough."""
+    return "answer" if state.is_settled else "retrieve"
 
 
 def after_answer(state: State) -> Literal["retrieve", "__end__"]:
@@ -118,3 +115,16 @@ def graph() -> StateGraph[State, Context, Question, State]:
 def _latest(state: State) -> Generation | None:
     """What the latest search has led to; on the way from a search to its answer, the one before."""
     return next(reversed(state.attempts.values()), None)
+
+
+METHOD = Method(
+    name="iter-retgen",
+    line="search, answer, search again with the answer, a fixed number of times",
+    paper="Enhancing retrieval-augmented LLMs with iterative retrieval-generation synergy (Shao et al., 2023)",
+    when="as a baseline of methods that search more than once, at a cost known beforehand",
+    calls="3",
+    graph=graph,
+    state=State,
+    settings=Settings,
+    baseline=True,
+)

@@ -43,7 +43,12 @@ def heard(messages: Sequence[AnyMessage], question: str) -> Heard:
 
 
 def reply(verdict: Verdict, hop: Hop | None, *, question: str, cost: Cost, warnings: list[str]) -> AIMessage:
-    """An answer with footnotes; what it cites and where it comes from are in `additional_kwargs`."""
+    """An answer with footnotes; what it cites and where it comes from are in `additional_kwargs`.
+
+    Where nothing was looked up the text stands alone: there is nothing found that could be said not to suffice.
+    """
+    looked_up = hop is not None and hop["status"] != "new"
+    text = footnoted(verdict).text if looked_up else verdict["text"] or footnoted(verdict).text
     about = {
         "status": verdict["status"],
         "citations": verdict["citations"],
@@ -53,15 +58,10 @@ def reply(verdict: Verdict, hop: Hop | None, *, question: str, cost: Cost, warni
         "cost": cost,
         "warnings": warnings,
     }
-    return AIMessage(content=footnoted(verdict).text, additional_kwargs=about)
+    return AIMessage(content=text, additional_kwargs=about)
 
 
 def asking_back(back: AskedBack) -> AIMessage:
     """A question to the person; the replies to choose from are in `additional_kwargs`."""
-    about = {"status": "unknown", "asked_back": True, "options": back.options}
+    about = {"status": "waiting", "asked_back": True, "options": back.options}
     return AIMessage(content=back.question, additional_kwargs=about)
-
-
-def asked_back(messages: Sequence[AnyMessage]) -> bool:
-    """Whether the last message is the reply to our asking back."""
-    return len(messages) > 1 and bool(messages[-2].additional_kwargs.get("asked_back"))

@@ -53,17 +53,17 @@ class Holdings:
         return {key: await self._of(key) for key in keys}
 
     async def _of(self, key: str) -> Backing:
-        """A note with the node's question, or its passages; for the question itself all notes, where there are any."""
+        """A note with the node's question, or its passages; for the question itself all notes too."""
         if known := handed_over(self.nodes, self.notes).get(key):
             return Backing(sources=_as_sources([known]), note=known)
-        if key == SOURCE and self.notes:
-            return Backing(sources=_as_sources(self.notes.values()))
+        notes = _as_sources(self.notes.values()) if key == SOURCE else ()
         shown = await load(self.archive, self.passages.get(key, []))
         if self.knowledge is None:
-            return Backing(sources=sources(shown), shown=shown)
+            return Backing(sources=(*notes, *sources(shown)), shown=shown)
         known_of = self.knowledge.get(key, Knowledge(text="", citations=[]))
         summary = Source(title=self.nodes[key]["content"], text=known_of["text"])
-        return Backing(sources=(summary,) if summary.text else (), citations=known_of["citations"], shown=shown)
+        summaries = (summary,) if summary.text else ()
+        return Backing(sources=(*notes, *summaries), citations=known_of["citations"], shown=shown)
 
 
 def handed_over(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:

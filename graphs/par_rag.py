@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents import reviewer
 from sleuth.graphs.answer import Note
 from sleuth.graphs.evidence import conclude, final_answer, find, load
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.state import (
     Context,
     Keyed,
@@ -24,9 +25,6 @@ from sleuth.graphs.state import (
     Question,
     RunState,
     RunUpdate,
-    affordable,
-    desk,
-    settings_of,
 )
 from sleuth.graphs.steps import (
     Draft,
@@ -93,9 +91,6 @@ class State(RunState):
     """How often a review has reopened an earlier step."""
 
 
-Run = Runtime[Context]
-
-
 class Update(RunUpdate, total=False):
     """What a node may change; None removes a key."""
 
@@ -108,67 +103,69 @@ class Update(RunUpdate, total=False):
     returns: int
 
 
-async def plan(state: State, runtime: Run) -> Update:
+@node
+async def plan(state: State, call: Call[Settings]) -> Update:
     """The whole question at once becomes a list of steps (section 3.4); what is known already is not asked again."""
-    if not affordable(state, runtime):
-        return {"halted": True}
-    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    call.require()
+    settings = call.settings
     planned = await plan_steps(
-        state.question, state.notes, asking, planned=settings.plan, side_by_side=settings.parallel
+        state.question, state.notes, call.model, planned=settings.plan, side_by_side=settings.parallel
     )
     notes = already_known(planned, state.notes)
     wave = [key for key in ready(planned, (), side_by_side=settings.parallel) if not notes.get(key)]
-    return {"plan": planned, "notes": notes, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
+    return {"plan": planned, "notes": notes, "wave": wave}
 
 
-async def retrieve_coarse(state: State, runtime: Run) -> Update:
+@node
+async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
     """Passages similar to each step's question (section 3.5)."""
-    settings = settings_of(runtime, Settings)
+    settings = call.settings
     queries = {
         key: replace(step_query(state.plan, state.notes, key), k=settings.coarse_k, mode=settings.coarse_mode)
         for key in state.wave
         if state.plan[key]["action"] == "Retrieve"
     }
-    return {"coarse": await find(runtime.context, queries)}
+    return {"coarse": await find(call.context, queries)}
 
 
-async def draft(state: State, runtime: Run) -> Update:
+@node
+async def draft(state: State, call: Call[Settings]) -> Update:
     """Each step is answered from its passages alone, with citations, or without search from the trajectory."""
-    if not affordable(state, runtime, len(state.wave)):
-        return {"halted": True}
-    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
-    shown = await _shown(state.coarse, state.wave, runtime)
-    asks = (draft_step(state.plan, state.notes, key, shown.get(key, []), asking) for key in state.wave)
+    call.require(len(state.wave))
+    settings = call.settings
+    shown = await _shown(state.coarse, state.wave, call)
+    asks = (draft_step(state.plan, state.notes, key, shown.get(key, []), call.model) for key in state.wave)
     written = await asyncio.gather(*asks)
     drafts = dict(zip(state.wave, written, strict=True))
     final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], shown.get(key, []), settings)]
     notes: dict[str, Note | None] = {
         key: step_note(state.plan[key], plainly(drafts[key], shown.get(key, []))) for key in final
     }
-    return {"drafts": drafts, "notes": notes, "calls": asking.calls, "warnings": asking.warnings}
+    return {"drafts": drafts, "notes": notes}
 
 
-async def retrieve_fine(state: State, runtime: Run) -> Update:
+@node
+async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
     """Passages for each draft, now that it says what to look for (section 3.6); without one, others than before."""
-    settings = settings_of(runtime, Settings)
+    settings = call.settings
     drafts = {key: state.drafts[key]["answer"] for key in _open(state)}
-    in_vain = await _shown(state.coarse, [key for key in drafts if not drafts[key]], runtime)
+    in_vain = await _shown(state.coarse, [key for key in drafts if not drafts[key]], call)
     queries = {}
     for key, text in drafts.items():
         query = step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
         seen = frozenset(passage.id for passage in in_vain.get(key, []))
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
-    return {"fine": await find(runtime.context, queries)}
+    return {"fine": await find(call.context, queries)}
 
 
-async def review(state: State, runtime: Run) -> Update:
+@node
+async def review(state: State, call: Call[Settings]) -> Update:
     """Each draft passes or is revised, or its step, or an earlier one, is asked anew (section 3.6)."""
-    if not affordable(state, runtime, len(_open(state))):
-        return {"halted": True}
-    settings, asking, opened = settings_of(runtime, Settings), desk(state, runtime), _open(state)
-    shown = await _shown(state.fine, opened, runtime)
+    call.require(len(_open(state)))
+    settings, opened = call.settings, _open(state)
+    shown = await _shown(state.fine, opened, call)
     past = past_steps(state.plan, state.notes) if settings.max_returns else None
-    asks = (review_step(state.plan, key, state.drafts[key], shown[key], past=past, asking=asking) for key in opened)
+    asks = (review_step(state.plan, key, state.drafts[key], shown[key], past=past, asking=call.model) for key in opened)
     reviewed = await asyncio.gather(*asks)
     said = dict(zip(opened, reviewed, strict=True))
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
@@ -186,34 +183,32 @@ async def review(state: State, runtime: Run) -> Update:
             update["notes"][key] = step_note(state.plan[key], draft, "the review was not confident" if unsure else "")
     if blaming:
         _reopen(state, update, blaming, said[blaming][0], settings)
-    return {**update, "calls": asking.calls, "warnings": asking.warnings}
+    return update
 
 
-async def refine(state: State, runtime: Run) -> Update:
+@node
+async def refine(state: State, call: Call[Settings]) -> Update:
     """The next steps' questions, with what they leave open replaced by what was found (section 3.5)."""
-    wave = ready(state.plan, state.notes, side_by_side=settings_of(runtime, Settings).parallel)
+    wave = ready(state.plan, state.notes, side_by_side=call.settings.parallel)
     built = [key for key in wave if state.plan[key]["needs"]]
-    if not affordable(state, runtime, len(built)):
-        return {"halted": True}
-    asking = desk(state, runtime)
-    asks = (refine_step(state.question, state.plan, state.notes, key, asking) for key in built)
+    call.require(len(built))
+    asks = (refine_step(state.question, state.plan, state.notes, key, call.model) for key in built)
     questions = await asyncio.gather(*asks)
     steps = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
     handed_over = {key: found for key, found in state.notes.items() if key not in state.plan}
     notes = already_known(steps, handed_over)  # now that the question has its names
     wave = [key for key in wave if key not in notes]
-    return {"plan": steps, "notes": notes, "wave": wave, "calls": asking.calls, "warnings": asking.warnings}
+    return {"plan": steps, "notes": notes, "wave": wave}
 
 
-async def answer(state: State, runtime: Run) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """The question answered from the trajectory; that it is unknown is an answer too (section 3.5)."""
-    notes, asking = list(trajectory(state.plan, state.notes).values()), desk(state, runtime)
-    if state.halted or not affordable(state, runtime):
+    notes = list(trajectory(state.plan, state.notes).values())
+    if state.halted or not call.affords():
         return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
     return {
-        "verdict": await final_answer(asking, state.question, notes),
-        "calls": asking.calls,
-        "warnings": asking.warnings,
+        "verdict": await final_answer(call.model, state.question, notes),
     }
 
 
@@ -258,8 +253,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # One step at a time: what the nodes above are made of
 
 
-def begun_with(steps: dict[str, Step], settings: Settings) -> Update:
-    """What `plan` leaves behind where the steps come from elsewhere."""
+def start_from_plan(steps: dict[str, Step], settings: Settings) -> Update:
+    """Return the update of `plan` for steps that come from elsewhere."""
     return {"plan": steps, "wave": ready(steps, (), side_by_side=settings.parallel)}
 
 
@@ -268,9 +263,9 @@ def _open(state: State) -> list[str]:
     return [key for key in state.wave if key not in state.notes]
 
 
-async def _shown(shown: dict[str, list[str]], keys: list[str], runtime: Run) -> dict[str, list[Passage]]:
+async def _shown(shown: dict[str, list[str]], keys: list[str], call: Call[Settings]) -> dict[str, list[Passage]]:
     """The steps' passages, all loaded before the first ask: after a crash, asks are matched by their order."""
-    return {key: await load(runtime.context.archive, shown[key]) for key in keys if key in shown}
+    return {key: await load(call.context.archive, shown[key]) for key in keys if key in shown}
 
 
 def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Settings) -> bool:
@@ -294,3 +289,16 @@ def _reopen(state: State, update: Update, by: str, said: reviewer.StepReview, se
     update["notes"] |= dict.fromkeys(built_on(state.plan, blamed) | {by})
     update["wave"] = [blamed]
     update["returns"] = state.returns + 1
+
+
+METHOD = Method(
+    name="par-rag",
+    line="plan all the steps, then act on and review each one against coarse and fine evidence",
+    paper="Credible plan-driven RAG method for multi-hop question answering (Zhang et al., 2025)",
+    when="the answer takes several look-ups that build on each other",
+    calls="3 to 12; 6 on two hops",
+    graph=graph,
+    state=State,
+    settings=Settings,
+    start_from_plan=start_from_plan,
+)

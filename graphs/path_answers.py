@@ -33,7 +33,7 @@ class Walk:
         """The result at each step of each path; only the first steps' where more calls cannot be afforded."""
         results: dict[Path, Note] = {}
         for stage in stages(paths) if self.iterate else [paths]:
-            if not affords(len(asking.calls) + len(self.to_ask(stage))):
+            if not affords(len(self.to_ask(stage))):
                 break
             results |= await self._take(stage, results, asking)
         return results

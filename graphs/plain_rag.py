@@ -2,14 +2,14 @@
 
     retrieve -> answer
 
-What another run has handed over is read first, and nothing is searched for if that is enough.
+Notes that another run has handed over are shown to the reader next to the passages. Only a final answer to the same
+question is read before the search, and makes it unnecessary if it is enough.
 """
 
 from dataclasses import dataclass, field
 from typing import Literal
 
 from langgraph.graph import START, StateGraph
-from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents.reader import READ, Reading, ReadInput
@@ -24,16 +24,15 @@ from sleuth.graphs.evidence import (
     names_in,
     sources,
 )
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.state import (
     Context,
     MethodSettings,
     Question,
     RunState,
     RunUpdate,
-    affordable,
     ask_or,
-    desk,
-    settings_of,
 )
 from sleuth.tools.retriever import Mode, Query
 
@@ -56,7 +55,7 @@ class State(RunState):
     evidence: list[str] = field(default_factory=list)
     """Passages shown to the reader, by archive reference."""
     searched: bool = False
-    """Whether they were looked for; what was handed over is read before."""
+    """Whether they were searched for; a final answer that was handed over is read before."""
 
 
 class Update(RunUpdate, total=False):
@@ -66,34 +65,36 @@ class Update(RunUpdate, total=False):
     searched: bool
 
 
-async def retrieve(state: State, runtime: Runtime[Context]) -> Update:
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
     """The passages most like the question."""
-    settings = settings_of(runtime, Settings)
+    settings = call.settings
     known = names_in(found["finding"] for found in state.notes.values())
     query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=known)
-    return {"evidence": (await find(runtime.context, {"": query}))[""], "searched": True}
+    return {"evidence": (await find(call.context, {"": query}))[""], "searched": True}
 
 
-async def answer(state: State, runtime: Runtime[Context]) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """One reading of them, together with what was handed over as known."""
-    if not affordable(state, runtime):
+    if not call.affords():
         return {"verdict": conclude("out_of_budget", "", [])}
-    asking, shown = desk(state, runtime), await load(runtime.context.archive, state.evidence)
+    shown = await load(call.context.archive, state.evidence)
     given = ReadInput(question=state.question, sources=sources(shown), known=known_steps(state.notes.values()))
-    read = await ask_or(asking, READ, given, Reading(answerable=False), "The question stays open.")
+    read = await ask_or(call.model, READ, given, Reading(answerable=False), "The question stays open.")
     text = clean(read.answer) if read.answerable else ""
     if not (text or state.searched):
-        return {"calls": asking.calls, "warnings": asking.warnings}
-    notes, verdict = ended(asking, state, text, cited(asking, text, read.citations, shown))
-    return {"notes": notes, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+        return {}
+    notes, verdict = ended(call.model, state, text, cited(call.model, text, read.citations, shown))
+    return {"notes": notes, "verdict": verdict}
 
 
 # Routers
 
 
 def begin(state: State) -> Literal["retrieve", "answer"]:
-    """What was handed over may be enough."""
-    return "answer" if state.notes else "retrieve"
+    """A final answer that was handed over may be enough."""
+    return "answer" if state.is_settled else "retrieve"
 
 
 def after_answer(state: State) -> Literal["retrieve", "__end__"]:
@@ -110,3 +111,16 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("retrieve", "answer")
     graph.add_conditional_edges("answer", after_answer)
     return graph
+
+
+METHOD = Method(
+    name="plain-rag",
+    line="search once, read, answer",
+    paper="the baseline of every comparison (Lewis et al., NeurIPS 2020)",
+    when="one passage holds the answer, or as a baseline",
+    calls="1",
+    graph=graph,
+    state=State,
+    settings=Settings,
+    baseline=True,
+)

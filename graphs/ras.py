@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents import subquery
@@ -20,7 +19,7 @@ from sleuth.agents.desk import Desk
 from sleuth.agents.subquery import NO_RETRIEVAL, SUBQ, SUFFICIENT, Bare, SoFar
 from sleuth.graphs.answer import Note
 from sleuth.graphs.evidence import answered, as_query, clean, conclude, find, known_steps, load, note
-from sleuth.graphs.graph_model import GraphSettings, desk
+from sleuth.graphs.graph_model import GraphSettings
 from sleuth.graphs.knowledge import (
     Fact,
     Found,
@@ -36,15 +35,15 @@ from sleuth.graphs.knowledge import (
     look_up,
     merge,
 )
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.state import (
     Context,
     Keyed,
     Question,
     RunState,
     RunUpdate,
-    affordable,
     ask_or,
-    settings_of,
 )
 from sleuth.tools.documents import Passage
 from sleuth.tools.retriever import Mode, Query
@@ -85,9 +84,6 @@ class State(RunState):
     """The edges of the question's graph, with their passages."""
 
 
-Run = Runtime[Context]
-
-
 class Update(RunUpdate, total=False):
     """What a node may change; None removes a key."""
 
@@ -98,39 +94,41 @@ class Update(RunUpdate, total=False):
     facts: dict[str, Fact]
 
 
-async def plan(state: State, runtime: Run) -> Update:
+@node
+async def plan(state: State, call: Call[Settings]) -> Update:
     """Whether to look something up, and what (section 3.1); the first sub-query is the question itself."""
-    settings = settings_of(runtime, Settings)
+    settings = call.settings
     if forced := _forced(state, settings):
         return _decided(state, forced, state.question)
-    if not affordable(state, runtime):
-        return {"halted": True}
-    asking = desk(state, runtime)
+    call.require()
     if not (state.rounds or state.notes):
         decision = await ask_or(
-            asking, subquery.BEGIN, Bare(question=state.question), SUBQ, "The question is looked up."
+            call.model, subquery.BEGIN, Bare(question=state.question), SUBQ, "The question is looked up."
         )
-        return {**_decided(state, decision, state.question), "calls": asking.calls, "warnings": asking.warnings}
-    shown = await _shown(state, runtime)
-    said, notes = await _plan_next(state, shown, asking, noting=settings.findings and bool(state.rounds))
+        return _decided(state, decision, state.question)
+    shown = await _shown(state, call)
+    said, notes = await _plan_next(state, shown, call.model, noting=settings.findings and bool(state.rounds))
     decision, query = said.plan, said.query.strip()
     if decision == SUBQ and identity(query) in _asked(state):
-        asking.warn(f"The planner asked again {query!r}: the question is answered with what was found.")
+        call.model.warn(f"The planner asked again {query!r}: the question is answered with what was found.")
         decision = SUFFICIENT
+    if decision != SUBQ and not state.rounds:  # handed-over notes are no answer: the question is searched for
+        decision, query = SUBQ, state.question
     update = _decided(state, decision, query)
-    return {**update, "notes": notes, "calls": asking.calls, "warnings": asking.warnings}
+    return {**update, "notes": notes}
 
 
-async def retrieve(state: State, runtime: Run) -> Update:
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Passages for the sub-query; those that were turned into triples before enter the graph at once (section 3.2).
 
     What is left to `structure` is kept in the state: another run may fill the cache between its asks and their
     repetition after a crash, where replies are matched by their order.
     """
-    settings, context = settings_of(runtime, Settings), runtime.context
+    settings, context = call.settings, call.context
     at = str(len(state.rounds))
     query = state.rounds[at]["query"]
-    found = (await find(context, {at: await _query(state, settings, runtime)}))[at]
+    found = (await find(context, {at: await _query(state, settings, call)}))[at]
     update: Update = {"rounds": {at: Round(query=query, passages=found)}}
     if not settings.triples:
         return update
@@ -142,38 +140,38 @@ async def retrieve(state: State, runtime: Run) -> Update:
     return {**update, "unread": unread, **_enter(state, settings, [(passages[name], known[name]) for name in known])}
 
 
-async def structure(state: State, runtime: Run) -> Update:
+@node
+async def structure(state: State, call: Call[Settings]) -> Update:
     """Passages that nobody has read yet become triples, and these a part of the question's graph (section 3.2)."""
-    if not affordable(state, runtime, len(state.unread)):
-        return {"halted": True}
-    context, asking = runtime.context, desk(state, runtime)
+    call.require(len(state.unread))
+    context = call.context
     passages = await load(context.archive, state.unread)
-    read = await extract(context.triples, passages, asking)
-    entered = _enter(state, settings_of(runtime, Settings), read)
-    warnings = [*asking.warnings, *entered["warnings"]]
-    return {**entered, "unread": [], "calls": asking.calls, "warnings": warnings}
+    read = await extract(context.triples, passages, call.model)
+    entered = _enter(state, call.settings, read)
+    return {**entered, "unread": []}
 
 
-async def answer(state: State, runtime: Run) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """The question answered from the chain, citing what stands behind its triples, or unaided (section 3.3)."""
-    notes, asking = list(state.notes.values()), desk(state, runtime)
-    if state.halted or not affordable(state, runtime):
+    notes = list(state.notes.values())
+    if state.halted or not call.affords():
         return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
     said: FromFacts | Unaided
     known: list[Note] = []
     if state.decision == NO_RETRIEVAL:
-        said = await ask_or(asking, ANSWER_UNAIDED, Bare(question=state.question), Unaided(), _OPEN)
+        said = await ask_or(call.model, ANSWER_UNAIDED, Bare(question=state.question), Unaided(), _OPEN)
         text, citations = clean(said.answer), []
     else:
-        shown, known = await _shown(state, runtime), list(_handed_over(state).values())
-        said = await ask_or(asking, ANSWER_FROM_FACTS, _so_far(state, shown), FromFacts(), _OPEN)
+        shown, known = await _shown(state, call), list(_handed_over(state).values())
+        said = await ask_or(call.model, ANSWER_FROM_FACTS, _so_far(state, shown), FromFacts(), _OPEN)
         text = clean(said.answer)
-        citations = cite(asking, shown, said.facts, text)
-    if not text or not (said.known or not settings_of(runtime, Settings).may_not_know):
-        return {"verdict": conclude("unknown", "", []), "calls": asking.calls, "warnings": asking.warnings}
+        citations = cite(call.model, shown, said.facts, text)
+    if not text or not (said.known or not call.settings.may_not_know):
+        return {"verdict": conclude("unknown", "", [])}
     found = note(state.question, text, citations)
-    verdict = answered(asking, text, [*known, found])
-    return {"notes": {"answer": found}, "verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+    verdict = answered(call.model, text, [*known, found])
+    return {"notes": {"answer": found}, "verdict": verdict}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
@@ -213,7 +211,7 @@ def _forced(state: State, settings: Settings) -> str | None:
     """What needs no planner: an ablation, the bound, or a question whose answer was handed over."""
     if not settings.retrieve:
         return NO_RETRIEVAL
-    if len(state.rounds) >= settings.max_iterations or identity(state.question) in _known(state.notes):
+    if len(state.rounds) >= settings.max_iterations or state.is_settled:
         return SUFFICIENT
     if not settings.plan:
         return SUFFICIENT if state.rounds else SUBQ
@@ -272,22 +270,22 @@ def _enter(state: State, settings: Settings, found: Found) -> Update:
     return {"entities": entities, "facts": facts, "warnings": [*full(found), *dropped]}
 
 
-async def _query(state: State, settings: Settings, runtime: Run) -> Query:
+async def _query(state: State, settings: Settings, call: Call[Settings]) -> Query:
     """The latest sub-query, for passages that no round has found yet."""
     text = state.rounds[str(len(state.rounds))]["query"]
-    seen = {passage.id for found in (await _read(state, runtime)).values() for passage in found}
+    seen = {passage.id for found in (await _read(state, call)).values() for passage in found}
     return as_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
 
 
-async def _read(state: State, runtime: Run) -> dict[str, list[Passage]]:
+async def _read(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
     """The passages of each round."""
-    return {at: await load(runtime.context.archive, round["passages"]) for at, round in state.rounds.items()}
+    return {at: await load(call.context.archive, round["passages"]) for at, round in state.rounds.items()}
 
 
-async def _shown(state: State, runtime: Run) -> Shown:
+async def _shown(state: State, call: Call[Settings]) -> Shown:
     """All that was found, as the roles are shown it."""
-    rounds = await _read(state, runtime)
-    with_graph = settings_of(runtime, Settings).triples
+    rounds = await _read(state, call)
+    with_graph = call.settings.triples
     return as_triples(state.entities, state.facts, rounds) if with_graph else as_texts(rounds)
 
 
@@ -296,3 +294,15 @@ def _so_far(state: State, shown: Shown) -> SoFar:
     queries = (SubQuery(text=round["query"], finding=findings.get(at, "")) for at, round in state.rounds.items())
     known = known_steps(_handed_over(state).values())
     return SoFar(question=state.question, queries=tuple(queries), sources=shown.sources, known=known)
+
+
+METHOD = Method(
+    name="ras",
+    line="search, turn what is found into a graph of the question's own, and plan the next search from it",
+    paper="RAS: Retrieval-And-Structuring for knowledge-intensive LLM generation (Jiang et al., 2025)",
+    when="facts from many passages have to be put together, and what they add up to should be seen",
+    calls="8 to 26; 10 on two hops",
+    graph=graph,
+    state=State,
+    settings=Settings,
+)

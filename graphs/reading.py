@@ -19,6 +19,7 @@ from sleuth.agents.desk import Desk
 from sleuth.agents.model import Model
 from sleuth.graphs.ingest import first_few
 from sleuth.graphs.knowledge import extract, prompt_version
+from sleuth.graphs.private import PrivateGraph
 from sleuth.graphs.state import Budget
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.documents import Passage
@@ -125,15 +126,15 @@ async def read_passages(context: ReadingContext, *, on_read: Told) -> ReadingSta
     Raises:
         ModelError: the server cannot be used; what was read until then is kept.
     """
-    compiled = graph().compile(name="reading")
+    compiled = PrivateGraph(graph()).compile(name="reading")
     values: dict[str, Any] = {}
     async for mode, told in compiled.astream(
         ReadingState(), {"recursion_limit": 1_000_000_000}, context=context, stream_mode=["custom", "values"]
     ):
         if mode == "values":
-            values = told  # type: ignore[assignment]
+            values = told
         else:
-            on_read(told)  # type: ignore[arg-type]
+            on_read(told)
     return ReadingState(**values)
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from langgraph.graph import START, StateGraph
-from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents import detective, evaluator, reasoner
@@ -19,6 +18,8 @@ from sleuth.graphs import casebook, inquiry
 from sleuth.graphs.answer import Note, Threshold
 from sleuth.graphs.casebook import Attempt, Departure, Piece, inferences, ranked
 from sleuth.graphs.evidence import answered, as_query, cited, clean, conclude, find, known_steps, load, sources
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.state import (
     Context,
     Keyed,
@@ -26,10 +27,7 @@ from sleuth.graphs.state import (
     Question,
     RunState,
     RunUpdate,
-    affordable,
     ask_or,
-    desk,
-    settings_of,
 )
 from sleuth.tools.documents import Passage
 from sleuth.tools.retriever import Mode
@@ -64,7 +62,7 @@ class State(RunState):
     """Inferences are notes (see casebook.py): where one is held, its passages are known."""
 
     round: int = 0
-    """How often has been searched; answers before the first search come from what was handed over."""
+    """How often has been searched; an answer before the first search comes from the one that was handed over."""
     query: str = ""
     """What the last plan wants to know; empty while that is the question itself."""
     found: list[str] = field(default_factory=list)
@@ -81,9 +79,6 @@ class State(RunState):
     """The consistency above which an answer is final."""
 
 
-Run = Runtime[Context]
-
-
 class Update(RunUpdate, total=False):
     """What a node may change; None removes a key."""
 
@@ -97,50 +92,50 @@ class Update(RunUpdate, total=False):
     threshold: Threshold
 
 
-async def retrieve(state: State, runtime: Run) -> Update:
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Passages for the question, later others than those at hand for what the plan found missing."""
-    settings, text = settings_of(runtime, Settings), state.query or state.question
+    settings, text = call.settings, state.query or state.question
     seen = state.sources if settings.update else ()
     wanted = as_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
-    found = await find(runtime.context, {"": wanted} if settings.evidence else {})
+    found = await find(call.context, {"": wanted} if settings.evidence else {})
     return {"round": state.round + 1, "found": found.get("", [])}
 
 
-async def collate(state: State, runtime: Run) -> Update:
+@node
+async def collate(state: State, call: Call[Settings]) -> Update:
     """Old and new passages are scored for question and query, and the best stay (equation 2)."""
-    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    settings = call.settings
     query = _matching(state) if settings.evaluate_evidence else ""
     references = [*state.found, *(ranked(state.sources) if settings.update else [])]
-    read = await load(runtime.context.archive, references)
+    read = await load(call.context.archive, references)
     places = casebook.first_places(read)
     scores = dict.fromkeys(places, inquiry.UNDECIDED)
     if settings.evaluate_evidence:
-        if not affordable(state, runtime, len(places)):
-            return {"halted": True}
+        call.require(len(places))
         pieces = dict(zip(places, sources(read[at] for at in places.values()), strict=True))
-        scores = await inquiry.helpfulness(asking, query, pieces)
+        scores = await inquiry.helpfulness(call.model, query, pieces)
     best = casebook.top(scores, settings.max_sources)
     kept = {id: casebook.piece(state.sources.get(id), references[places[id]], scores[id], state.round) for id in best}
     gone = {id: id for id in state.sources if id not in kept}
-    notes, widowed = await _without_support(state, runtime, asking, [read[places[id]] for id in best])
+    notes, widowed = await _without_support(state, call, [read[places[id]] for id in best])
     return {
         "sources": {**dict.fromkeys(gone), **kept},
         "notes": notes,
         "departures": casebook.outranked(state.round, gone, scores, query, settings.max_sources) | widowed,
-        "calls": asking.calls,
-        "warnings": asking.warnings,
     }
 
 
-async def answer(state: State, runtime: Run) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """An answer with its reasons, and a second one drawn freely from the same evidence."""
-    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
-    if state.halted or not affordable(state, runtime, 2 if settings.evaluate_answer else 1):
+    settings = call.settings
+    if state.halted or not call.affords(2 if settings.evaluate_answer else 1):
         return {"verdict": casebook.cut_short(state.question, state.attempts, state.notes)}
-    shown = await load(runtime.context.archive, ranked(state.sources) if settings.source_evidence else [])
+    shown = await load(call.context.archive, ranked(state.sources) if settings.source_evidence else [])
     known, from_memory = known_steps(state.notes.values()), not settings.evidence
     given = reasoner.ReasonInput(question=state.question, sources=sources(shown), known=known)
-    first, second = await inquiry.tried(asking, given, from_memory=from_memory, twice=settings.evaluate_answer)
+    first, second = await inquiry.tried(call.model, given, from_memory=from_memory, twice=settings.evaluate_answer)
     text = clean(first.answer)
     attempt = Attempt(
         answer=text,
@@ -148,83 +143,81 @@ async def answer(state: State, runtime: Run) -> Update:
         second=clean(second),
         declarative=casebook.declarative(text),
         consistency=None,
-        citations=cited(asking, text, first.citations, shown),
+        citations=cited(call.model, text, first.citations, shown),
     )
-    return {"attempts": {str(state.round): attempt}, "calls": asking.calls, "warnings": asking.warnings}
+    return {"attempts": {str(state.round): attempt}}
 
 
-async def verify(state: State, runtime: Run) -> Update:
+@node
+async def verify(state: State, call: Call[Settings]) -> Update:
     """An answer is final if it states something and the second one says the same (equation 1), or at the end."""
-    settings, asking, attempt = settings_of(runtime, Settings), desk(state, runtime), _latest(state)
-    limit = state.threshold or inquiry.limit_of(settings.threshold, runtime.context.thresholds)
+    settings, attempt = call.settings, _latest(state)
+    limit = state.threshold or inquiry.limit_of(settings.threshold, call.context.thresholds)
     consistency = None
     if settings.evaluate_answer and attempt["declarative"]:
-        if not affordable(state, runtime):
-            return {"halted": True}
+        call.require()
         second = attempt["second"] or "(none)"
         both = evaluator.ConsistencyInput(question=state.question, answer=attempt["answer"], second=second)
-        consistency = await inquiry.probability(asking, evaluator.CONSISTENCY, both)
+        consistency = await inquiry.probability(call.model, evaluator.CONSISTENCY, both)
     verified = {str(state.round): Attempt(**{**attempt, "consistency": consistency})}
     final: Update = {}
     if consistency is not None and consistency > limit["value"]:
-        final = _end(state, asking, attempt)
+        final = _end(state, call.model, attempt)
     elif state.round >= settings.max_iterations or not settings.evidence:
         closest = casebook.best(state.attempts | verified)
         if closest and settings.evaluate_answer:
-            asking.warn("no answer was consistent enough: this one came closest")
-        final = _end(state, asking, closest)
-    return {"attempts": verified, "threshold": limit, "calls": asking.calls, "warnings": asking.warnings, **final}
+            call.model.warn("no answer was consistent enough: this one came closest")
+        final = _end(state, call.model, closest)
+    return {"attempts": verified, "threshold": limit, **final}
 
 
-async def discover(state: State, runtime: Run) -> Update:
+@node
+async def discover(state: State, call: Call[Settings]) -> Update:
     """What follows from the passages about the key entities, tested (equation 3); the best inferences stay (4)."""
-    settings, asking = settings_of(runtime, Settings), desk(state, runtime)
+    settings = call.settings
     if not (settings.inferential_evidence and state.sources):
         return {}
-    if not affordable(state, runtime, 1 if state.entities else 2):
-        return {"halted": True}
-    shown = await load(runtime.context.archive, ranked(state.sources))
-    entities = state.entities or await inquiry.key_entities(asking, state.question)
+    call.require(1 if state.entities else 2)
+    shown = await load(call.context.archive, ranked(state.sources))
+    entities = state.entities or await inquiry.key_entities(call.model, state.question)
     given = detective.InferInput(question=state.question, entities=tuple(entities), sources=sources(shown))
     known = state.notes if settings.update else casebook.handed_over(state.notes)
-    new = await inquiry.inferred(asking, given, shown, round=state.round, known=known)
+    new = await inquiry.inferred(call.model, given, shown, round=state.round, known=known)
     candidates = new | inferences(known)
     query, scores = "", dict.fromkeys(candidates, inquiry.UNDECIDED)
     if settings.evaluate_evidence:
-        if not affordable(state, runtime, len(asking.calls) + 2 * len(new) + len(candidates)):
-            return {"entities": entities, "calls": asking.calls, "warnings": asking.warnings, "halted": True}
-        failed = await inquiry.refuted(asking, new, query=_matching(state), known=known, shown=shown)
+        if not call.affords(2 * len(new) + len(candidates)):
+            return {"entities": entities, "halted": True}
+        failed = await inquiry.refuted(call.model, new, query=_matching(state), known=known, shown=shown)
         pieces = {key: casebook.as_source(found) for key, found in candidates.items() if key not in failed}
-        query, scores = state.question, await inquiry.helpfulness(asking, state.question, pieces)
+        query, scores = state.question, await inquiry.helpfulness(call.model, state.question, pieces)
     kept = casebook.top(scores, settings.max_inferences)
     gone = {key: found["finding"] for key, found in inferences(state.notes).items() if key not in kept}
     return {
         "entities": entities,
         "notes": dict.fromkeys(gone) | {key: new[key] for key in kept if key in new},
         "departures": casebook.outranked(state.round, gone, scores, query, settings.max_inferences),
-        "calls": asking.calls,
-        "warnings": asking.warnings,
     }
 
 
-async def plan(state: State, runtime: Run) -> Update:
+@node
+async def plan(state: State, call: Call[Settings]) -> Update:
     """What to look for next: the gap between what is known and what is asked (equation 5)."""
-    if not affordable(state, runtime):
-        return {"halted": True}
-    asking, shown = desk(state, runtime), await load(runtime.context.archive, ranked(state.sources))
+    call.require()
+    shown = await load(call.context.archive, ranked(state.sources))
     reason, known = _latest(state)["reason"], known_steps(state.notes.values())
     given = detective.RequeryInput(question=state.question, reason=reason, sources=sources(shown), known=known)
     again, loss = detective.Requery.model_construct(query=state.question), "The question itself is searched again."
-    planned = await ask_or(asking, detective.REQUERY, given, again, loss)
-    return {"query": planned.query, "calls": asking.calls, "warnings": asking.warnings}
+    planned = await ask_or(call.model, detective.REQUERY, given, again, loss)
+    return {"query": planned.query}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and `answer` ends it with what it has.
 
 
 def begin(state: State) -> Literal["retrieve", "answer"]:
-    """What was handed over may be enough: it is answered from before anything is searched."""
-    return "answer" if state.notes else "retrieve"
+    """A final answer that was handed over may be enough: it is tried before anything is searched."""
+    return "answer" if state.is_settled else "retrieve"
 
 
 def after_answer(state: State) -> Literal["verify", "__end__"]:
@@ -281,14 +274,14 @@ def _latest(state: State) -> Attempt:
 
 
 async def _without_support(
-    state: State, runtime: Run, asking: Desk, shown: list[Passage]
+    state: State, call: Call[Settings], shown: list[Passage]
 ) -> tuple[dict[str, Note | None], dict[str, Departure]]:
     """What becomes of the inferences whose passages have all left; where there is no room to test them, they go."""
-    settings = settings_of(runtime, Settings)
+    settings = call.settings
     orphans = {} if settings.orphans == "keep" else casebook.orphaned(state.notes, shown)
-    tests = len(asking.calls) + len(orphans) * len(shown)
-    testing = settings.orphans == "test" and settings.evaluate_evidence and affordable(state, runtime, tests)
-    kept = await inquiry.supported_anew(asking, orphans, shown) if testing else {}
+    tests = len(orphans) * len(shown)
+    testing = settings.orphans == "test" and settings.evaluate_evidence and call.affords(tests)
+    kept = await inquiry.supported_anew(call.model, orphans, shown) if testing else {}
     return {**dict.fromkeys(orphans), **kept}, casebook.orphans_left(state.round, orphans, kept, tested=testing)
 
 
@@ -298,3 +291,15 @@ def _end(state: State, asking: Desk, attempt: Attempt | None) -> Update:
     found = casebook.as_note(state.question, attempt, state.notes)
     verdict = answered(asking, attempt["answer"], casebook.standing_on(state.notes, found))
     return {"notes": {"answer": found}, "verdict": verdict}
+
+
+METHOD = Method(
+    name="retro-rag",
+    line="collate evidence, reason from it and take it back, until an answer agrees with itself",
+    paper="Retrieval-augmented generation by evidence retroactivity in LLMs (Xiao et al., 2025)",
+    when="first finds mislead, and an early mistake must be undone by later evidence",
+    calls="8 to 66; 18 on two hops",
+    graph=graph,
+    state=State,
+    settings=Settings,
+)

@@ -4,7 +4,6 @@ A run is a thread of checkpoints. Whatever stops it, it goes on from its last ch
 completed is sent again.
 """
 
-import asyncio
 import re
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -20,15 +19,18 @@ from sleuth.agents.graph_llm.model import GraphModels
 from sleuth.agents.model import Model
 from sleuth.agents.words import Hearing
 from sleuth.graphs import talk
-from sleuth.graphs.answer import Answer, Note, Threshold, cost_of, graph_of, hops_of
+from sleuth.graphs.answer import Answer, Threshold, cost_of, graph_of, hops_of, public_notes
 from sleuth.graphs.events import Event, event_of
 from sleuth.graphs.handed_in import keep_pages, load_pages, page_warnings, searched
 from sleuth.graphs.hops import NO_LIMIT, Compiled, ThreadHops, compiled, happenings
-from sleuth.graphs.registry import CHAT, Method, runnable
-from sleuth.graphs.reopening import reopen
+from sleuth.graphs.method import Method
+from sleuth.graphs.registry import CHAT, configure, runnable
+from sleuth.graphs.reopening import misled, reopen
+from sleuth.graphs.serializer import FAULTS, naming
 from sleuth.graphs.state import SCHEMA_VERSION, Budget, Context, MethodSettings
 from sleuth.graphs.store import Store
-from sleuth.graphs.threads import LONGEST_NAME, NAME, Origin, Thread, ThreadStatus
+from sleuth.graphs.threads import LONGEST_NAME, NAME, Origin, Thread, ThreadState
+from sleuth.graphs.wall_clock import clocked, seconds_at
 from sleuth.tools.archive import Archive
 from sleuth.tools.attributes import Predictor
 from sleuth.tools.embedder import Embedder
@@ -36,7 +38,7 @@ from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName,
 from sleuth.tools.knowledge_graph.lookups import KnowledgeGraph
 from sleuth.tools.pages.page import PageText
 from sleuth.tools.retriever import Retriever
-from sleuth.tools.settings import Profile
+from sleuth.tools.settings import Profile, Tracing
 from sleuth.tools.text import check_unicode
 from sleuth.tools.triples import MemoryTriples, TripleStore
 
@@ -56,6 +58,7 @@ class Services:
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
     graph_models: GraphModels = field(default_factory=GraphModels)
+    tracing: Tracing = "off"
 
     def context(self, *, archive: Archive, settings: MethodSettings, budget: Budget, **more: Any) -> Context:  # noqa: ANN401
         """What a run needs, with these services but for those given anew."""
@@ -102,7 +105,11 @@ class Runs:
             raise UsageError(
                 f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
             )
-        kind.configure(values or {}, profile)
+        configure(kind, values or {}, profile)
+        if thread and await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
+            raise UsageError(
+                f"The name {id} has checkpoints, but no run: it cannot be given to one. Choose another name."
+            )
         hop = {"hop": origin.hop} if origin and origin.hop else {}
         options = {"values": values or {}, "profile": profile, "budget": asdict(budget or Budget()), **hop}
         options["pages"] = await keep_pages(self.store.archive, pages, beside=beside)
@@ -130,7 +137,7 @@ class Runs:
                 f"Thread {id} was used already: `sleuth resume {id}` goes on with it, `runs fork` branches."
             )
         await talk.say(self, thread, message, values=values, budget=budget)
-        await self.store.threads.mark(id, "interrupted", at=now())
+        await self.store.threads.mark(id, "queued", at=now())
         return id
 
     async def run(
@@ -153,41 +160,53 @@ class Runs:
             if budget is not None:
                 thread = replace(thread, options={**thread.options, "budget": asdict(budget)})
                 await self.store.threads.set_options(id, thread.options)
-            status: ThreadStatus = "interrupted"
-            problem = ""
-            await self.store.threads.mark(id, "running", at=now())
-            if budget is not None and not thread.part_of:  # a hop is as its outer run has left it
-                await reopen(self.graph(thread), self.config(thread))
+            state: ThreadState = "interrupted"
+            problem, worked = "", None
             try:
-                async with aclosing(self._events(thread, listening)) as events:
+                await self.store.threads.mark(id, "running", at=now())
+                if budget is not None and not thread.part_of:  # a hop is as its outer run has left it
+                    worked = await reopen(self.graph(thread), self.config(thread))
+                async with aclosing(self._events(thread, listening, worked)) as events:
                     async for event in events:
                         if isinstance(event, Answer):
-                            status = "done"
+                            state = "waiting" if event.asks else "done"
                         yield event
             except SleuthError as error:
-                status, problem = "failed", str(error)
+                state, problem = "failed", str(error)
                 raise
+            except FAULTS as error:
+                state, problem = "failed", await misled(self.graph(thread), self.config(thread), error)
+                raise RunError(problem) from error
             finally:
-                await asyncio.shield(self.store.threads.mark(id, status, at=now(), problem=problem))
+                await self.store.threads.mark(id, state, at=now(), problem=problem)
 
-    async def _events(self, thread: Thread, listening: Callable[[], bool] | None) -> AsyncGenerator[Event]:
+    async def stopped(self, id: str) -> None:
+        """Record that a person stopped a run, unless it has ended, failed or been resumed."""
+        await self.store.threads.mark_stopped(id, at=now())
+
+    async def _events(
+        self, thread: Thread, listening: Callable[[], bool] | None, worked: float | None
+    ) -> AsyncGenerator[Event]:
         graph, config = self.graph(thread), self.config(thread)
         before = await graph.aget_state(config)
         check_version(before)
         given = _to_give(thread, before)
         # Not `next`: it leaves out a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
-            again = None if thread.status == "new" else int((before.metadata or {}).get("step", 0)) + 1
+            again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
             hearing = Hearing(listening=listening, again=again) if listening else None
-            context = await self._context(thread, runnable(thread.method), hearing)
-            async with aclosing(happenings(graph, given, config, context)) as events:
+            with naming(thread.id):
+                context = await self._context(thread, runnable(thread.method), hearing)
+            worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
+            async with aclosing(happenings(graph, given, clocked(config, worked), context)) as events:
                 async for event in events:
                     yield event_of({"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event})
         yield await self.answer(thread.id)
 
     def graph(self, thread: Thread) -> Compiled:
         """The compiled graph of a thread's method over this store."""
-        return compiled(runnable(thread.method).name, self.store.saver)
+        with naming(thread.id):
+            return compiled(runnable(thread.method).name, self.store.saver)
 
     def config(self, thread: Thread, checkpoint: str | None = None) -> RunnableConfig:
         """LangGraph's address of a thread, or of one of its checkpoints."""
@@ -202,7 +221,7 @@ class Runs:
             retriever=searched(thread, pages, self.services.retriever, self.services.embedder),
             pages=pages,
             archive=self.store.archive,
-            settings=kind.configure(thread.options["values"], thread.options["profile"]),
+            settings=configure(kind, thread.options["values"], thread.options["profile"]),
             budget=Budget(**thread.options["budget"]),
             hops=ThreadHops(runs=self, outer=thread, listening=hearing.listening if hearing else None),
             hearing=hearing,
@@ -210,13 +229,16 @@ class Runs:
 
     async def answer(self, id: str) -> Answer:
         """The answer of a finished thread, or of a chat's latest turn; raises RunError while it has none."""
-        thread = await self.store.threads.get(id)
-        state = await self.graph(thread).aget_state(self.config(thread))
+        with naming(id):
+            return await self._answer(await self.store.threads.get(id))
+
+    async def _answer(self, thread: Thread) -> Answer:
+        id, state = thread.id, await self.graph(thread).aget_state(self.config(thread))
         check_version(state)
         asks = talk.waits_for(state)
         verdict = talk.asked_back(asks) if asks else state.values.get("verdict")
         if not verdict or (thread.method == CHAT.name and talk.unfinished(thread, state)):
-            raise RunError(f"Thread {id} has no answer yet: `sleuth resume {id}` goes on with it.")
+            raise RunError(f"Run {id} is {thread.state} and has no answer yet: `sleuth resume {id}` resumes it.")
         return Answer(
             thread=id,
             checkpoint=checkpoint_id(state),
@@ -227,6 +249,7 @@ class Runs:
             citations=verdict["citations"],
             notes=public_notes(state.values["notes"]),
             cost=cost_of(state.values["calls"]),
+            seconds=seconds_at(state),
             warnings=[*page_warnings(thread), *state.values["warnings"]],
             graph=graph_of(state.values),
             threshold=state.values.get("threshold"),
@@ -274,12 +297,6 @@ def version_of(values: Mapping[str, Any]) -> int:
 def checkpoint_id(state: StateSnapshot) -> str:
     """The id of the checkpoint behind a state, empty where there is none."""
     return str(state.config["configurable"].get("checkpoint_id", ""))
-
-
-def public_notes(notes: dict[str, Note]) -> list[Note]:
-    """Notes as an answer shows them; their citations are among the answer's."""
-    shown = ("question", "finding", "passages", "remark")
-    return [Note(**{key: value for key, value in note.items() if key in shown}) for note in notes.values()]  # type: ignore[typeddict-item]
 
 
 def now() -> str:

@@ -3,14 +3,14 @@
     (plan -> retrieve -> read)* -> plan -> answer
 
 The paper's search engine gives intermediate answers (section 3); here a reader takes them from the passages found. They
-are the notes of the run, and what another run has handed over counts as asked already.
+are the notes of the run, and what another run has handed over counts as asked already. Unless that is the final answer,
+such a run searches before it answers: for the question itself where the model asks for nothing.
 """
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
 from pydantic import Field
 
 from sleuth.agents.follow_up import FOLLOW_UP, FollowUp, FollowUpInput
@@ -29,6 +29,8 @@ from sleuth.graphs.evidence import (
     sources,
 )
 from sleuth.graphs.knowledge import Round
+from sleuth.graphs.method import Method
+from sleuth.graphs.node import Call, node
 from sleuth.graphs.state import (
     Context,
     Keyed,
@@ -36,10 +38,7 @@ from sleuth.graphs.state import (
     Question,
     RunState,
     RunUpdate,
-    affordable,
     ask_or,
-    desk,
-    settings_of,
 )
 from sleuth.tools.retriever import Mode
 from sleuth.tools.text import words
@@ -69,9 +68,6 @@ class State(RunState):
     """What the model gave as the final answer; None where it was not asked for one."""
 
 
-Run = Runtime[Context]
-
-
 class Update(RunUpdate, total=False):
     """What a node may change."""
 
@@ -80,55 +76,58 @@ class Update(RunUpdate, total=False):
     final: str | None
 
 
-async def plan(state: State, runtime: Run) -> Update:
+@node
+async def plan(state: State, call: Call[Settings]) -> Update:
     """The next follow-up question, or the final answer; what was asked already is not asked again."""
-    if len(state.rounds) >= settings_of(runtime, Settings).max_follow_ups:
+    if len(state.rounds) >= call.settings.max_follow_ups:
         return {"follow_up": ""}
-    if not affordable(state, runtime):
-        return {"halted": True}
-    asking = desk(state, runtime)
+    call.require()
     given = FollowUpInput(question=state.question, known=known_steps(state.notes.values()))
-    said = await ask_or(asking, FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
+    said = await ask_or(call.model, FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
     update: Update = {"follow_up": said.question.strip()}
     if said.follow_up == "No":
         update = {"follow_up": "", "final": clean(said.answer)}
     elif words(said.question) in {words(known["question"]) for known in state.notes.values()}:
-        asking.warn(f"The planner asked again {said.question!r}: the question is answered with what was found.")
+        call.model.warn(f"The planner asked again {said.question!r}: the question is answered with what was found.")
         update = {"follow_up": ""}
-    return {**update, "calls": asking.calls, "warnings": asking.warnings}
+    if not update["follow_up"] and state.notes and not (state.rounds or state.is_settled):
+        update = {"follow_up": state.question}
+    return update
 
 
-async def retrieve(state: State, runtime: Run) -> Update:
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Passages for the follow-up question."""
-    settings, at = settings_of(runtime, Settings), str(len(state.rounds) + 1)
+    settings, at = call.settings, str(len(state.rounds) + 1)
     query = as_query(state.follow_up, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = await find(runtime.context, {at: query})
+    found = await find(call.context, {at: query})
     return {"rounds": {at: Round(query=state.follow_up, passages=found[at])}}
 
 
-async def read(state: State, runtime: Run) -> Update:
+@node
+async def read(state: State, call: Call[Settings]) -> Update:
     """The intermediate answer, from these passages alone."""
-    if not affordable(state, runtime):
-        return {"halted": True}
-    asking, at = desk(state, runtime), str(len(state.rounds))
-    shown = await load(runtime.context.archive, state.rounds[at]["passages"])
+    call.require()
+    at = str(len(state.rounds))
+    shown = await load(call.context.archive, state.rounds[at]["passages"])
     given = ReadInput(question=state.follow_up, sources=sources(shown))
-    said = await ask_or(asking, READ, given, Reading(answerable=False), "This follow-up question has no answer.")
+    said = await ask_or(call.model, READ, given, Reading(answerable=False), "This follow-up question has no answer.")
     text = clean(said.answer) if said.answerable else ""
-    found = note(state.follow_up, text, cited(asking, text, said.citations, shown))
-    return {"notes": {f"follow-up {at}": found}, "calls": asking.calls, "warnings": asking.warnings}
+    found = note(state.follow_up, text, cited(call.model, text, said.citations, shown))
+    return {"notes": {f"follow-up {at}": found}}
 
 
-async def answer(state: State, runtime: Run) -> Update:
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
     """The final answer as it was said; where the model was not asked for one, what the intermediate answers tell."""
-    asking, known = desk(state, runtime), list(state.notes.values())
+    known = list(state.notes.values())
     if state.final is not None:
-        notes, verdict = ended(asking, state, state.final, [])
-        return {"notes": notes, "verdict": verdict, "warnings": asking.warnings}
-    if state.halted or not affordable(state, runtime):
+        notes, verdict = ended(call.model, state, state.final, [])
+        return {"notes": notes, "verdict": verdict, "warnings": call.model.warnings}
+    if state.halted or not call.affords():
         return {"verdict": conclude("out_of_budget", known[-1]["finding"] if known else "", known)}
-    verdict = await final_answer(asking, state.question, known)
-    return {"verdict": verdict, "calls": asking.calls, "warnings": asking.warnings}
+    verdict = await final_answer(call.model, state.question, known)
+    return {"verdict": verdict}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
@@ -157,3 +156,16 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("read", after_read)
     graph.add_edge("answer", END)
     return graph
+
+
+METHOD = Method(
+    name="self-ask",
+    line="ask follow-up questions, search for the answer to each, until the question can be answered",
+    paper="Measuring and narrowing the compositionality gap in language models (Press et al., 2023)",
+    when="as a baseline of methods that break a question up on the way",
+    calls="3 to 9; 5 on two hops",
+    graph=graph,
+    state=State,
+    settings=Settings,
+    baseline=True,
+)

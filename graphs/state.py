@@ -23,13 +23,20 @@ from sleuth.tools.documents import content_hash
 from sleuth.tools.embedder import Embedder
 from sleuth.tools.errors import BadReply
 from sleuth.tools.knowledge_graph.lookups import KnowledgeGraph
+from sleuth.tools.mention_graph import spans
 from sleuth.tools.pages.page import PageText
 from sleuth.tools.retriever import Retriever
+from sleuth.tools.settings import Tracing
 from sleuth.tools.triples import MemoryTriples, TripleStore
 
 SCHEMA_VERSION = 1
 
 V = TypeVar("V")
+
+
+def same_question(one: str, other: str) -> bool:
+    """Return whether two questions have the same words; case, accents and punctuation do not count."""
+    return spans.key(one) == spans.key(other)
 
 
 def merge(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str, V]:
@@ -64,6 +71,16 @@ class Question:
     """What the person wants to know."""
     notes: Annotated[dict[str, Note], Keyed] = field(default_factory=dict)
     """What is already known, by a key of the method's own; handed over when a run is forked into another method."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a note answers the whole question; a fork hands over such a note only as a final answer.
+
+        Every other handed-over note answers its own sub-question: the question still has to be searched for.
+        """
+        return any(
+            found["finding"] and same_question(found["question"], self.question) for found in self.notes.values()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +118,14 @@ class MethodSettings(BaseModel):
         """These settings with everything that goes beyond the paper switched off (profile=paper)."""
         return self
 
+    def nested(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the settings of other methods that these contain, by the method's name."""
+        return {}
+
+    def model_for(self, model: Model, context: "Context") -> Model:
+        """Return the model that the method's nodes ask: by default that of the run."""
+        return model
+
 
 def from_json(value: object) -> object:
     """What a setting that is more than a word means, where it comes as text; raises ValueError."""
@@ -115,7 +140,10 @@ S = TypeVar("S", bound=MethodSettings)
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What a run may spend; None means no limit. Tokens are prompt and completion tokens together."""
+    """What a run may spend; None means no limit. Tokens are prompt and completion tokens together.
+
+    Calls and tokens count from the run's beginning. Seconds are wall-clock time from its start or latest resume.
+    """
 
     max_calls: int | None = None
     max_tokens: int | None = None
@@ -173,7 +201,8 @@ class Context:
     `embedder` is for comparing texts; `thresholds` are those that were fitted for the models in use, by prompt; `pages`
     came with the question, and the retriever searches them; `hops` are for the method `auto`; `graph` is asked, and
     `predictor` tells a question's attributes, in hybrid-rag; `graph_models` are those that RAS may be set to; `started`
-    is a monotonic clock reading, in seconds; `hearing` has replies told on the custom stream while they are written.
+    is a monotonic clock reading, in seconds; `hearing` has replies told on the custom stream while they are written;
+    `tracing` applies where the callbacks and the parent run have no tracer.
     """
 
     model: Model
@@ -191,6 +220,7 @@ class Context:
     graph_models: GraphModels = field(default_factory=GraphModels)
     started: float = field(default_factory=time.monotonic)
     hearing: Hearing | None = None
+    tracing: Tracing = "off"
 
     def fingerprint(self) -> str:
         """Names the settings that a run's seeds depend on."""

@@ -15,7 +15,7 @@ from sleuth.agents.planner import OrderedStep, PlanStep
 from sleuth.agents.trajectory import Step as PastStep
 from sleuth.graphs.answer import Citation, Note
 from sleuth.graphs.evidence import check, clean, known_steps, names_in, note, saying, sentence_with, sources
-from sleuth.graphs.state import ask_or
+from sleuth.graphs.state import Question, ask_or, same_question
 from sleuth.tools.documents import Passage
 from sleuth.tools.mention_graph import spans
 from sleuth.tools.mention_graph.function_words import FUNCTION_WORDS
@@ -121,17 +121,31 @@ async def plan_steps(
 ) -> dict[str, Step]:
     """The steps to answer a question of which notes tell what is known (PAR-RAG, section 3.4).
 
-    Not `planned`: the question is the only step. Steps taken `side_by_side` say what they need.
+    Not `planned`: the question is the only step. Steps taken `side_by_side` say what they need. A plan that would
+    answer the question from handed-over notes alone is replaced by one step that searches for the question.
     """
     single = planner.PlanStep.model_construct(question=question)  # may be longer than a reply's
     given = planner.PlanInput(question=question, known=known_steps(notes.values()))
     loss = "The question is taken as a plan of one step."
     if not planned:
         return numbered([single])
+    steps: Sequence[OrderedStep]
     if side_by_side:
-        return numbered((await ask_or(asking, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps)
-    in_order = planner.OrderedPlan(steps=[single])
-    return numbered((await ask_or(asking, planner.PLAN_IN_ORDER, given, in_order, loss)).steps)
+        steps = (await ask_or(asking, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps
+    else:
+        in_order = planner.OrderedPlan(steps=[single])
+        steps = (await ask_or(asking, planner.PLAN_IN_ORDER, given, in_order, loss)).steps
+    return numbered(steps if _searches(steps, question, notes) else [single])
+
+
+def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool:
+    """Whether a plan searches for something; one for a run without notes, or with its final answer, need not."""
+    if not notes or Question(question=question, notes=dict(notes)).is_settled:
+        return True
+    known = [found["question"] for found in notes.values() if found["finding"]]
+    return any(
+        step.action == "Retrieve" and not any(same_question(step.question, each) for each in known) for step in steps
+    )
 
 
 async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], asking: Desk) -> Draft:

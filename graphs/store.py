@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from sqlalchemy import event, text
+from sqlalchemy import URL, event, text
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.checkpoints import SqliteCheckpoints
 from sleuth.graphs.leases import AdvisoryLeases, FileLeases, Leases
+from sleuth.graphs.serializer import CheckpointSerializer
 from sleuth.graphs.threads import Threads
 from sleuth.tools.archive import SqlArchive
-from sleuth.tools.database import catalogue_url, is_damaged, is_of_database, open_engine
-from sleuth.tools.errors import StoreError, StoreTooNew, ThreadBusy
+from sleuth.tools.database import catalogue_url, is_damaged, is_of_database, open_engine, sqlite_url
+from sleuth.tools.errors import StoreDamaged, StoreError, StoreTooNew, ThreadBusy
 from sleuth.tools.extras import extra
 from sleuth.tools.settings import Settings
 
@@ -56,19 +56,21 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
         await asyncio.to_thread(runs_folder(settings).mkdir, parents=True, exist_ok=True)
     except OSError as error:
         name = "SLEUTH_RUNS" if settings.runs else "SLEUTH_HOME"
-        raise StoreError(f"{name} ({runs_folder(settings)}) cannot be made: {error}.") from error
+        raise StoreError(
+            f"{name} ({runs_folder(settings)}) cannot be made: {error}. Set it to another folder."
+        ) from error
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _leave_syncing)
-    leases = _leases(settings, engine)
     try:
+        leases = await asyncio.to_thread(_leases, settings, engine)
         async with AsyncExitStack() as opened:
             async with _turn_of(leases):
                 await asyncio.to_thread(_check_version, engine)
                 store = Store(
-                    saver=await opened.enter_async_context(_saver(settings, engine)),
+                    saver=await opened.enter_async_context(_saver(settings, engine, leases)),
                     archive=await asyncio.to_thread(SqlArchive, engine),
-                    threads=await asyncio.to_thread(Threads, engine, settings.owner),
+                    threads=await asyncio.to_thread(Threads, engine, settings.owner, leases),
                     engine=engine,
                     leases=leases,
                 )
@@ -109,7 +111,9 @@ def _leave_syncing(connection: sqlite3.Connection, _record: object) -> None:
 def _unusable(engine: Engine, error: Exception) -> StoreError:
     """What the database said, without SQLAlchemy's wrapping, and what to do about it."""
     cause = getattr(error, "orig", None) or error
-    said, where = str(cause).strip().rstrip("."), engine.url.render_as_string()
+    said, where = str(cause).strip().rstrip("."), engine.url.database
+    if engine.dialect.name == "postgresql":
+        where = engine.url.render_as_string()
     if is_damaged(cause):
         return StoreError(
             f"The runs in {where} are damaged: {said}. Put a backup of that file in its place, "
@@ -123,10 +127,10 @@ def runs_folder(settings: Settings) -> Path:
     return settings.runs or settings.home
 
 
-def runs_url(settings: Settings) -> str:
+def runs_url(settings: Settings) -> str | URL:
     """SQLAlchemy's URL of the database that holds the runs."""
     if settings.database_url is None or settings.runs:
-        return f"sqlite:///{runs_folder(settings) / 'runs.sqlite'}"
+        return sqlite_url(runs_folder(settings) / "runs.sqlite")
     return catalogue_url(settings.home, settings.database_url)
 
 
@@ -136,6 +140,8 @@ def _check_version(engine: Engine) -> None:
         found = connection.scalar(text("SELECT max(version) FROM sleuth_runs_version"))
         if found is None:
             connection.execute(text("INSERT INTO sleuth_runs_version VALUES (:version)"), {"version": STORE_VERSION})
+        elif not isinstance(found, int):
+            raise StoreDamaged(f"The version of the runs in {engine.url.database} is {found!r}, not a number.")
         elif found > STORE_VERSION:
             raise StoreTooNew(
                 f"The runs were written by a newer release (version {found}, this release knows {STORE_VERSION}): "
@@ -144,8 +150,8 @@ def _check_version(engine: Engine) -> None:
 
 
 @asynccontextmanager
-async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    serde = JsonPlusSerializer(pickle_fallback=False)
+async def _saver(settings: Settings, engine: Engine, leases: Leases) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    serde = CheckpointSerializer()
     if engine.dialect.name == "postgresql":
         with extra("postgres", "Postgres"):
             from psycopg.rows import dict_row
@@ -153,7 +159,7 @@ async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckp
 
             from sleuth.graphs.postgres_checkpoints import PostgresCheckpoints
 
-        url = runs_url(settings).replace("+psycopg", "", 1)
+        url = str(runs_url(settings)).replace("+psycopg", "", 1)
         arguments = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
         pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
             url,
@@ -165,6 +171,7 @@ async def _saver(settings: Settings, engine: Engine) -> AsyncIterator[BaseCheckp
         )
         async with pool:
             postgres = PostgresCheckpoints(pool, serde=serde)
+            postgres.fence = leases.token
             await postgres.setup()
             yield postgres
         return

@@ -13,7 +13,7 @@ from langgraph.types import Command, StateSnapshot
 
 from sleuth.graphs.answer import Verdict
 from sleuth.graphs.approval import decision_in, in_words
-from sleuth.graphs.registry import CHAT
+from sleuth.graphs.registry import CHAT, configure
 from sleuth.graphs.state import Budget
 from sleuth.graphs.threads import Thread
 from sleuth.tools.errors import RunError
@@ -39,7 +39,7 @@ async def say(runs: "Runs", thread: Thread, message: str, *, values: dict[str, A
         RunError: the last turn has not ended; ThreadBusy where it is being run.
     """
     chosen = {**thread.options["values"], **values}
-    CHAT.configure(chosen, thread.options["profile"])
+    configure(CHAT, chosen, thread.options["profile"])
     async with runs.store.leases.hold(thread.id):
         state = await runs.graph(thread).aget_state(runs.config(thread))
         if unfinished(thread, state):
@@ -74,4 +74,4 @@ def waits_for(state: StateSnapshot) -> dict[str, Any] | None:
 def asked_back(asked: dict[str, Any]) -> Verdict:
     """The same in words, as the end of a turn."""
     text = in_words(asked) if "action_requests" in asked else str(asked["question"])
-    return Verdict(status="unknown", text=text, citations=[])
+    return Verdict(status="waiting", text=text, citations=[])

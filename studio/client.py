@@ -16,7 +16,8 @@ from sleuth.graphs.answer import Answer
 from sleuth.graphs.delegation import apart
 from sleuth.graphs.events import Event
 from sleuth.graphs.hops import SaverHops
-from sleuth.graphs.registry import runnable
+from sleuth.graphs.private import PrivateGraph
+from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.state import Budget, Context
 from sleuth.graphs.store import open_store
@@ -156,7 +157,7 @@ class Sleuth:
             saver: where the threads of methods run by auto and chat are kept; the application's own checkpointer.
         """
         assert self.runs.services
-        settings, profile = runnable(name).configure(values or {}, self.settings.profile), self.settings.profile
+        settings, profile = configure(runnable(name), values or {}, self.settings.profile), self.settings.profile
         archive = self.runs.store.archive
         context = self.runs.services.context(archive=archive, settings=settings, budget=budget or Budget())
         return (
@@ -239,4 +240,4 @@ def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
 
     Run it with a `sleuth.Context`; what runs other methods (auto, chat) needs `hops` in it.
     """
-    return runnable(name).graph()
+    return PrivateGraph(runnable(name).graph())

@@ -15,17 +15,18 @@ from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph.state import CompiledStateGraph
 from langgraph_sdk import get_client
 from pydantic import Field, ValidationError, create_model
 
 from sleuth.graphs.hops import NO_LIMIT, SaverHops
-from sleuth.graphs.registry import faults, runnable
+from sleuth.graphs.method import faults
+from sleuth.graphs.private import PrivateCompiled
+from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import check_question
 from sleuth.graphs.state import Budget, Context, HopInput, MethodSettings
 from sleuth.studio.client import Sleuth, open_sleuth
 from sleuth.tools.archive import Archive, SqlArchive
-from sleuth.tools.database import open_engine
+from sleuth.tools.database import open_engine, sqlite_url
 from sleuth.tools.errors import RunError, SleuthError, UsageError
 
 
@@ -41,7 +42,7 @@ class Limits(MethodSettings):
     max_seconds: float | None = Field(default=None, gt=0, description="seconds that the run may take")
 
 
-class Served(CompiledStateGraph[Any, Any, Any, Any]):
+class Served(PrivateCompiled):
     """A method's graph that makes its own context: over HTTP come settings and a budget, or nothing."""
 
     async def astream(
@@ -91,7 +92,7 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
         values = chosen.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
         context = services.context(
             archive=archive,
-            settings=kind.configure(values, sleuth.settings.profile),
+            settings=configure(kind, values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
         )
         if isinstance(self.checkpointer, BaseCheckpointSaver):
@@ -105,7 +106,7 @@ class Served(CompiledStateGraph[Any, Any, Any, Any]):
 @asynccontextmanager
 async def _archive(home: Path) -> AsyncIterator[Archive]:
     """Texts for the server's threads, in a file of their own: `sleuth runs prune` would take them for unused."""
-    engine = await asyncio.to_thread(open_engine, f"sqlite:///{home / 'studio.sqlite'}")
+    engine = await asyncio.to_thread(open_engine, sqlite_url(home / "studio.sqlite"))
     try:
         yield await asyncio.to_thread(SqlArchive, engine)
     finally:

@@ -13,13 +13,13 @@ from sqlite3 import Cursor
 from uuid import UUID, uuid5
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 
-from sleuth.graphs.checkpoints import SqliteCheckpoints
+from sleuth.graphs.checkpoints import NUMBERED, SqliteCheckpoints
 from sleuth.graphs.hops import compiled
 from sleuth.graphs.prune import make_whole
 from sleuth.graphs.registry import CHAT, METHODS
+from sleuth.graphs.serializer import CheckpointSerializer
 from sleuth.tools.settings import Settings
 
 Place = tuple[str, str, str]
@@ -27,8 +27,10 @@ Place = tuple[str, str, str]
 
 _OF_RUNS = "json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
 
-_OLDER = """thread_id IN (SELECT value FROM json_each(?)) AND checkpoint_id < (SELECT max(checkpoint_id)
-    FROM checkpoints c WHERE c.thread_id = checkpoints.thread_id AND c.checkpoint_ns = checkpoints.checkpoint_ns)"""
+_OLDER = f"""thread_id IN (SELECT value FROM json_each(?)) AND checkpoint_id <> (SELECT latest.checkpoint_id
+    FROM (SELECT * FROM {NUMBERED}) latest
+    WHERE latest.thread_id = checkpoints.thread_id AND latest.checkpoint_ns = checkpoints.checkpoint_ns
+    ORDER BY latest.number DESC, latest.checkpoint_id DESC LIMIT 1)"""  # noqa: S608 - ours
 
 _CHILDREN = "FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND parent_checkpoint_id = ?"
 
@@ -40,10 +42,10 @@ _UNDO = (
 )
 
 _COPY = (
-    """INSERT INTO checkpoints
+    f"""INSERT INTO checkpoints
     (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
     SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
-    FROM checkpoints WHERE thread_id = :source""",
+    FROM {NUMBERED} WHERE thread_id = :source ORDER BY number, checkpoint_id""",  # noqa: S608 - ours
     """INSERT INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
     SELECT :target, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
     FROM writes WHERE thread_id = :source""",
@@ -141,6 +143,5 @@ async def saver() -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Checkpoints in SLEUTH_HOME, apart from those of `sleuth runs`: the server's threads are no runs of ours."""
     settings = await asyncio.to_thread(Settings)
     await asyncio.to_thread(settings.home.mkdir, parents=True, exist_ok=True)
-    serde = JsonPlusSerializer(pickle_fallback=False)
-    async with DevCheckpoints.open(settings.home / "studio-checkpoints.sqlite", serde) as made:
+    async with DevCheckpoints.open(settings.home / "studio-checkpoints.sqlite", CheckpointSerializer()) as made:
         yield made

@@ -24,7 +24,7 @@ from sleuth.tools.embedder import NONE
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.knowledge_graph.place import graph_at, is_url
 from sleuth.tools.schema import SCHEMA_VERSION, documents, meta
-from sleuth.tools.settings import Settings
+from sleuth.tools.settings import Settings, tracing_variables
 
 SECONDS = 10.0
 CONNECT_SECONDS = 4
@@ -78,7 +78,8 @@ def _checks(settings: Settings) -> list[Check]:
         *([Check(name="Postgres", run=_postgres, fix="pg_isready")] if settings.database_url else []),
         Check(name="Chroma", run=_chroma, fix="chroma run" if settings.chroma_url else "sleuth ingest --rebuild"),
         *([Check(name="knowledge graph", run=_graph, fix=graph)] if settings.knowledge_graph else []),
-        Check(name="extras", run=_extras, fix="pip install 'sleuth[serve,studio,postgres]'"),
+        Check(name="tracing", run=_tracing, fix="unset SLEUTH_TRACING"),
+        Check(name="extras", run=_extras, fix="pip install 'sleuth-rag[serve,studio,postgres]'"),
     ]
 
 
@@ -219,7 +220,7 @@ async def _postgres(settings: Settings) -> str:
     return await asyncio.to_thread(_postgres_version, catalogue_url(settings.home, settings.database_url))
 
 
-def _postgres_version(url: str) -> str:
+def _postgres_version(url: str | URL) -> str:
     with _connection(make_url(url)) as connection:
         return str(connection.scalar(text("SHOW server_version")))
 
@@ -229,7 +230,7 @@ def _connection(url: URL) -> Iterator[Connection]:
     """Gives up early where nobody answers."""
     if url.get_backend_name() == "postgresql":
         url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)})
-    engine = open_engine(url.render_as_string(hide_password=False))
+    engine = open_engine(url)
     try:
         with engine.connect() as connection:
             yield connection
@@ -249,11 +250,18 @@ def _embedded_chroma(file: Path) -> str:
     if not file.exists():
         return EMPTY
     try:
-        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             (count,) = connection.execute("SELECT count(*) FROM collections").fetchone()
     except sqlite3.Error as error:
         raise StoreError(f"{file} cannot be read ({error})") from error
     return f"{count} collections in {file.parent}"
+
+
+async def _tracing(settings: Settings) -> str:
+    if settings.tracing == "langsmith":
+        return "on: questions, passages, prompts and replies of runs are sent to LangSmith (SLEUTH_TRACING)"
+    ignored = tracing_variables(os.environ)
+    return "off, nothing is sent to LangSmith" + (f"; ignored: {', '.join(ignored)}" if ignored else "")
 
 
 async def _extras(_settings: Settings) -> str:

@@ -7,36 +7,98 @@ from typing import Annotated
 
 import typer
 from pydantic_core import to_json
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.panel import Panel
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 
-_INVISIBLE = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+_BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_CONTROLS = [code for code in (*range(32), *range(127, 160), *_BIDI) if chr(code) not in "\t\n"]
+_REMOVED = dict.fromkeys(_CONTROLS)
+_ESCAPED = {code: f"\\u{code:04x}" for code in _CONTROLS}
+_GAP, _LEAST_FOLDED = 2, 20
+"""Spaces between columns, and the characters that a folded column keeps on a narrow terminal."""
 
 Report = Callable[[str], None]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON value on standard output.")]
 
 
+def printable(text: str) -> str:
+    """Remove control and bidirectional characters: text from documents and models must not control the terminal."""
+    return text if text.isprintable() else text.translate(_REMOVED)
+
+
 class _Screen(Console):
-    """Shows no control characters: what a document or a model says must not steer the terminal."""
+    """Console that prints no control characters and reads no markup."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            harmless = segment.control or segment.text.isprintable()
-            yield segment if harmless else Segment(segment.text.translate(_INVISIBLE), segment.style)
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+class Listing(Table):
+    """Table for results: columns are printed whole, except for `folded` ones, which wrap.
+
+    On a terminal that is too narrow, the table is wider than the terminal, so that ids can still be copied.
+    """
+
+    def __init__(self, *headings: str, folded: Iterable[str] = (), right: Iterable[str] = ()) -> None:
+        super().__init__(box=None, padding=(0, _GAP, 0, 0), header_style="dim")
+        for heading in headings:
+            side: JustifyMethod = "right" if heading in right else "left"
+            self.add_column(heading, justify=side, overflow="fold", no_wrap=heading not in folded)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        unlimited = options.update(width=sys.maxsize)
+        needed = 0
+        for column in self.columns:
+            widest = max(Measurement.get(console, unlimited, cell).maximum for cell in (column.header, *column.cells))
+            column.min_width = widest if column.no_wrap else min(widest, _LEAST_FOLDED)
+            needed += column.min_width + _GAP
+        yield from super().__rich_console__(console, options.update_width(max(options.max_width, needed)))
 
 
 def progress_console() -> Console:
-    """For live progress, steps and warnings."""
-    return _Screen(stderr=True, highlight=False)
+    """Return the console for live progress, steps and warnings."""
+    return _Screen(stderr=True)
 
 
 def emit(value: object, as_json: bool, human: RenderableType) -> None:
-    """The result: `value` for programs, `human` for people. Brackets in plain texts are not markup."""
+    """Print a result: `value` as JSON, or `human`, which is unwrapped and tab-separated outside a terminal."""
+    screen = _Screen()
     if as_json:
-        sys.stdout.write(to_json(value, indent=2).decode() + "\n")
+        sys.stdout.write(to_json(value, indent=2).decode().translate(_ESCAPED) + "\n")
+    elif screen.is_terminal:
+        screen.print(human, soft_wrap=isinstance(human, str), crop=False)
     else:
-        _Screen(markup=False, highlight=False).print(human, soft_wrap=isinstance(human, str))
+        sys.stdout.writelines(f"{printable(line)}\n" for line in _lines(human))
+
+
+def _lines(human: RenderableType) -> Iterator[str]:
+    """Yield what a renderable contains as plain lines: tables as tab-separated values, panels without their frame."""
+    match human:
+        case str():
+            yield human
+        case Text():
+            yield human.plain
+        case Group():
+            for part in human.renderables:
+                yield from _lines(part)
+        case Panel():
+            yield from _lines(human.title or "")
+            yield from _lines(human.renderable)
+        case Table():
+            headings = [[column.header for column in human.columns]] if human.show_header else []
+            for row in (*headings, *zip(*(column.cells for column in human.columns), strict=True)):
+                yield "\t".join(" ".join(" ".join(_lines(cell)).split()) for cell in row)
+        case _:
+            raise TypeError(f"{type(human).__name__} has no plain form.")
 
 
 @contextmanager

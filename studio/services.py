@@ -37,6 +37,7 @@ async def furnished(
             retriever=library,
             embedder=library.embedder,
             graph=graph,
+            tracing=settings.tracing,
             predictor=await asyncio.to_thread(fitting, settings.home, library.embedder),
             thresholds=await asyncio.to_thread(fitted, [settings.home, PACKAGED], model_of),
         )

@@ -3,12 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tools import BaseTool, ToolException
 
 from sleuth.graphs.answer import Answer, Verdict
 from sleuth.graphs.footnotes import footnoted
 from sleuth.graphs.registry import method as method_of
 from sleuth.tools.errors import SleuthError
+from sleuth.tools.private_tool import PrivateTool
 
 
 def tool_of(ask: Callable[[str], Awaitable[Answer]], method: str) -> BaseTool:
@@ -26,7 +27,7 @@ def tool_of(ask: Callable[[str], Awaitable[Answer]], method: str) -> BaseTool:
         text = footnoted(Verdict(status=found.status, text=found.text, citations=found.citations)).text
         return text, found.to_json()
 
-    return StructuredTool.from_function(
+    return PrivateTool.from_function(
         coroutine=answer,
         name=name,
         description="Answers one whole question from the user's own documents, with citations.",

@@ -1,7 +1,7 @@
 """How runs look in a terminal: steps while they happen, the answer with its evidence, what it cost."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -19,8 +19,10 @@ STYLES = {"answered": "green", "refused": "yellow", "unknown": "yellow", "invali
 _CITED = {"expression": "worked out", "graph": "knowledge graph", "model": "the model's own knowledge"}
 
 
-async def watch(events: AsyncGenerator[Event], console: Console) -> Answer:
-    """Shows the steps of a run as they happen; returns its answer."""
+async def watch(
+    events: AsyncGenerator[Event], console: Console, *, on_stop: Callable[[str], Awaitable[None]] | None = None
+) -> Answer:
+    """Shows the steps of a run as they happen; returns its answer. A thread that is stopped is passed to `on_stop`."""
     thread = shown = ""
     try:
         async with aclosing(events) as stream:
@@ -34,8 +36,10 @@ async def watch(events: AsyncGenerator[Event], console: Console) -> Answer:
                     console.print(Text(f"thread {shown}{f': {event.method}' if event.part_of else ''}", style="dim"))
                 show_step(event, console)
     except asyncio.CancelledError:
+        if thread and on_stop:
+            await on_stop(thread)
         if thread:
-            console.print(Text(f"Interrupted. `sleuth resume {thread}` goes on from the last step.", style="yellow"))
+            console.print(Text(f"Stopped. `sleuth resume {thread}` goes on from the last step.", style="yellow"))
         raise
     raise RunError("The run ended without an answer.")
 
@@ -54,7 +58,7 @@ def _summary(update: dict[str, Any]) -> str:
     calls = [call for call in (update.get("calls") or {}).values() if call]  # None: forgotten, as a chat's turn begins
     tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
     seconds = sum(call["seconds"] for call in calls)
-    return f"{_calls(len(calls))}, {tokens:,} tokens, {seconds:.1f} s" if calls else ""
+    return f"{_calls(len(calls))}, {tokens:,} tokens, {seconds:.1f} model seconds" if calls else ""
 
 
 def _calls(number: int) -> str:
@@ -176,7 +180,7 @@ def answer_view(answer: Answer) -> RenderableType:
         measure = "consistency" if answer.method == "retro-rag" else "perplexity"
         bound = f"{measure} threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))
-    return Group(*parts, *([hops_view(answer.hops)] if answer.hops else []), cost_table(answer.cost))
+    return Group(*parts, *([hops_view(answer.hops)] if answer.hops else []), cost_table(answer.cost, answer.seconds))
 
 
 def _where(citation: Citation) -> str:
@@ -199,14 +203,16 @@ def graph_view(graph: Graph) -> RenderableType:
     return Group(*lines)
 
 
-def cost_table(cost: Cost) -> Table:
-    """Calls, tokens and seconds by node, and in all."""
+def cost_table(cost: Cost, seconds: float | None = None) -> Table:
+    """Show calls, tokens and model seconds by node and in all, and the seconds that the run took."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("node", "calls", "prompt tokens", "completion tokens", "seconds"):
+    for heading in ("node", "calls", "prompt tokens", "completion tokens", "model seconds"):
         table.add_column(heading, justify="left" if heading == "node" else "right")
     for node, part in cost["nodes"].items():
         numbers = (part["calls"], part["prompt_tokens"], part["completion_tokens"])
-        table.add_row(node, *(f"{number:,}" for number in numbers), f"{part['seconds']:.1f}")
+        table.add_row(node, *(f"{number:,}" for number in numbers), f"{part['model_seconds']:.1f}")
     total = (cost["calls"], cost["prompt_tokens"], cost["completion_tokens"])
-    table.add_row("all", *(f"{number:,}" for number in total), f"{cost['seconds']:.1f}", style="bold")
+    table.add_row("all", *(f"{number:,}" for number in total), f"{cost['model_seconds']:.1f}", style="bold")
+    if seconds is not None:
+        table.add_row("took", *[""] * 3, f"{seconds:.1f} s", style="dim")
     return table

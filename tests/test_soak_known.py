@@ -1,24 +1,12 @@
-"""What benchmarks/soak.py compares: what is not as it was acknowledged is told, and nothing else is."""
+"""What benchmarks/soak/__main__.py compares: what is not as it was acknowledged is told, and nothing else is."""
 
 import asyncio
-import sys
-from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import httpx
 import pytest
 
-BENCHMARKS = str(Path(__file__).parents[1] / "benchmarks")
-
-
-@pytest.fixture
-def soak(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    yield import_module("soak_known")
-    del sys.modules["soak_known"]
+from benchmarks.soak import known as soak
 
 
 class Server:
@@ -38,7 +26,7 @@ class Server:
         return httpx.Response(200, json=[{"id": f"id of {name}", "source": name} for name in self.texts])
 
 
-def compared(soak: ModuleType, server: Server) -> list[str]:
+def compared(server: Server) -> list[str]:
     known = soak.Known()
     with known.changing({"a": "one", "b": "two", "c": "three"}):
         pass
@@ -49,8 +37,8 @@ def compared(soak: ModuleType, server: Server) -> list[str]:
     return wrong
 
 
-def test_what_is_as_it_was_acknowledged_is_no_difference(soak: ModuleType) -> None:
-    assert compared(soak, Server({"a": "one", "b": "two"})) == []
+def test_what_is_as_it_was_acknowledged_is_no_difference() -> None:
+    assert compared(Server({"a": "one", "b": "two"})) == []
 
 
 @pytest.mark.parametrize(
@@ -62,14 +50,14 @@ def test_what_is_as_it_was_acknowledged_is_no_difference(soak: ModuleType) -> No
         ({"a": "one", "b": "two", "d": "four"}, "d is back"),
     ],
 )
-def test_each_document_that_is_otherwise_is_told(soak: ModuleType, there: dict[str, str], wrong: str) -> None:
-    assert compared(soak, Server(there)) == [wrong]
+def test_each_document_that_is_otherwise_is_told(there: dict[str, str], wrong: str) -> None:
+    assert compared(Server(there)) == [wrong]
 
 
-def test_what_searches_find_is_what_is_there(soak: ModuleType) -> None:
+def test_what_searches_find_is_what_is_there() -> None:
     server = Server({"a": "one", "b": "two"})
     server.found = {"a": "one", "c": "one"}
-    assert compared(soak, server) == [
+    assert compared(server) == [
         "keyword search finds id of c, which is gone",
         "dense search finds id of c, which is gone",
         "b is not found by keyword search",
@@ -77,7 +65,7 @@ def test_what_searches_find_is_what_is_there(soak: ModuleType) -> None:
     ]
 
 
-def test_of_what_clients_do_at_once_any_may_be_last_and_what_was_before_is_not(soak: ModuleType) -> None:
+def test_of_what_clients_do_at_once_any_may_be_last_and_what_was_before_is_not() -> None:
     known = soak.Known()
     with known.changing({"a": "before"}):
         pass
@@ -94,7 +82,7 @@ def test_of_what_clients_do_at_once_any_may_be_last_and_what_was_before_is_not(s
     assert known.texts({"a": "before"}) == ["a is another text"]
 
 
-def test_runs_are_listed_unless_they_were_removed_or_pruned(soak: ModuleType) -> None:
+def test_runs_are_listed_unless_they_were_removed_or_pruned() -> None:
     known = soak.Known()
     rows = [{"id": name, "status": "done"} for name in "abc"]
     known.runs = dict.fromkeys("abc")

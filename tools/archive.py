@@ -20,6 +20,7 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
+    cast,
     delete,
     func,
     insert,
@@ -32,7 +33,7 @@ from sqlalchemy.engine import Engine
 
 from sleuth.tools.database import make_tables
 from sleuth.tools.documents import content_hash
-from sleuth.tools.errors import UnknownName
+from sleuth.tools.errors import StoreDamaged, UnknownName
 
 BATCH = 500
 
@@ -47,7 +48,7 @@ texts = Table(
 eras = Table("sleuth_texts_era", metadata, Column("era", Integer, nullable=False))
 """One row, the era now; none before the first prune."""
 
-_NOW = select(func.coalesce(func.max(eras.c.era), 0)).scalar_subquery()
+_NOW = select(func.coalesce(func.max(cast(eras.c.era, Integer)), 0)).scalar_subquery()
 _WITH_ERAS = "ALTER TABLE sleuth_texts ADD COLUMN era INTEGER NOT NULL DEFAULT 0"
 
 
@@ -144,7 +145,7 @@ class SqlArchive:
         with self.engine.connect() as connection:
             for at in range(0, len(hashes), BATCH):
                 rows = connection.execute(select(texts).where(texts.c.hash.in_(hashes[at : at + BATCH])))
-                found |= {row.hash: zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows}
+                found |= {row.hash: _unpacked(row.hash, row.body) for row in rows}
         return found
 
     def _delete_others(self, kept: set[str], before: int) -> int:
@@ -160,6 +161,16 @@ class SqlArchive:
             gone = [name for (name,) in connection.execute(wanted.order_by(texts.c.hash).with_for_update())]
             connection.execute(delete(texts).where(texts.c.hash.in_(gone)))
         return len(gone)
+
+
+def _unpacked(name: str, body: bytes) -> str:
+    try:
+        return zlib.decompress(body).decode("utf-8", "surrogatepass")
+    except (TypeError, ValueError, zlib.error) as error:
+        raise StoreDamaged(
+            f"The archived text {name} cannot be read: {error}.",
+            advice="Put a backup of the runs in place, or remove the runs that name it.",
+        ) from error
 
 
 def _has_eras(bind: Engine | Connection) -> bool:

@@ -6,22 +6,22 @@ The keyword index and the vectors are derived from it and follow the journal. Al
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
+from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
 
 from sleuth.tools.database import CountedRows, open_engine, transaction
 from sleuth.tools.documents import Document, Passage, now
 from sleuth.tools.embedder import EmbedderRecord
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.readings import Readings
+from sleuth.tools.rows import ids_in, is_same, made, readable
 from sleuth.tools.schema import collections, documents, journal, passages, prepare
 from sleuth.tools.timings import Timings
 from sleuth.tools.triples import SqlTriples, forget
 
 ChangeKind = Literal["add", "delete"]
-_Kept = TypeVar("_Kept", Document, Passage)
 # Below every driver's limit on the parameters of one statement.
 _IDS_PER_STATEMENT = 500
 
@@ -69,7 +69,7 @@ class Stored:
 class Catalogue:
     """Documents and passages of one owner's collection, in SQLite or Postgres."""
 
-    def __init__(self, url: str, *, owner: str, collection: str) -> None:
+    def __init__(self, url: str | URL, *, owner: str, collection: str) -> None:
         self.owner = owner
         self.collection = collection
         self._engine = open_engine(url)
@@ -90,7 +90,7 @@ class Catalogue:
         batch = {entry.document.id: entry for entry in entries}
         with self._begin(write=True) as connection:
             known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
-            changed = [entry for entry in batch.values() if _differs(entry.document, known.get(entry.document.id))]
+            changed = [entry for entry in batch.values() if not is_same(entry.document, known.get(entry.document.id))]
             old = self._replace(connection, changed)
             new = {passage.id: passage.fingerprint() for entry in changed for passage in entry.passages}
             self._record(connection, "delete", {id_: doc for id_, (doc, mark) in old.items() if new.get(id_) != mark})
@@ -123,7 +123,7 @@ class Catalogue:
             known = [] if rows else connection.scalars(self._mine(documents, documents.c.id).limit(20_000)).all()
         if not rows:
             raise UnknownName("document", document_id, list(known), "`sleuth docs list` shows what is there.")
-        return _made(Document, rows[0])
+        return made(Document, rows[0])
 
     def list_documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
         """Documents with `find` in their title in the order of their ids: pass the last id seen as `after`."""
@@ -136,24 +136,25 @@ class Catalogue:
             )
             .scalar_subquery()
         )
-        columns = [documents.c[name] for name in ("id", "title", "source", "media_type", "added_at")]
+        columns = ("id", "title", "source", "media_type", "added_at")
         wanted = (documents.c.id > after) & documents.c.title.icontains(find, autoescape=True)
-        query = self._mine(documents, *columns, count.label("passages")).where(wanted)
+        query = self._mine(documents, *(documents.c[name] for name in columns), count.label("passages")).where(wanted)
         with self._begin() as connection:
             rows = connection.execute(query.order_by(documents.c.id).limit(limit)).all()
-        return [Listed(**row._mapping) for row in rows]
+        texts: list[dict[str, Any]] = [{name: str(row._mapping[name]) for name in columns} for row in rows]
+        return [Listed(**each, passages=row.passages) for each, row in zip(texts, rows, strict=True)]
 
     def passages(self, ids: Sequence[str]) -> list[Passage]:
         """The passages with these ids, in this order; those that are gone are left out."""
         with self._begin() as connection:
-            found = {row.id: _made(Passage, row) for row in self._select(connection, passages, passages.c.id, ids)}
+            found = {each.id: each for each in readable(self._select(connection, passages, passages.c.id, ids))}
         return [found[id_] for id_ in ids if id_ in found]
 
     def passages_of(self, document_id: str) -> list[Passage]:
         """A document's passages in their order."""
         mine = self._mine(passages).where(passages.c.document_id == document_id)
         with self._begin() as connection:
-            return [_made(Passage, row) for row in connection.execute(mine.order_by(passages.c.ordinal))]
+            return [made(Passage, row) for row in connection.execute(mine.order_by(passages.c.ordinal))]
 
     def passage_ids(self) -> set[str]:
         """The ids of all passages."""
@@ -181,7 +182,7 @@ class Catalogue:
     def sources_of_ids(self, ids: Sequence[str]) -> dict[str, str]:
         """Where each of these documents was read from, for those that are there."""
         with self._begin() as connection:
-            return {row.id: row.source for row in self._select(connection, documents, documents.c.id, ids)}
+            return {row.id: str(row.source) for row in self._select(connection, documents, documents.c.id, ids)}
 
     def head(self) -> int:
         """The sequence number of the last change; 0 before the first."""
@@ -195,7 +196,10 @@ class Catalogue:
         named = 0
         with self._begin() as connection:
             for row in connection.execute(query):
-                ids = tuple(json.loads(row.passage_ids))
+                ids = ids_in(row.passage_ids)
+                if ids is None:  # what is in the index and not here is left out of searches
+                    own = self._mine(passages, passages.c.id).where(passages.c.document_id == row.document_id)
+                    ids = tuple(connection.scalars(own))
                 page.append(Change(seq=row.seq, kind=row.kind, document_id=row.document_id, passage_ids=ids))
                 named += len(ids)
                 if named >= limit:
@@ -284,15 +288,6 @@ class Catalogue:
         rows = [place | {"document_id": key, "passage_ids": json.dumps(ids)} for key, ids in by_document.items()]
         if rows:
             connection.execute(insert(journal), rows)
-
-
-def _differs(document: Document, row: Row[Any] | None) -> bool:
-    return row is None or replace(document, owner=row.owner, added_at=row.added_at) != _made(Document, row)
-
-
-def _made(kind: type[_Kept], row: Row[Any]) -> _Kept:
-    values = row._mapping  # made anew at each look
-    return kind(**{field: values[field] for field in kind.__dataclass_fields__})
 
 
 def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -1,6 +1,6 @@
 """A sentence-transformers model compiled for this processor by OpenVINO: converted once, then used without torch.
 
-Measured against torch in float32 by benchmarks/embedding_backends.py. Everything here blocks: call it in a thread.
+Everything here blocks: call it in a thread.
 """
 
 import logging
@@ -10,10 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,11 +55,25 @@ def open_compiled(folder: Path, cache: Path) -> Encode | None:
     return opened(place)
 
 
+def import_openvino() -> ModuleType:
+    """Import OpenVINO without its telemetry, which would post statistics with a persistent identifier.
+
+    OpenVINO uses a stub that sends nothing where the package `openvino_telemetry` cannot be imported.
+    """
+    if "openvino_telemetry" in sys.modules:  # the application uses it
+        return import_module("openvino")
+    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # makes its import fail
+    try:
+        return import_module("openvino")
+    finally:
+        del sys.modules["openvino_telemetry"]
+
+
 def opened(place: Path) -> Encode:
     """The converted model that lies there."""
-    import openvino
     from tokenizers import Tokenizer
 
+    openvino = import_openvino()
     tokenizer = Tokenizer.from_file(str(place / TOKENIZER))
     model = openvino.Core().compile_model(place / MODEL, "CPU")
     wanted = {port.get_any_name() for port in model.inputs}

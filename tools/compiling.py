@@ -10,7 +10,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from sleuth.tools.compiled import MODEL, TOKENIZER, opened
+from sleuth.tools.compiled import MODEL, TOKENIZER, import_openvino, opened
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -30,10 +30,10 @@ _PROBES = [
 
 def compile_model(folder: Path, place: Path) -> str:
     """Writes model and tokenizer to `place`; returns why they cannot be used, empty where they can."""
-    import openvino
     import torch
     from sentence_transformers import SentenceTransformer
 
+    openvino = import_openvino()
     model = SentenceTransformer(str(folder), device="cpu").eval()
     if not model.tokenizer.is_fast:
         return "its tokenizer is not one of the tokenizers library"

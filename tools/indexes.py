@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -60,6 +60,7 @@ class Indexes:
         self._embedder = embedder
         self._open: dict[IndexName, Index] = {}
         self._known: dict[IndexName, int] = {}
+        self._files: dict[IndexName, tuple[int, int] | None] = {}
         self._turn = threading.Lock()
         self._closing = threading.Event()
         self._folder = settings.home / "locks"
@@ -90,6 +91,7 @@ class Indexes:
         with self._turn:
             if self._closing.is_set():
                 raise StoreError("The library is closed.")
+            self._let_go_of_deleted(name)
             if self._known.get(name) != self._catalogue.head():
                 with self._indexing():
                     self._follow(name, on_indexed)
@@ -165,12 +167,37 @@ class Indexes:
 
         Whoever writes signs beforehand, so that one who writes batch after batch need not read its own files again.
         """
+        self._let_go_of_deleted(name)
         last, mine = self._sign(name)
         if name not in self._open:
             self._open[name] = self._make(name)
+            self._files[name] = self._file(name)
         if self._settings.chroma_url or last != mine:
             self._open[name].refresh(anew=last.process != mine.process)
         return self._open[name]
+
+    def _let_go_of_deleted(self, name: IndexName) -> None:
+        """Close an index whose files were deleted under it, so that its next use builds it again."""
+        if name in self._open and self._file(name) != self._files[name]:
+            index = self._open.pop(name)
+            self._known.pop(name, None)
+            with suppress(StoreError):
+                index.refresh(anew=True)  # Chroma's files are shared by all libraries of this process
+            with suppress(StoreError):
+                index.close()
+
+    def _file(self, name: IndexName) -> tuple[int, int] | None:
+        """Return what identifies the file or folder that an index is in; None where it is not there or on a server."""
+        place = self._place(name)
+        if isinstance(place, str):
+            return None
+        try:
+            found = (place / "chroma.sqlite3" if name == "dense" else place).stat()
+            if name == "keyword":  # the folder lasts, its files are replaced
+                (place / "meta.json").stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _sign(self, name: IndexName) -> tuple[_Signature, _Signature]:
         """The last signature, and the present one, which is this one's."""
@@ -183,22 +210,28 @@ class Indexes:
             raise self._unwritable(error) from error
         return last, mine
 
-    def _make(self, name: IndexName) -> Index:
-        owner, collection = self._settings.owner, self._settings.collection
+    def _place(self, name: IndexName) -> Path | str:
+        collection = self._settings.collection
         # The hash keeps apart what some file systems hold to be the same name, and ".." harmless.
-        mark = sha256(f"{owner}\0{collection}".encode()).hexdigest()[:12]
+        mark = sha256(f"{self._settings.owner}\0{collection}".encode()).hexdigest()[:12]
         match name:
             case "keyword":
-                return KeywordIndex(self._settings.home / "keywords" / f"{collection}-{mark}")
+                return self._settings.home / "keywords" / f"{collection}-{mark}"
             case "graph":
-                return GraphIndex(self._settings.home / "mentions" / f"{collection}-{mark}.db")
+                return self._settings.home / "mentions" / f"{collection}-{mark}.db"
             case "dense":
-                return self._vectors()
+                return self._settings.chroma_url or self._settings.home / "chroma"
 
-    def _vectors(self) -> VectorIndex:
+    def _make(self, name: IndexName) -> Index:
+        place = self._place(name)
+        if name == "dense" or isinstance(place, str):
+            return self._vectors(place)
+        return KeywordIndex(place) if name == "keyword" else GraphIndex(place)
+
+    def _vectors(self, place: Path | str) -> VectorIndex:
         record = None if "dense" in self.names else self._catalogue.embedder()
         return VectorIndex(
-            self._settings.chroma_url or self._settings.home / "chroma",
+            place,
             owner=self._settings.owner,
             collection=self._settings.collection,
             embedder=NoEmbedder(record.name) if record else self._embedder,

@@ -3,7 +3,7 @@
 All methods block: call them in a thread.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -82,9 +82,9 @@ class Intake:
             place = self._read_item(batch, item, place, taken)
             if batch.full():
                 batch.next_place = place
-                return batch
+                return self._without_taken(batch)
         self._files.stop()
-        return batch
+        return self._without_taken(batch)
 
     def close(self) -> None:
         """Ends a reading that is under way in another thread."""
@@ -128,6 +128,26 @@ class Intake:
             for _ in range(place.line):
                 next(self._corpus, None)
         return self._corpus
+
+    def _without_taken(self, batch: Batch) -> Batch:
+        """Refuse the corpus lines whose id is that of a file or of a passage in one: storing them would replace it."""
+        lines = [entry for entry in batch.entries if is_corpus(Path(entry.document.source))]
+        holders = self._holders(list({line.document.id: None for line in lines}), batch.entries)
+        for line in (line for line in lines if line.document.id in holders):
+            taken = f"the id {line.document.id!r} belongs to the file {holders[line.document.id]}"
+            batch.failures.append(f"{line.document.source}: {taken}. That line was not read: give it another id.")
+            batch.entries.remove(line)
+        return batch
+
+    def _holders(self, ids: Sequence[str], entries: Sequence[Entry]) -> dict[str, str]:
+        """Return the files that these ids are taken by, as documents or as passages; `entries` are not stored yet."""
+        files = [entry for entry in entries if not is_corpus(Path(entry.document.source))] if ids else []
+        holders = {passage.id: entry.document.source for entry in files for passage in entry.passages}
+        holders |= {entry.document.id: entry.document.source for entry in files}
+        stored = self._catalogue.passages(ids)
+        holders |= {passage.id: passage.document_id for passage in stored if passage.id != passage.document_id}
+        known = self._catalogue.sources_of_ids(ids)
+        return holders | {id_: source for id_, source in known.items() if not is_corpus(Path(source))}
 
     def _free_id(self, wanted: str, source: str, taken: dict[str, str]) -> str:
         """The id that this source has already; else the one it asks for, marked if another source has that one."""

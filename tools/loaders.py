@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from sleuth.tools.binary_formats import read_docx, read_pdf
 from sleuth.tools.bounds import BOUNDS, Bounds, ordinary_size, shown
@@ -61,28 +62,34 @@ def is_supported(path: Path, loaders: Loaders = NO_LOADERS) -> bool:
     return path.suffix.lower() in {*_FORMATS, *loaders} or is_corpus(path) or _is_folder(path)
 
 
-def find_files(paths: Iterable[Path]) -> Iterator[Path]:
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder of this name is read only if it is named."""
+    return name.startswith(".")
+
+
+def find_files(paths: Iterable[Path], *, hidden: bool = False) -> Iterator[Path]:
     """The named files, and all files in the named folders, in order of name and each once.
 
-    Hidden files and folders are passed over unless they are named. A folder that may not be read is yielded
+    Hidden files and folders are passed over unless they are named; with `hidden`, these are yielded too, but no files
+    in such a folder. A folder that may not be read is yielded
     itself, so that `load` can say so. Raises UsageError for a path that is not there.
     """
     seen: set[str] = set()
     for path in paths:
         if not os.path.exists(path):  # noqa: PTH110  (Path.exists raises where a folder above may not be entered)
             raise UsageError(f"There is no file or folder {str(path)!r}. Check the spelling and the working folder.")
-        for file in _walk(path, frozenset()) if _is_folder(path) else (path,):
+        for file in _walk(path, frozenset(), hidden) if _is_folder(path) else (path,):
             if (place := os.path.abspath(file)) not in seen:  # noqa: PTH100
                 seen.add(place)
                 yield file
 
 
-def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
+def _walk(folder: Path, above: frozenset[tuple[int, int]], hidden: bool) -> Iterator[Path]:
     """Files below a folder; a link back to a folder that is being walked is not followed."""
     try:
         status = folder.stat()
         with os.scandir(folder) as listing:
-            entries = sorted((entry for entry in listing if not entry.name.startswith(".")), key=lambda e: e.name)
+            entries = sorted((each for each in listing if hidden or not is_hidden(each.name)), key=lambda e: e.name)
     except OSError:
         yield folder
         return
@@ -90,8 +97,8 @@ def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
     if len(here) == len(above):
         return
     for entry in entries:
-        if _is_folder(entry):
-            yield from _walk(folder / entry.name, here)
+        if _is_folder(entry) and not is_hidden(entry.name):
+            yield from _walk(folder / entry.name, here, hidden)
         else:
             yield folder / entry.name
 
@@ -125,6 +132,11 @@ def load(
         raise DocumentError(f"{shown(path)}: {error}") from error.__cause__
     title = title_from(normalise(title or "")) or _title_from_name(path)
     return LoadedDocument(title=title, text=text, media_type=media_type)
+
+
+def load_from_json(given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
+    """Run `load` in a worker process; `given` has `path` and `loaders`."""
+    return asdict(load(Path(given["path"]), loaders=given["loaders"], bounds=bounds))
 
 
 def _check_length(text: str, most: int) -> None:

@@ -3,7 +3,6 @@
 All methods block: call them in a thread.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from sqlalchemy import ColumnElement, Engine, Table, func, select
 
 from sleuth.tools.database import transaction
 from sleuth.tools.documents import Passage
+from sleuth.tools.rows import number_in, triples_in
 from sleuth.tools.schema import meta, passages, triples
 from sleuth.tools.triples import Triple, stamp_key
 
@@ -45,7 +45,7 @@ class Readings:
                 )
             ):
                 before = found.get((row.model, row.version), (0, 0))
-                here = len(json.loads(row.triples))
+                here = len(triples_in(row.triples) or [])
                 found[row.model, row.version] = (before[0] + row.passages, before[1] + here)
         readings = [
             Reading(model=model, version=version, passages=read, triples=count)
@@ -79,14 +79,14 @@ class Readings:
         query = select(passages.c.id, triples.c.triples).join(passages, _same_content()).where(*self._mine(triples))
         with transaction(self._engine) as connection:
             for row in connection.execute(query.order_by(passages.c.id, triples.c.model, triples.c.version)):
-                found.setdefault(row.id, {}).update(dict.fromkeys(tuple(one) for one in json.loads(row.triples)))
+                found.setdefault(row.id, {}).update(dict.fromkeys(triples_in(row.triples) or []))
         return {id_: list(those) for id_, those in found.items()}
 
     def stamp(self) -> int:
         """A number that is another one whenever triples have come; which have gone, the journal tells."""
         key = stamp_key(**self._place)
         with transaction(self._engine) as connection:
-            return int(connection.scalar(select(meta.c.value).where(meta.c.key == key)) or 0)
+            return number_in(connection.scalar(select(meta.c.value).where(meta.c.key == key)))
 
     def fingerprints(self) -> Mapping[str, str]:
         """The fingerprint of each passage by its id."""

@@ -8,7 +8,7 @@ Scored = list[tuple[str, float]]
 # the places 1 and 20 count nearly the same: on 2Wiki recall@5 is then below that of words alone, with 2 it is above
 # (`sleuth eval QUESTIONS --retrieval keyword,dense,hybrid`).
 # Sums of normalised scores put more into the first two places (by 1 to 2 points on 2Wiki and MuSiQue) and less into the
-# first five (by up to 1): five and more is what methods read (benchmarks/fusion.py).
+# first five (by up to 1): five and more is what methods read.
 _RRF_K = 2
 
 

@@ -1,6 +1,12 @@
 """The one place where the environment and `sleuth.toml` are read."""
 
+import logging
+import os
 import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -14,8 +20,17 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from sleuth.tools.errors import UsageError
+
+_log = logging.getLogger(__name__)
+
+_PREFIX, _FILE = "SLEUTH_", "sleuth.toml"
+_OTHERS = re.compile("SLEUTH_(TEST_.+|REQUIRE_ALL|PICTURES|SLICE_SECONDS|SERVER|METHOD)", re.IGNORECASE)
+"""Variables that the tests, the Makefile and the examples read."""
+
 Profile = Literal["default", "paper"]
 Ranker = Literal["trained", "formula"]
+Tracing = Literal["off", "langsmith"]
 
 
 def _suffix(text: str) -> str:
@@ -27,8 +42,11 @@ def _suffix(text: str) -> str:
 
 
 def _open(url: str) -> str:
-    if "://" in url and "@" in urlsplit(url).netloc:
-        raise ValueError("has a name or a password in it, and addresses are written down: leave them out")
+    if "://" in url:
+        parts = urlsplit(url)
+        if "@" in parts.netloc:
+            raise ValueError("has a name or a password in it, and addresses are written down: leave them out")
+        parts.port  # noqa: B018 - raises ValueError with the reason
     return url
 
 
@@ -36,13 +54,23 @@ Address = Annotated[str, AfterValidator(_open)]
 """Where something is: it stands in messages, records and reports, and so holds no secret."""
 
 
+TRACING_VARIABLES = ("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING")
+"""What LangSmith's libraries look at."""
+
+
+def tracing_variables(environment: Mapping[str, str]) -> list[str]:
+    """Return the variables by which LangSmith's libraries start tracing; sleuth ignores them."""
+    off = ("", "0", "false", "no", "off")
+    return [name for name in TRACING_VARIABLES if environment.get(name, "").strip().lower() not in off]
+
+
 class Settings(BaseSettings):
     """What holds for every run on this machine; each field is `SLEUTH_<NAME>`, or a line in `sleuth.toml`."""
 
     model_config = SettingsConfigDict(
-        env_prefix="SLEUTH_",
+        env_prefix=_PREFIX,
         env_ignore_empty=True,
-        toml_file="sleuth.toml",
+        toml_file=_FILE,
         extra="ignore",
         frozen=True,
         protected_namespaces=(),
@@ -80,6 +108,9 @@ class Settings(BaseSettings):
     )
     requests_a_minute: int | None = Field(default=None, ge=1, description="of one owner, at `sleuth serve`")
     tokens_a_day: int | None = Field(default=None, ge=1, description="model tokens of one owner, at `sleuth serve`")
+    tracing: Tracing = Field(
+        default="off", description="`langsmith` sends questions, passages, prompts and replies of runs to LangSmith"
+    )
     profile: Profile = Field(default="default", description="`paper` switches off whatever goes beyond the papers")
     concurrency: int = Field(default=8, ge=1, le=1024, description="model calls in flight")
     timeout: float = Field(default=120.0, gt=0, le=3600, description="seconds for one model call")
@@ -93,5 +124,35 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments win over the environment, the environment over `sleuth.toml` in the working folder."""
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+        """Arguments win over the environment, the environment over `sleuth.toml` in the working folder.
+
+        Raises:
+            UsageError: the file cannot be read, or has a key that is not a setting.
+        """
+        _warn_of_variables(frozenset(name for name, value in os.environ.items() if value), *settings_cls.model_fields)
+        return init_settings, env_settings, _read_file(settings_cls)
+
+
+@cache  # each variable is reported once in a process
+def _warn_of_variables(variables: frozenset[str], *fields: str) -> None:
+    for name in sorted(variables):
+        key = name.lower().removeprefix(_PREFIX.lower())
+        if name.upper().startswith(_PREFIX) and key not in fields and not _OTHERS.fullmatch(name):
+            _log.warning("%r is not a setting and is ignored.%s", name, _guess(name, fields, prefix=_PREFIX))
+
+
+def _read_file(settings_cls: type[BaseSettings]) -> TomlConfigSettingsSource:
+    try:
+        source = TomlConfigSettingsSource(settings_cls)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"{_FILE} in the working folder cannot be read: {error}. Correct it, or remove it.") from error
+    for key in source.toml_data:
+        if key not in settings_cls.model_fields:
+            guess = _guess(key, settings_cls.model_fields)
+            raise UsageError(f"{_FILE} in the working folder has {key!r}, which is not a setting.{guess}")
+    return source
+
+
+def _guess(name: str, fields: Iterable[str], *, prefix: str = "") -> str:
+    near = get_close_matches(name.lower().removeprefix(_PREFIX.lower()), fields, n=1)
+    return f" Did you mean {prefix}{near[0].upper() if prefix else near[0]}?" if near else ""

@@ -3,6 +3,7 @@
 from sqlalchemy import Engine, delete, select
 
 from sleuth.tools.database import transaction
+from sleuth.tools.rows import number_in
 from sleuth.tools.schema import increase, meta
 
 
@@ -27,4 +28,4 @@ class Timings:
         """What was added up since; indexes that were built before this was kept are missing."""
         with transaction(self._engine) as connection:
             rows = connection.execute(select(meta).where(meta.c.key.startswith(self._prefix, autoescape=True))).all()
-        return {row.key.removeprefix(self._prefix): int(row.value) / 1000 for row in rows}
+        return {row.key.removeprefix(self._prefix): number_in(row.value) / 1000 for row in rows}

@@ -11,6 +11,7 @@ from typing import Protocol
 from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, insert, select
 
 from sleuth.tools.database import transaction
+from sleuth.tools.rows import triples_in
 from sleuth.tools.schema import increase, passages, triples
 
 Triple = tuple[str, str, str]
@@ -94,7 +95,7 @@ class SqlTriples:
         read = [
             ((subject, predicate, object), row.id)
             for row in rows
-            for subject, predicate, object in json.loads(row.triples)
+            for subject, predicate, object in triples_in(row.triples) or []
         ]
         return [each for each in read if any(wanted in end.casefold() for end in (each[0][0], each[0][2]))]
 
@@ -103,9 +104,8 @@ class SqlTriples:
             *_at(triples, self._place, wanted), triples.c.model == self._model, triples.c.version == version
         )
         with transaction(self._engine) as connection:
-            return {
-                row.content_hash: [tuple(one) for one in json.loads(row.triples)] for row in connection.execute(query)
-            }
+            read = {row.content_hash: triples_in(row.triples) for row in connection.execute(query)}
+        return {mark: found for mark, found in read.items() if found is not None}  # damaged ones are read again
 
     def _put(self, found: Mapping[str, Sequence[Triple]], version: str) -> None:
         made_by = {"model": self._model, "version": version}

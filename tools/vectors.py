@@ -151,6 +151,8 @@ class VectorIndex:
         from chromadb.errors import NotFoundError
 
         vector = self._embedder.embed_query(text)
+        if (known := self.dimension()) not in (None, len(vector)):
+            raise self._changed_dimension(known, len(vector))
         with self._swap, speaking(self._place):
             try:
                 found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
@@ -179,8 +181,11 @@ class VectorIndex:
         if known is None:
             self._remember(dimension=length)
         elif known != length:
-            name = self._embedder.name
-            raise embedder_changed(self._about["collection"], f"{name} ({known} numbers)", f"{name} ({length} numbers)")
+            raise self._changed_dimension(known, length)
+
+    def _changed_dimension(self, known: int | None, length: int) -> EmbedderChanged:
+        name = self._embedder.name
+        return embedder_changed(self._about["collection"], f"{name} ({known} numbers)", f"{name} ({length} numbers)")
 
     def _metadata(self) -> dict[str, Any]:
         return dict(self._collection.metadata or {})

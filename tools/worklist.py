@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from sleuth.tools.bounds import shown
 from sleuth.tools.community import check_names
 from sleuth.tools.errors import StoreError
-from sleuth.tools.loaders import NO_LOADERS, Loaders, find_files, is_supported
+from sleuth.tools.loaders import NO_LOADERS, Loaders, find_files, is_hidden, is_supported
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +26,7 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """How many files are on the list, and how many in the folders are of no type that is read."""
+    """Counts of the files on the list, and of the files and hidden folders that are passed over."""
 
     files: int
     passed_over: int
@@ -40,10 +40,11 @@ def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_
         place.parent.mkdir(parents=True, exist_ok=True)
         draft = place.with_suffix(".new")
         try:
-            with draft.open("w", encoding="utf-8") as out:
-                for path, document_id in _candidates(roots, loaders):
-                    if document_id is None:
+            with draft.open("w", encoding="utf-8") as out, _passed_over(place).open("w", encoding="utf-8") as left_out:
+                for path, document_id, reason in _candidates(roots, loaders):
+                    if reason:
                         passed_over += 1
+                        left_out.write(f"{shown(path)}: {reason}\n")
                         continue
                     files += 1
                     out.write(json.dumps([os.fspath(path), document_id]) + "\n")
@@ -53,6 +54,21 @@ def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_
     except OSError as error:
         raise StoreError(f"The list of files cannot be written to {place.parent}: {error}") from error
     return Found(files=files, passed_over=passed_over)
+
+
+def take_passed_over(place: Path) -> list[str]:
+    """Return the files that a list leaves out, each with the reason, and delete their record."""
+    record = _passed_over(place)
+    try:
+        lines = record.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    record.unlink(missing_ok=True)
+    return lines
+
+
+def _passed_over(place: Path) -> Path:
+    return place.with_suffix(".passed")
 
 
 def read_item(place: Path, offset: int) -> Item | None:
@@ -66,14 +82,22 @@ def read_item(place: Path, offset: int) -> Item | None:
     return Item(path=Path(path), document_id=document_id, next_offset=offset + len(line))
 
 
-def _candidates(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path, str | None]]:
-    """Absolute paths with the ids that they ask for; None for what is passed over."""
+def _candidates(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path, str, str]]:
+    """Yield absolute paths with the ids that they ask for and, for what is passed over, the reason."""
     seen: set[Path] = set()
     for root in roots:
-        for file in find_files([root]):
+        for file in find_files([root], hidden=True):
             path = file.absolute()
             if path in seen:
                 continue
             seen.add(path)
             relative = file.relative_to(root).as_posix() if file != root else file.name
-            yield path, shown(PurePosixPath(relative)) if file == root or is_supported(file, loaders) else None
+            reason = "" if file == root else _reason(file, loaders)
+            yield path, shown(PurePosixPath(relative)), reason
+
+
+def _reason(file: Path, loaders: Loaders) -> str:
+    """Return the reason to pass over a file in a folder; empty where there is none."""
+    if is_hidden(file.name):
+        return "is hidden. Name it to read it."
+    return "" if is_supported(file, loaders) else "files of this type are not read."

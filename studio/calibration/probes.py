@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from sleuth.agents.simulation.wording import about, filled, related
 from sleuth.studio.evaluation.questions import GoldQuestion
+from sleuth.studio.simulation.wording import about, filled, related
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sleuth.graphs.registry import CHAT, METHODS, runnable
+from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
 from sleuth.graphs.runs import Runs, check_question
 from sleuth.graphs.state import Budget
 from sleuth.graphs.store import open_store
@@ -18,7 +18,9 @@ from sleuth.tools.settings import Settings
 
 CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Model calls the run may make.")]
 TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens the run may spend.")]
-SecondsOption = Annotated[float | None, typer.Option("--max-seconds", min=0.001, help="Seconds the run may take.")]
+SecondsOption = Annotated[
+    float | None, typer.Option("--max-seconds", min=0.001, help="Wall-clock seconds it may take from this start on.")
+]
 
 
 def ask(
@@ -55,10 +57,10 @@ async def _ask(question: str, options: dict[str, Any], given: list[str], *, as_j
     check_question(question)  # what can be wrong without a model server is said without one
     kind = runnable(options["method"])
     if kind is not CHAT or options["thread"] is None:  # a chat that goes on has settings already
-        kind.configure(options["values"], settings.profile)
+        configure(kind, options["values"], settings.profile)
     options["pages"] = await get_pages(given)
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
-        answer = await watch(sleuth.stream(question, **options), progress_console())
+        answer = await watch(sleuth.stream(question, **options), progress_console(), on_stop=sleuth.runs.stopped)
     emit(answer.to_json(), as_json, answer_view(answer))
 
 
@@ -79,12 +81,13 @@ def resume(
 async def _resume(thread: str, budget: Budget | None, *, as_json: bool) -> None:
     settings = Settings()
     async with open_store(settings) as store:
-        if (await store.threads.get(thread)).status == "done" and budget is None:
+        if (await store.threads.get(thread)).state in ("done", "waiting") and budget is None:
             finished = await Runs(store).answer(thread)
             emit(finished.to_json(), as_json, answer_view(finished))
             return
     async with open_sleuth(settings, command="sleuth resume") as sleuth:
-        answer = await watch(sleuth.runs.run(thread, budget=budget), progress_console())
+        events = sleuth.runs.run(thread, budget=budget)
+        answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped)
     emit(answer.to_json(), as_json, answer_view(answer))
 
 

@@ -11,13 +11,12 @@ from typing import Annotated, get_args
 import typer
 from rich.console import Console, Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from sleuth.graphs.ingest import IngestProgress, IngestReport
 from sleuth.graphs.ingest import ingest as ingest_paths
 from sleuth.studio.explanation import explanation_lines
-from sleuth.studio.output import JsonOption, emit, progress_console
+from sleuth.studio.output import JsonOption, Listing, emit, progress_console
 from sleuth.tools.catalogue import Listed
 from sleuth.tools.documents import Document, Hit
 from sleuth.tools.errors import UnknownName, UsageError
@@ -30,6 +29,9 @@ docs_app = typer.Typer(no_args_is_help=True, help="Documents that were read in."
 
 SNIPPET = 240
 """Characters of a found passage that people are shown."""
+
+PASSED_OVER = 10
+"""Files that an ingest passed over and that people are shown."""
 
 
 def ingest(
@@ -46,20 +48,26 @@ def ingest(
     if paths and not all(paths):
         raise UsageError("One of the paths is empty: a variable that is not set? `.` is the working folder.")
     roots = [Path(path) for path in paths or []]
-    with _progress(progress_console()) as show:
+    failures: list[str] = []
+    with _progress(progress_console(), failures) as show:
         report = asyncio.run(ingest_paths(roots, settings=Settings(), on_progress=show, rebuild=rebuild))
-    emit(asdict(report), as_json, _in_words(report))
+    emit({**asdict(report), "failures": failures}, as_json, _in_words(report, failures))
+    if roots and not (report.added or report.updated or report.unchanged):
+        raise typer.Exit(1)
 
 
 @contextmanager
-def _progress(console: Console) -> Iterator[Callable[[IngestProgress], None]]:
-    """A bar of files and a count of passages; failures are lines of their own."""
+def _progress(console: Console, failures: list[str]) -> Iterator[Callable[[IngestProgress], None]]:
+    """A bar of files and a count of passages; failures are lines of their own, and added to `failures`."""
     columns = SpinnerColumn(), TextColumn("files"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         task = bar.add_task("", total=None)
 
         def show(progress: IngestProgress) -> None:
             if progress.failure:
+                failures.append(progress.failure)
                 bar.console.print(Text(f"! {progress.failure}", style="yellow"), soft_wrap=True)
             passages = f"{progress.embedded:,} of {progress.stored:,} new passages indexed"
             bar.update(task, completed=progress.files, total=progress.total or None, description=passages)
@@ -67,10 +75,14 @@ def _progress(console: Console) -> Iterator[Callable[[IngestProgress], None]]:
         yield show
 
 
-def _in_words(report: IngestReport) -> Text:
+def _in_words(report: IngestReport, failures: list[str]) -> Text:
+    """Return the counts, the warnings that were not printed as `failures`, and what was passed over."""
     counts = f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged, {report.failed} failed"
-    lines = [f"{counts}: {report.passages} new passages in {report.seconds:.1f} s", *report.warnings]
-    return Text("\n".join(lines))
+    lines = [f"{counts}: {report.passages} new passages in {report.seconds:.1f} s"]
+    lines += [warning for warning in report.warnings if warning not in failures]
+    lines += [f"Passed over: {line}" for line in report.passed_over[:PASSED_OVER]]
+    more = len(report.passed_over) - PASSED_OVER
+    return Text("\n".join([*lines, *([f"Passed over: {more} more. --json lists all of them."] if more > 0 else [])]))
 
 
 @asynccontextmanager
@@ -94,9 +106,7 @@ def list_(
             return await library.documents(limit=limit, after=after)
 
     listed = asyncio.run(go())
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("id", "title", "passages", "added (UTC)"):
-        table.add_column(heading, justify="right" if heading == "passages" else "left")
+    table = Listing("id", "title", "passages", "added (UTC)", folded=["title"], right=["passages"])
     for document in listed:
         table.add_row(document.id, Text(document.title), f"{document.passages}", document.added_at[:19])
     more = f"There may be more: sleuth docs list --after {shlex.quote(listed[-1].id)}" if len(listed) == limit else ""

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from sleuth.agents.simulation import Simulation
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.state import Budget
 from sleuth.studio.commands.ask import CallsOption, SecondsOption, TokensOption, pairs
@@ -22,6 +21,7 @@ from sleuth.studio.evaluation.report import label
 from sleuth.studio.evaluation.systems import System, systems
 from sleuth.studio.evaluation.tables import methods_table, retrieval_table
 from sleuth.studio.output import JsonOption, emit, progress_console
+from sleuth.studio.simulation import Simulation
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile, Settings
 
@@ -138,7 +138,7 @@ def _require_enough(wanted: Evaluation, out: Path | None) -> None:
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
     """What is going on, how far it is, and how long it will take."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=progress_console()) as bar:
         tasks: dict[str, Any] = {}
 

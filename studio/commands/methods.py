@@ -3,7 +3,8 @@
 from rich.console import Group
 from rich.text import Text
 
-from sleuth.graphs.registry import METHODS, Method
+from sleuth.graphs.method import Method
+from sleuth.graphs.registry import METHODS
 from sleuth.studio.output import JsonOption, emit
 
 

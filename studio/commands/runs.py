@@ -1,16 +1,16 @@
-"""`sleuth runs`: list, show, history, fork, export, prune."""
+"""`sleuth runs`: list, show, history, fork, export, delete, prune."""
 
 import asyncio
 import json
-import re
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 from pydantic_core import to_json
-from rich.console import Group
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from sleuth.graphs.answer import Answer
@@ -18,12 +18,14 @@ from sleuth.graphs.history import Moment
 from sleuth.graphs.history import export as export_run
 from sleuth.graphs.history import fork as fork_run
 from sleuth.graphs.history import history as history_of
-from sleuth.graphs.prune import Pruned
+from sleuth.graphs.prune import Preview, Pruned, preview, remove
 from sleuth.graphs.prune import prune as prune_runs
 from sleuth.graphs.runs import Runs
 from sleuth.graphs.store import open_store
 from sleuth.graphs.threads import Thread
-from sleuth.studio.output import JsonOption, emit
+from sleuth.studio.durations import seconds_in
+from sleuth.studio.output import JsonOption, Listing, emit
+from sleuth.studio.serve.conversations import Conversations
 from sleuth.studio.serve.events import EventLog
 from sleuth.studio.view import answer_view, departed, graph_view
 from sleuth.tools.errors import UsageError
@@ -31,9 +33,6 @@ from sleuth.tools.locks import hold
 from sleuth.tools.settings import Settings
 
 runs_app = typer.Typer(no_args_is_help=True, help="Runs: what was asked, step by step, and branches of it.")
-
-_A_HUNDRED_YEARS = 100 * 365 * 86400
-"""In seconds."""
 
 
 @asynccontextmanager
@@ -55,13 +54,11 @@ def list_(
             return await runs.store.threads.newest(limit=limit)
 
     threads = asyncio.run(go())
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("thread", "method", "status", "last touched (UTC)", "question"):
-        table.add_column(heading, no_wrap=heading != "question")
+    table = Listing("thread", "method", "state", "last touched (UTC)", "question", folded=["question"])
     for thread in _in_families(threads):
         method = f"  hop {thread.hop}: {thread.method}" if thread.hop else thread.method
         question = Text(f"part of {thread.part_of}" if thread.hop else thread.question[:200])
-        table.add_row(thread.id, method, thread.status, thread.updated_at[:19], question)
+        table.add_row(thread.id, method, thread.state, thread.updated_at[:19], question)
     nothing = "There are no runs yet: sleuth ask QUESTION"
     emit([thread.to_json() for thread in threads], as_json, table if threads else nothing)
 
@@ -140,7 +137,9 @@ def _changes(given: list[str]) -> dict[str, Any]:
         except ValueError:
             hint = "" if divider else " It has no equals sign."
             example = """--state 'wave=["1"]'"""
-            raise UsageError(f"--state takes FIELD=JSON, not {text!r}.{hint} For example: {example}") from None
+            raise UsageError(f"--state takes FIELD=JSON, not {text[:200]!r}.{hint} For example: {example}") from None
+        except RecursionError:
+            raise UsageError(f"The JSON of --state {name[:100]} is nested too deeply: give a flatter value.") from None
     return changes
 
 
@@ -155,38 +154,87 @@ def export(thread: str, *, as_json: JsonOption = False) -> None:
     emit(asyncio.run(go()), True, "")
 
 
+@runs_app.command("delete")
+def delete_(threads: Annotated[list[str], typer.Argument(metavar="THREAD...")], *, as_json: JsonOption = False) -> None:
+    """Delete runs with their checkpoints, hops and events. Texts that no other run needs go at the next prune."""
+
+    async def go() -> list[Thread]:
+        settings = Settings()
+        async with hold(settings.home, "shared", command="sleuth runs delete"), open_store(settings) as store:
+            deleted = await remove(Runs(store), *threads)
+            log = await asyncio.to_thread(EventLog, store.engine)
+            conversations = await asyncio.to_thread(Conversations, store.engine)
+            for thread in deleted:
+                await log.remove(thread.id)
+                await conversations.remove(thread.id)
+            return deleted
+
+    deleted = asyncio.run(go())
+    hops = sum(1 for thread in deleted if thread.hop)
+    with_hops = f" with {_counted(hops, 'hop')}" if hops else ""
+    text = f"Deleted {_counted(len(deleted) - hops, 'run')}{with_hops}."
+    emit({"deleted": [thread.id for thread in deleted]}, as_json, text)
+
+
 @runs_app.command()
 def prune(
     *,
-    older_than: Annotated[str | None, typer.Option(metavar="30d", help="Remove runs untouched for so long.")] = None,
-    keep_last: Annotated[
-        int | None, typer.Option(min=1, max=1_000_000, help="Keep only so many checkpoints of each run that stays.")
+    older_than: Annotated[
+        str | None, typer.Option(metavar="30d", help="Runs not touched for so long: 12h, 30d, 2w, '3 months'.")
     ] = None,
+    keep_last: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="All but the latest so many checkpoints of other runs.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them. Without it, they are only listed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove old runs, or old checkpoints; what a kept checkpoint needs stays."""
+    """Remove old runs, or old checkpoints; what a kept checkpoint needs stays. Without --yes, only list them."""
     if older_than is None and keep_last is None:
         raise UsageError("Say what to remove: --older-than 30d, --keep-last 10, or both.")
-    seconds = None if older_than is None else _seconds(older_than)
-
-    async def go() -> Pruned:
-        settings = Settings()
-        async with hold(settings.home, "exclusive", command="sleuth runs prune"), open_store(settings) as store:
-            pruned = await prune_runs(Runs(store), older_than=seconds, keep_last=keep_last)
-            await (await asyncio.to_thread(EventLog, store.engine)).tidy()  # a server would, but at its next start only
-            return pruned
-
-    gone = asyncio.run(go())
+    seconds = None if older_than is None else seconds_in(older_than, option="--older-than")
+    if not yes:
+        planned = asyncio.run(_preview(seconds, keep_last))
+        would = {"threads": [thread.id for thread in planned.threads], "checkpoints": planned.checkpoints}
+        emit({**asdict(Pruned()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
+        return
+    gone = asyncio.run(_prune(seconds, keep_last))
     human = f"Removed {gone.threads} runs, {gone.checkpoints} checkpoints and {gone.texts} texts."
-    emit(gone, as_json, human)
+    left = (
+        f" {len(gone.damaged)} damaged runs were left as they are: {', '.join(gone.damaged)}." if gone.damaged else ""
+    )
+    emit(gone, as_json, human + left)
 
 
-def _seconds(text: str) -> float:
-    units = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text.strip())
-    if not found:
-        raise UsageError(f"--older-than takes a number and m, h, d or w, such as 30d, not {text!r}.")
-    seconds = float(found[1]) * units[found[2]]
-    if seconds > _A_HUNDRED_YEARS:
-        raise UsageError(f"--older-than {text} is more than a hundred years: no run is so old.")
-    return seconds
+async def _preview(older_than: float | None, keep_last: int | None) -> Preview:
+    async with _reading() as runs:
+        return await preview(runs, older_than=older_than, keep_last=keep_last)
+
+
+async def _prune(older_than: float | None, keep_last: int | None) -> Pruned:
+    settings = Settings()
+    async with hold(settings.home, "exclusive", command="sleuth runs prune"), open_store(settings) as store:
+        pruned = await prune_runs(Runs(store), older_than=older_than, keep_last=keep_last)
+        await (await asyncio.to_thread(EventLog, store.engine)).tidy()  # a server would, but at its next start only
+        return pruned
+
+
+def _in_words(planned: Preview, older_than: str | None, keep_last: int | None) -> RenderableType:
+    """A table of what would be removed, and the command that removes it."""
+    if not planned.threads and not planned.checkpoints:
+        return "There is nothing to remove."
+    table = Listing("thread", "method", "last touched (UTC)", "question", folded=["question"])
+    for thread in _in_families(planned.threads):
+        table.add_row(thread.id, thread.method, thread.updated_at[:19], Text(thread.question[:200]))
+    checkpoints = Listing("thread", "checkpoints", right=["checkpoints"])
+    for id, count in planned.checkpoints.items():
+        checkpoints.add_row(id, f"{count}")
+    given = {"--older-than": older_than, "--keep-last": keep_last}
+    options = [word for name, value in given.items() if value is not None for word in (name, f"{value}")]
+    counts = f"{_counted(len(planned.threads), 'run')} and {_counted(sum(planned.checkpoints.values()), 'checkpoint')}"
+    command = shlex.join(["sleuth", "runs", "prune", *options, "--yes"])
+    tables = [each for each in (table, checkpoints) if each.row_count]
+    return Group(*tables, f"This would remove {counts}. Nothing was removed. To remove them: {command}")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

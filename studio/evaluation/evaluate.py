@@ -9,7 +9,6 @@ from typing import Any
 from pydantic_core import to_json
 
 from sleuth import prompts
-from sleuth.agents.simulation import Simulation
 from sleuth.graphs.state import Budget
 from sleuth.graphs.store import open_store
 from sleuth.studio.evaluation import record, report
@@ -27,6 +26,7 @@ from sleuth.studio.evaluation.questions import GoldQuestion, read_questions, req
 from sleuth.studio.evaluation.results import open_results
 from sleuth.studio.evaluation.retrieval import FOUND, RetrievalResult, measure_search, searching
 from sleuth.studio.evaluation.systems import System
+from sleuth.studio.simulation import Simulation
 from sleuth.tools.errors import UsageError
 from sleuth.tools.library import Library
 from sleuth.tools.locks import hold

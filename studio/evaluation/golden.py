@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from sleuth.agents.model import Message, Model, Reply, Request
-from sleuth.agents.simulation import SimulatedModel
-from sleuth.agents.simulation.parameters import ROLES
 from sleuth.studio.evaluation.questions import GoldQuestion
+from sleuth.studio.simulation import SimulatedModel
+from sleuth.studio.simulation.parameters import ROLES
 from sleuth.tools.documents import Hit, Passage
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.library import Library

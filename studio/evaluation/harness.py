@@ -101,7 +101,7 @@ class Harness:
     async def _prepare(self, runs: Runs, job: Job) -> None:
         """Writes the run down; a simulated one that was interrupted begins anew, since its model's cache is gone."""
         if await runs.store.threads.exists(job.thread):
-            if not self.simulated or (await runs.store.threads.get(job.thread)).status == "done":
+            if not self.simulated or (await runs.store.threads.get(job.thread)).state == "done":
                 return
             await runs.store.saver.adelete_thread(job.thread)
             await runs.store.threads.remove(job.thread)
@@ -132,6 +132,7 @@ class Harness:
             quoted=metrics.quoted(answer.text, [each["quote"] for each in answer.citations]),
             shown=await asyncio.to_thread(self.texts.shown, job.question, prompts),
             cost=answer.cost,
+            seconds=None if self.simulated else answer.seconds,
             warnings=len(answer.warnings),
             problem="",
             simulated=self.simulated,
@@ -150,7 +151,7 @@ def _dated(job: Job) -> dict[str, Any]:
 
 
 def _failed(job: Job, problem: str, *, simulated: bool) -> Result:
-    nothing = Cost(calls=0, prompt_tokens=0, cached_tokens=0, completion_tokens=0, seconds=0.0, nodes={})
+    nothing = Cost(calls=0, prompt_tokens=0, cached_tokens=0, completion_tokens=0, model_seconds=0.0, nodes={})
     result = Result(
         thread=job.thread,
         system=job.system.name,

@@ -145,5 +145,5 @@ def shown_recall(shown: Collection[str], gold: Sequence[str]) -> dict[str, float
 
 def cost_scores(cost: Mapping[str, float]) -> dict[str, float | None]:
     """What the run has cost; `tokens` are prompt and completion together, cached ones counted in full."""
-    kept = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
+    kept = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds")
     return {"tokens": cost["prompt_tokens"] + cost["completion_tokens"], **{name: cost[name] for name in kept}}

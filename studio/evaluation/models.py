@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 
 from sleuth.agents.model import Model
 from sleuth.agents.role import NAMES
-from sleuth.agents.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
-from sleuth.agents.simulation.model import NAME as SIMULATED
 from sleuth.graphs.runs import Services
 from sleuth.studio.client import gateway_class
 from sleuth.studio.evaluation.allowance import Allowance, Metered
@@ -18,6 +16,8 @@ from sleuth.studio.evaluation.harness import ServicesFor
 from sleuth.studio.evaluation.pages import PagesOf, remembering, shown
 from sleuth.studio.evaluation.questions import GoldQuestion
 from sleuth.studio.services import furnished
+from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
+from sleuth.studio.simulation.model import NAME as SIMULATED
 from sleuth.tools.library import Library
 from sleuth.tools.settings import Settings
 from sleuth.tools.triples import MemoryTriples

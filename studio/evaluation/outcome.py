@@ -15,7 +15,7 @@ EVIDENCE = (
     *("answered_em", "answered_f1", "support", "citation_precision", "citation_recall"),
     *("quoted", "shown", "all_shown"),
 )
-COST = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
+COST = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds", "seconds")
 METRICS = (*QUALITY, *EVIDENCE, *COST)
 COMPARED = ("f1", "em", "tokens")
 
@@ -29,7 +29,7 @@ class NodeMeans(TypedDict):
     calls: float
     prompt_tokens: float
     completion_tokens: float
-    seconds: float
+    model_seconds: float
 
 
 class Failure(TypedDict):
@@ -87,13 +87,13 @@ def node_means(results: Iterable[Result]) -> dict[str, NodeMeans]:
     """Cost by node, in the mean over the runs that have ended well."""
     ended = [result for result in results if result["status"] != "failed"]
     names = list(dict.fromkeys(name for result in ended for name in result["cost"]["nodes"]))
-    means = {name: NodeMeans(calls=0, prompt_tokens=0, completion_tokens=0, seconds=0) for name in names}
+    means = {name: NodeMeans(calls=0, prompt_tokens=0, completion_tokens=0, model_seconds=0) for name in names}
     for result in ended:
         for name, cost in result["cost"]["nodes"].items():
             means[name]["calls"] += cost["calls"] / len(ended)
             means[name]["prompt_tokens"] += cost["prompt_tokens"] / len(ended)
             means[name]["completion_tokens"] += cost["completion_tokens"] / len(ended)
-            means[name]["seconds"] += cost["seconds"] / len(ended)
+            means[name]["model_seconds"] += cost["model_seconds"] / len(ended)
     return means
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from sleuth.agents.simulation.gold import Passages
 from sleuth.studio.evaluation.questions import GoldQuestion
+from sleuth.studio.simulation.gold import Passages
 from sleuth.tools.embedder import Embedder, Vectors
 from sleuth.tools.pages.page import PageText
 from sleuth.tools.pages.reading import read_pages

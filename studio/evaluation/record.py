@@ -10,11 +10,12 @@ from typing import Any
 
 from sleuth.studio.evaluation.questions import QuestionFile
 from sleuth.tools.errors import UsageError
+from sleuth.tools.extras import DISTRIBUTION
 from sleuth.tools.library import Library
 from sleuth.tools.settings import Settings
 
 PACKAGES = (
-    *("sleuth", "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "langchain-openai", "chromadb"),
+    *(DISTRIBUTION, "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "openai", "chromadb"),
     *("tantivy", "sentence-transformers", "torch", "numpy", "scipy", "rouge-score", "matplotlib"),
 )
 
@@ -23,7 +24,7 @@ def require_packages() -> None:
     """Raises UsageError where what the report of methods is made with is not installed."""
     missing = [name for name in ("matplotlib", "rouge_score", "scipy") if find_spec(name) is None]
     if missing:
-        raise UsageError(f"Evaluating methods needs {', '.join(missing)}: pip install 'sleuth[eval]'.")
+        raise UsageError(f"Evaluating methods needs {', '.join(missing)}: pip install '{DISTRIBUTION}[eval]'.")
 
 
 def versions() -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from sleuth.graphs.answer import Cost
+from sleuth.graphs.answer import Cost, stored_cost
 from sleuth.studio.evaluation import metrics
 from sleuth.studio.evaluation.questions import GoldQuestion
 from sleuth.studio.evaluation.summary import Own
@@ -23,6 +23,8 @@ RESULTS = "results.jsonl"
 
 class Result(TypedDict):
     """One run's outcome; `cited` has for each cited passage its id and its document's, `shown` are gold ids.
+
+    `seconds` is the run's wall-clock time; there is none for simulated runs, nor in older results.
 
     `quoted` tells whether a citation says the answer (not there in older results), `judged` is a judge model's opinion.
 
@@ -39,6 +41,7 @@ class Result(TypedDict):
     quoted: NotRequired[float | None]
     shown: list[str]
     cost: Cost
+    seconds: NotRequired[float | None]
     warnings: int
     problem: str
     simulated: bool
@@ -73,11 +76,19 @@ def _open(path: Path, *, mend: bool = True) -> Results:
         data = path.read_bytes()
         whole = data.rfind(b"\n") + 1
         for line in data[:whole].splitlines():
-            result: Result = json.loads(line)
+            result = _result(json.loads(line))
             kept[result["thread"]] = result
         if mend:
             os.truncate(path, whole)
     return Results(path, kept)
+
+
+def _result(line: dict[str, Any]) -> Result:
+    """Return a line as a result; in those of older releases `seconds` were the model's."""
+    scores = line["scores"]
+    if "model_seconds" not in scores and "seconds" in scores:
+        scores = {**scores, "model_seconds": scores["seconds"], "seconds": None}
+    return Result(**{**line, "cost": stored_cost(line["cost"]), "scores": scores})  # type: ignore[typeddict-item]  # as it was stored
 
 
 def _append(path: Path, line: str) -> None:
@@ -104,6 +115,7 @@ def scores(result: Result, question: GoldQuestion) -> dict[str, float | None]:
         "quoted": result.get("quoted") if answered else None,
         **metrics.shown_recall(result["shown"], question.gold),
         **(metrics.cost_scores(_numbers(result["cost"])) if result["status"] != "failed" else {}),
+        "seconds": result.get("seconds"),
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sleuth.graphs.registry import method
+from sleuth.graphs.registry import configure, method
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
 
@@ -20,7 +20,7 @@ class System:
 
     def record(self) -> dict[str, Any]:
         """The system with every setting as it holds, defaults too."""
-        settings = method(self.method).configure(self.values, self.profile).model_dump(mode="json")
+        settings = configure(method(self.method), self.values, self.profile).model_dump(mode="json")
         return {**asdict(self), "settings": settings}
 
 
@@ -62,7 +62,7 @@ def systems(
                     System(name=f"{name}{suffix} up to {rung}", method=name, profile=profile, values=values_there)
                 )
     for system in made:
-        method(system.method).configure(system.values, system.profile)
+        configure(method(system.method), system.values, system.profile)
     return made
 
 

@@ -30,11 +30,12 @@ NAMES = {
     "prompt_tokens": "prompt",
     "cached_tokens": "of it cached",
     "completion_tokens": "completion",
-    "seconds": "model seconds",
+    "model_seconds": "model seconds",
+    "seconds": "seconds",
 }
 """Metrics as readers see them."""
 
-COSTS = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
+COSTS = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds", "seconds")
 
 
 def percent(interval: Interval) -> str:
@@ -97,7 +98,7 @@ def node_table(nodes: Mapping[str, Mapping[str, NodeMeans]]) -> Rows:
     for system, own in nodes.items():
         for node, means in own.items():
             tokens = (f"{means['prompt_tokens']:,.0f}", f"{means['completion_tokens']:,.0f}")
-            rows.append([system, node, f"{means['calls']:.2f}", *tokens, f"{means['seconds']:.2f}"])
+            rows.append([system, node, f"{means['calls']:.2f}", *tokens, f"{means['model_seconds']:.2f}"])
     return rows
 
 

@@ -24,6 +24,7 @@ from sleuth.graphs.state import Budget
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.studio.mcp.backend import Asked, Backend, Events
 from sleuth.tools.errors import SleuthError
+from sleuth.tools.extras import DISTRIBUTION
 from sleuth.tools.retriever import Mode, Query
 
 BackendOf = Callable[[str | None], Backend]
@@ -189,7 +190,7 @@ async def _followed(events: Events, context: Context[Any, Any]) -> Answered:
 
 def mcp_server(backend_of: BackendOf) -> MCPServer:
     """The server, to be run over stdio with `run_stdio_async`."""
-    server = MCPServer("sleuth", version=version("sleuth"), instructions=_HINT, log_level="WARNING")
+    server = MCPServer("sleuth", version=version(DISTRIBUTION), instructions=_HINT, log_level="WARNING")
     tools = Tools(backend_of)
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     runs = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)

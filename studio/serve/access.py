@@ -20,6 +20,9 @@ from sleuth.tools.settings import Settings
 OPEN = re.compile(r"(/app)?(/|/assets/.*|/favicon\.\w+)|/app|/healthz")
 """Paths that need no key: the page itself, which then asks for one, and whether the server is up."""
 
+READING = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing."""
+
 HINT = "SLEUTH_API_KEYS takes name:secret pairs with commas between them, such as anna:S3cret,ben:0ther."
 
 
@@ -53,6 +56,22 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _host_of(authority: str) -> str | None:
+    """The host in `host:port`, empty where there is none; None where it cannot be read."""
+    try:
+        split = urlsplit(f"//{authority}")
+        read = split.netloc == authority and "@" not in authority and (split.port or 0) >= 0
+        return (split.hostname or "") if read else None
+    except ValueError:
+        return None
+
+
+def _authority_of(origin: str) -> str:
+    """The `host:port` of an Origin header; empty for `null` and what cannot be read."""
+    scheme, _, authority = origin.lower().partition("://")
+    return authority if scheme in ("http", "https") else ""
+
+
 class Guard:
     """Lets a request through with its owner in `scope["state"]["owner"]`, whatever route it is for."""
 
@@ -67,6 +86,9 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        if _host_of(headers.get("host", "")) is None:
+            await respond(400, "The Host header is not a host name or address.")(scope, receive, send)
+            return
         owner = self._by_key(headers) if self._keys else self._by_place(scope, headers)
         if owner is None and not (self._keys and OPEN.fullmatch(scope["path"])):
             await self._refusal()(scope, receive, send)
@@ -82,10 +104,18 @@ class Guard:
         return found[0] if found and scheme.lower() == "bearer" else None
 
     def _by_place(self, scope: Scope, headers: Headers) -> str | None:
-        """Only this machine, and no web page of elsewhere in a browser on it."""
-        client = scope.get("client")
-        named = [f"//{headers.get('host', '')}", *([headers["origin"]] if "origin" in headers else [])]
-        hosts = [*([client[0]] if client else []), *(urlsplit(each).hostname or "" for each in named)]
+        """Only this machine, and no page of another site or port in a browser on it.
+
+        Browsers keep what is read from other origins' pages, but send what they post.
+        """
+        client, host = scope.get("client"), headers.get("host", "")
+        origins = [_authority_of(headers["origin"])] if "origin" in headers else []
+        if scope["method"] not in READING and not (
+            all(origin == host.lower() for origin in origins)
+            and headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+        ):
+            return None
+        hosts = [*([client[0]] if client else []), *(_host_of(each) or "" for each in (host, *origins))]
         return self._owner if all(map(is_loopback, hosts)) else None
 
     def _refusal(self) -> JSONResponse:

@@ -21,6 +21,7 @@ from sleuth.studio.serve.routes import about, chat, documents, page, runs
 from sleuth.studio.serve.telemetry import Telemetry
 from sleuth.studio.serve.tenants import OpenModel
 from sleuth.tools.embedder import Embedder
+from sleuth.tools.extras import DISTRIBUTION
 from sleuth.tools.settings import Settings
 
 DESCRIPTION = "Multi-hop question answering over your own documents: runs that survive whatever happens, and chat."
@@ -51,7 +52,7 @@ def create_app(settings: Settings, *, open_model: OpenModel | None = None, embed
     app = FastAPI(
         title="sleuth",
         description=DESCRIPTION,
-        version=version("sleuth"),
+        version=version(DISTRIBUTION),
         lifespan=lifespan,
         responses=faults.ERRORS,
         docs_url=None,  # its page would be loaded from a CDN

@@ -13,7 +13,7 @@ from sqlalchemy import Column, MetaData, String, Table, Text, delete, insert, se
 from sqlalchemy.engine import Engine
 
 from sleuth.agents.conversation import LATEST, Turn
-from sleuth.graphs.answer import Cost, Verdict
+from sleuth.graphs.answer import Cost, Verdict, stored_cost
 from sleuth.graphs.footnotes import footnoted
 from sleuth.graphs.runs import Runs
 from sleuth.graphs.threads import LONGEST_NAME, threads
@@ -99,7 +99,7 @@ class Conversations:
         with transaction(self._engine) as connection:
             rows = [dict(row._mapping) for row in connection.execute(select(follow_ups).where(wanted))]
         return [
-            FollowUp(**{**row, "cost": json.loads(row["cost"]), "warnings": json.loads(row["warnings"])})
+            FollowUp(**{**row, "cost": stored_cost(json.loads(row["cost"])), "warnings": json.loads(row["warnings"])})
             for row in rows
         ]
 

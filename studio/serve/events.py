@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +17,12 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, i
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.events import Delta
+from sleuth.graphs.fencing import check
 from sleuth.graphs.threads import LONGEST_NAME, threads
 from sleuth.studio.serve.ears import Ears, Said
 from sleuth.studio.serve.storing import until_stored
 from sleuth.tools.database import is_away, make_tables, transaction
-from sleuth.tools.errors import StoreError
+from sleuth.tools.errors import StoreError, ThreadBusy
 
 _log = logging.getLogger(__name__)
 
@@ -42,13 +43,21 @@ events = Table(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One event of a thread; `data` is JSON, and no two have the same `key`. One that is not kept has 0 as its id."""
+    """One event of a thread; `data` is JSON, and no two have the same `key`. One that is not kept has 0 as its id.
+
+    `token` is that of the lease under which it was told; it is not kept.
+    """
 
     thread: str
     id: int
     name: str
     key: str
     data: str
+    token: str | None = None
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the columns."""
+        return {column.name: getattr(self, column.name) for column in events.columns}
 
 
 class EventLog:
@@ -84,7 +93,10 @@ class EventLog:
         """Whether nothing is left to try: all is kept, or the store is away."""
         try:
             await until_stored(partial(asyncio.to_thread, write, batch), "What runs tell", patience=_PATIENCE)
-        except StoreError as error:  # the run itself will say so; what is lost is told again when it is resumed
+        except (
+            StoreError,
+            ThreadBusy,
+        ) as error:  # the run itself will say so; what is lost is told again when it is resumed
             _log.error("events of runs were not kept: %s", error)
             return is_away(error)
         return True
@@ -93,10 +105,10 @@ class EventLog:
         """Waits until all that was told is kept."""
         await self._queue.join()
 
-    async def trail(self, thread: str) -> "Trail":
-        """Where a thread's events go on."""
+    async def trail(self, thread: str, *, token: str | None = None) -> "Trail":
+        """Where a thread's events go on; `token` is that of its lease."""
         told = await self.after(thread, 0)
-        return Trail(self, thread, told)
+        return Trail(self, thread, told, token)
 
     async def after(self, thread: str, id: int) -> list[Event]:
         """The kept events of a thread that come after a number."""
@@ -141,17 +153,20 @@ class EventLog:
 
     def _insert(self, batch: Sequence[Event]) -> None:
         with transaction(self._engine, write=True) as connection:
-            connection.execute(insert(events), [asdict(event) for event in batch])
+            for thread, token in sorted({(event.thread, event.token or "") for event in batch}):
+                check(connection, thread, token or None)
+            connection.execute(insert(events), [event.to_row() for event in batch])
 
     def _insert_after(self, told: Sequence[Event]) -> None:
         """Events of one thread, numbered on from what another process may have told of it; none of a key twice."""
         own = select(events.c.id, events.c.key).where(events.c.thread == told[0].thread)
         with transaction(self._engine, write=True) as connection:
+            check(connection, told[0].thread, told[0].token)
             kept = {key: id for id, key in connection.execute(own)}
             new = [event for event in told if event.key not in kept]
             last = max(kept.values(), default=0)
             if new:
-                rows = [asdict(replace(event, id=id)) for id, event in enumerate(new, last + 1)]
+                rows = [replace(event, id=id).to_row() for id, event in enumerate(new, last + 1)]
                 connection.execute(insert(events), rows)
 
     def _read(self, wanted: Any) -> list[Event]:  # noqa: ANN401 - a select
@@ -175,9 +190,10 @@ def _passing(said: Said) -> Event:
 class Trail:
     """The events of one thread, each once: what was told before an interruption is not told again."""
 
-    def __init__(self, log: EventLog, thread: str, told: Sequence[Event]) -> None:
+    def __init__(self, log: EventLog, thread: str, told: Sequence[Event], token: str | None) -> None:
         self._log = log
         self._thread = thread
+        self._token = token
         self._keys = {event.key for event in told}
         self._last = told[-1].id if told else 0
 
@@ -192,7 +208,9 @@ class Trail:
             return False
         self._keys.add(key)
         self._last += 1
-        self._log.put(Event(thread=self._thread, id=self._last, name=name, key=key, data=to_json(data).decode()))
+        text = to_json(data).decode()
+        event = Event(thread=self._thread, id=self._last, name=name, key=key, data=text, token=self._token)
+        self._log.put(event)
         return True
 
     def say(self, said: Said) -> None:

@@ -8,8 +8,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sleuth.graphs.answer import Cost
 from sleuth.graphs.runs import MAX_QUESTION
 from sleuth.graphs.state import Budget
-from sleuth.graphs.threads import NAME, ThreadStatus
+from sleuth.graphs.threads import NAME, ThreadState, ThreadStatus
 from sleuth.studio.client import DEFAULT_METHOD
+
+_OLD = "`state` by its old name; the next release drops it"
 
 
 def _unicode(value: dict[str, Any]) -> dict[str, Any]:
@@ -71,14 +73,16 @@ class Begun(BaseModel):
     """A run that goes on in the background."""
 
     thread: str
-    status: ThreadStatus = "running"
+    state: ThreadState = "running"
+    status: ThreadStatus = Field(default="running", deprecated=True, description=_OLD)
 
 
 class Stopped(BaseModel):
     """A run whose work in flight was ended."""
 
     thread: str
-    status: ThreadStatus = "interrupted"
+    state: ThreadState = "stopped"
+    status: ThreadStatus = Field(default="interrupted", deprecated=True, description=_OLD)
 
 
 class Forked(BaseModel):
@@ -96,7 +100,8 @@ class ThreadRow(BaseModel):
     method: str
     question: str
     options: dict[str, Any]
-    status: ThreadStatus
+    state: ThreadState
+    status: ThreadStatus = Field(deprecated=True, description=_OLD)
     problem: str
     parent: str
     parent_checkpoint: str
@@ -121,6 +126,7 @@ class RunView(BaseModel):
     answer: dict[str, Any] | None
     state: dict[str, Any]
     cost: Cost
+    seconds: float | None = Field(description="that it has worked, by the wall clock; null if an older release ran it")
     follow_up: FollowUpView | None = Field(default=None, description="where it was asked `after` another run")
 
 

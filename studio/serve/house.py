@@ -48,7 +48,10 @@ class House:
         await self.quota.require(owner)
         runs = await self.tenants.runs(owner)
         assert runs.services
-        made = await rewritten(message, turns, model=runs.services.model, archive=runs.store.archive)
+        services = runs.services
+        made = await rewritten(
+            message, turns, model=services.model, archive=runs.store.archive, tracing=services.tracing
+        )
         await self.quota.add(owner, sum(c["prompt_tokens"] + c["completion_tokens"] for c in made.calls.values()))
         return made
 

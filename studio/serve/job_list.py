@@ -3,6 +3,7 @@
 from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
 from sqlalchemy.engine import Engine
 
+from sleuth.graphs.fencing import check
 from sleuth.graphs.threads import LONGEST_NAME
 from sleuth.tools.database import make_tables, transaction
 
@@ -16,7 +17,10 @@ jobs = Table(
 
 
 class JobList:
-    """The jobs of all servers over one store; whoever changes a thread's row holds its lease. Blocks."""
+    """The jobs of all servers over one store; whoever changes a thread's row holds its lease. Blocks.
+
+    `token` is that of the lease. Where another server has taken the thread, ThreadBusy is raised.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -25,15 +29,17 @@ class JobList:
         """Makes the table where it is missing."""
         make_tables(self._engine, metadata)
 
-    def write_down(self, owner: str, thread: str) -> None:
+    def write_down(self, owner: str, thread: str, token: str | None) -> None:
         """A thread has a job."""
         with transaction(self._engine, write=True) as connection:
+            check(connection, thread, token)
             connection.execute(delete(jobs).where(jobs.c.thread == thread))
             connection.execute(insert(jobs).values(thread=thread, owner=owner))
 
-    def cross_out(self, thread: str) -> None:
+    def cross_out(self, thread: str, token: str | None) -> None:
         """Its job has ended."""
         with transaction(self._engine, write=True) as connection:
+            check(connection, thread, token)
             connection.execute(delete(jobs).where(jobs.c.thread == thread))
 
     def has(self, thread: str) -> bool:

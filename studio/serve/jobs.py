@@ -7,7 +7,7 @@ its thread's lease from before that until all is told: of several servers one al
 import asyncio
 import logging
 import math
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
+from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from time import monotonic
 from uuid import uuid4
@@ -15,7 +15,6 @@ from uuid import uuid4
 from sleuth.graphs.answer import Answer
 from sleuth.graphs.events import Step
 from sleuth.graphs.history import happened
-from sleuth.graphs.leases import Leases
 from sleuth.graphs.runs import Runs, now
 from sleuth.graphs.state import Budget
 from sleuth.studio.serve.door import Door
@@ -23,6 +22,7 @@ from sleuth.studio.serve.events import EventLog, Trail
 from sleuth.studio.serve.faults import STORE_AWAY, kind_of
 from sleuth.studio.serve.job_list import JobList
 from sleuth.studio.serve.limits import Quota
+from sleuth.studio.serve.others_leases import OthersLeases
 from sleuth.studio.serve.storing import until_stored
 from sleuth.studio.serve.telemetry import RunRecord, Telemetry
 from sleuth.studio.serve.tenants import Tenants
@@ -54,23 +54,10 @@ class _Job:
     awaited: float
     stopped: bool = False
     ending: bool = False
+    token: str | None = None
     begun: asyncio.Future[None] = field(default_factory=asyncio.Future)
     trail: Trail = field(init=False)
     task: asyncio.Task[None] = field(init=False)
-
-
-@dataclass(frozen=True)
-class _Held:
-    """The leases as a run sees them whose own is held by its job."""
-
-    leases: Leases
-    thread: str
-
-    def hold(self, id: str) -> AbstractAsyncContextManager[None]:
-        return nullcontext() if id == self.thread else self.leases.hold(id)
-
-    async def forget(self, id: str) -> None:
-        await self.leases.forget(id)
 
 
 class Jobs:
@@ -152,22 +139,20 @@ class Jobs:
             await asyncio.wait([job.task])
         if job is None or job.ending:
             raise ThreadBusy(f"Thread {thread} is not running here.")
-        job.stopped = True
-        job.task.cancel()
+        _stop(job)
         await asyncio.wait([job.task])
 
     def abandon(self, thread: str) -> None:
         """Like `stop`, for somebody who does not wait; a run that has ended is let be."""
         if (job := self._jobs.get(thread)) and not job.ending:
-            job.stopped = True
-            job.task.cancel()
+            _stop(job)
 
     async def close(self) -> None:
         """Interrupts all runs, to be picked up by the next start, and lets go of those who follow them."""
         self._closing = True
         jobs = [*self._jobs.values()]
         for job in jobs:
-            if job.begun.done():  # the others are written down, and end by themselves
+            if job.begun.done() and not job.stopped:  # the others are written down, and end by themselves
                 job.task.cancel()
         if jobs:
             await asyncio.wait([job.task for job in jobs])
@@ -203,8 +188,9 @@ class Jobs:
     async def _enter(self, job: _Job) -> None:
         if job.left and not await asyncio.to_thread(self._list.has, job.thread):
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
-        await asyncio.to_thread(self._list.write_down, job.owner, job.thread)
-        job.trail = await self._log.trail(job.thread)
+        job.token = self._tenants.store.leases.token(job.thread)
+        await asyncio.to_thread(self._list.write_down, job.owner, job.thread, job.token)
+        job.trail = await self._log.trail(job.thread, token=job.token)
         if self._closing:
             raise RunError("The server is shutting down; the run goes on when it is back.")
 
@@ -216,13 +202,14 @@ class Jobs:
                 await self._fail(job, ended)
         except asyncio.CancelledError:
             if job.stopped:
+                await until_stored(lambda: self._mark_stopped(job), f"The stop of run {job.thread}")
                 job.trail.tell("stopped", {}, key=f"stopped {uuid4().hex}")
             elif not self._closing:  # the lease is lost
                 raise
         await self._log.flush()
         if job.stopped or not self._closing:
             await until_stored(
-                lambda: asyncio.to_thread(self._list.cross_out, job.thread), f"The end of run {job.thread}"
+                lambda: asyncio.to_thread(self._list.cross_out, job.thread, job.token), f"The end of run {job.thread}"
             )
 
     async def _run(self, job: _Job) -> None:
@@ -235,13 +222,16 @@ class Jobs:
             except SleuthError:
                 record.outcome = "failed"
                 raise
+            except asyncio.CancelledError:
+                record.outcome = "stopped" if job.stopped else "interrupted"
+                raise
             finally:
                 await asyncio.shield(self._quota.add(job.owner, record.tokens))
 
     async def _tell(self, job: _Job, record: RunRecord) -> None:
         async with self._door.open("shared", patience=job.patience):
             opened = await self._tenants.runs(job.owner)
-            runs = Runs(replace(opened.store, leases=_Held(opened.store.leases, job.thread)), opened.services)
+            runs = Runs(replace(opened.store, leases=OthersLeases(opened.store.leases, job.thread)), opened.services)
             if not job.trail.fresh:
                 await self._tell_again(runs, job, record)
             run = runs.run(job.thread, budget=job.budget, listening=lambda: self._is_heard(job))
@@ -249,7 +239,7 @@ class Jobs:
                 async for each in happenings:
                     if isinstance(each, Answer):
                         job.ending = True
-                        record.outcome = "done"  # whatever comes: who asked for it may hang up now
+                        record.outcome = "waiting" if each.asks else "done"  # who asked for it may hang up now
                         job.trail.tell("answer", each.to_json(), key=f"answer {each.checkpoint}")
                     elif isinstance(each, Step):
                         self._tell_step(each, job, record)
@@ -290,3 +280,14 @@ class Jobs:
     async def _mark_failed(self, job: _Job, problem: str) -> None:
         runs = await self._tenants.reading(job.owner)
         await runs.store.threads.mark(job.thread, "failed", at=now(), problem=problem)
+
+    async def _mark_stopped(self, job: _Job) -> None:
+        runs = await self._tenants.reading(job.owner)
+        await runs.stopped(job.thread)
+
+
+def _stop(job: _Job) -> None:
+    """Cancel a run's task, once: a second cancellation would break off what the first one leads to."""
+    if not job.stopped:
+        job.stopped = True
+        job.task.cancel()

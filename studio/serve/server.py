@@ -21,6 +21,10 @@ IDLE = 75
 """Seconds that a connection may wait for its next request: longer than clients keep theirs, who then hang up first."""
 
 
+HEAD_BYTES = 1 << 16
+"""Bytes that a request may have before its body. Of uvicorn's parsers only h11 has such a limit."""
+
+
 class Server(uvicorn.Server):
     """Opens the application itself: what an ASGI server would log as a traceback is raised, for who has started it.
 
@@ -79,6 +83,8 @@ def server_of(app: FastAPI, *, host: str, port: int, on_ready: Callable[[], None
         app,
         host=host,
         port=port,
+        http="h11",
+        h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_graceful_shutdown=GRACE,
         timeout_keep_alive=IDLE,
         log_config=None,

@@ -1,5 +1,6 @@
 import json
 import re
+import time
 from typing import Any
 
 import jsonschema
@@ -17,9 +18,9 @@ from sleuth.agents.reference import Labelled, listed
 from sleuth.agents.resolver import RESOLVE_PLAIN
 from sleuth.agents.reviewer import REVIEW
 from sleuth.agents.role import Role
-from sleuth.agents.simulation.wording import clause
 from sleuth.agents.sources import Source, number
 from sleuth.graphs.evidence import locate
+from sleuth.studio.simulation.wording import clause
 from sleuth.tools.text import sentences
 
 VARN = Source(
@@ -153,3 +154,11 @@ def test_script_without_spaces_is_quoted_by_its_beginning() -> None:
 def test_a_draft_is_rendered_as_the_sources_are_read_back() -> None:
     values = DRAFT.render(DraftInput(question="Who?", sources=(VARN, ISK)))
     assert values["sources"] == number((VARN, ISK))
+
+
+@pytest.mark.parametrize("piece", [", ", "a. ", "A. B. ", "a, ", " and", "<source 1>\na\n"])
+def test_narrowed_of_a_hostile_passage_takes_linear_time(piece: str) -> None:
+    passage = Source(title="Varn", text=piece * (100_000 // len(piece)))
+    started = time.process_time()
+    narrowed(READ.schema() or {}, prompt(passage))
+    assert time.process_time() - started < 30, "quadratic time is many minutes"

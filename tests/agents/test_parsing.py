@@ -1,11 +1,13 @@
+import asyncio
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from sleuth.agents.parsing import Unparsable, parse, without_thoughts
+from sleuth.agents.parsing import MAX_CHARS, Unparsable, parse, parse_in_thread, without_thoughts
 from sleuth.agents.role import Output
 
 
@@ -33,6 +35,9 @@ JSON = '{"name": "Oda", "years": [1871]}'
         f'{{"other": 1}} {JSON}',
         f"a set {{1, 2}} of numbers, then {JSON}",
         '{"name": "Oda", "years": [1871], "mood": "good"}',
+        f'{{"name": "Oda}} then {JSON}',
+        f'[he said "yes] {JSON}',
+        f'{{"found": {JSON}, and more}}',
     ],
 )
 def test_finds_the_json_in_whatever_surrounds_it(text: str) -> None:
@@ -127,6 +132,43 @@ def test_any_json_is_parsed_or_refused(value: object) -> None:
 def test_deep_nesting_is_refused() -> None:
     with pytest.raises(Unparsable):
         parse("[" * 2_000, Fact)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("[", '{"', '"\\', '["', '{"a":', '["\\"', "[{", "[[],", '["" ""]', "[1,],", "[, ", "<think>", "</think"),
+        *("\n```", "[ ", '{"x '),
+    ],
+)
+@pytest.mark.parametrize("wrapping", [("", ""), ("[", "x]"), ("[" * 200, "]" * 200)], ids=["bare", "list", "nested"])
+def test_parse_of_hostile_text_takes_linear_time(piece: str, wrapping: tuple[str, str]) -> None:
+    before, after = wrapping
+    started = time.process_time()
+    with pytest.raises(Unparsable):
+        parse(f"{before}{piece * (128_000 // len(piece))}{after}", Fact)
+    assert time.process_time() - started < 15, "a quadratic parser takes minutes"
+
+
+def test_parse_of_too_long_a_reply_refuses_it_unread() -> None:
+    with pytest.raises(Unparsable, match=f"longer than {MAX_CHARS:,} characters"):
+        parse(f"{JSON}{' ' * MAX_CHARS}", Fact)
+
+
+def test_parse_of_a_number_with_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(Unparsable):
+        parse(f'{{"name": "Oda", "years": [{"9" * 5_000}]}}', Fact)
+
+
+async def test_parse_in_thread_of_a_long_reply_lets_others_run() -> None:
+    parsing = asyncio.create_task(parse_in_thread("[[],[" * 50_000, Fact))
+    turns = 0
+    while not parsing.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 10
+    with pytest.raises(Unparsable):
+        await parsing
 
 
 def test_thoughts_end_where_they_end() -> None:

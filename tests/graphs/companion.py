@@ -2,19 +2,20 @@
 
 from typing import Any
 
-from scenes import Chain, Replying
+from scenes import Chain, Json, Replying
 
 from sleuth.agents.model import Request
 
+GREETING = "Hello! What would you like to know?"
 BACK = {"question": "Which of the two?", "options": ["the yard", "the bank"]}
 
 
 class Companion(Replying):
     """Knows the chain; a message is what it is told to be, a follow-up asks the chain's question."""
 
-    def __init__(self, chain: Chain, *kinds: str) -> None:
+    def __init__(self, chain: Chain, *kinds: str, reply: str = GREETING, back: Json = BACK) -> None:
         super().__init__(self._say)
-        self.chain, self.kinds = chain, list(kinds)
+        self.chain, self.kinds, self.reply, self.back = chain, list(kinds), reply, back
 
     def _say(self, request: Request) -> Any:
         match request.prompt:
@@ -23,9 +24,9 @@ class Companion(Replying):
             case "rewriter/rewrite":
                 return {"question": self.chain.question}
             case "host/reply":
-                return "Hello! What would you like to know?"
+                return self.reply
             case "host/ask_back":
-                return BACK
+                return self.back
         return self.chain.reply_to(request)
 
     def prompts(self, start: int = 0) -> list[str]:

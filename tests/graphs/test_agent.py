@@ -125,8 +125,8 @@ async def test_a_reply_that_cannot_be_read_leaves_the_question_open() -> None:
     assert case.state["warnings"][0].endswith("The question stays open.")
 
 
-async def test_what_was_handed_over_is_shown() -> None:
-    known = {"question": "Where was Oda Brell born?", "finding": "Varn", "passages": [], "citations": []}
+async def test_agent_given_the_final_answer_need_not_search() -> None:
+    known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
     case = acting(answer("Varn"))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert (case.nodes, case.retriever.queries) == (["act", "answer"], [])

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scenes import Case, Replying, Shelf, passage, resolves
 
 from sleuth.graphs import crp_rag, par_rag
-from sleuth.graphs.registry import METHODS, Method
+from sleuth.graphs.method import Method
+from sleuth.graphs.registry import METHODS
 from sleuth.graphs.state import Budget
 
 SHELF = [

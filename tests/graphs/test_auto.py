@@ -163,7 +163,7 @@ REFUSING = {"hop_settings": {"par-rag": {"max_requeries": 0}}, "order": "plain-r
 
 
 def half_known(chain: Chain) -> Clerk:
-    """PAR-RAG finds out the first hop only, and says so; RAS needs no search for an answer."""
+    """PAR-RAG finds out the first hop only, and says so; RAS concludes after its first search."""
     clerk = Clerk(chain, read=UNKNOWN)
     known = clerk.chain.reply_to
 
@@ -176,6 +176,8 @@ def half_known(chain: Chain) -> Clerk:
                 return {"answer": "", "citations": []}
             case "planner", "planner/begin" | "planner/next" | "planner/next_with_finding":
                 return "[NO_RETRIEVAL]" if request.prompt.endswith("begin") else {"plan": "[SUFFICIENT]"}
+            case "extractor", _:
+                return {"triples": []}
             case "answerer", "answerer/answer":
                 return {"known": False, "answer": ""}
             case "answerer", _:
@@ -214,7 +216,7 @@ async def test_what_a_run_is_given_is_not_looked_up_by_any_hop(store: Store, cha
     answer = await finish(runs, forked["thread"])
     assert turns(answer) == [("plain-rag", "unknown"), ("par-rag", "answered")]
     assert shelf.asked()[searched:] == [(chain.question, "graph", 5)], "only plain RAG searches"
-    assert len(answer.notes) == len(chain.hops)
+    assert len(answer.notes) == len(chain.hops) + 1, "each hop's, and the final answer"
 
 
 async def test_hops_search_the_pages_that_came_with_the_question(store: Store, chain: Chain) -> None:

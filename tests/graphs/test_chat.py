@@ -15,7 +15,7 @@ from sleuth.graphs import auto, chat
 from sleuth.graphs.approval import decided, request
 from sleuth.graphs.footnotes import footnoted
 from sleuth.graphs.hops import SaverHops, compiled
-from sleuth.graphs.registry import CHAT, METHODS
+from sleuth.graphs.registry import CHAT, METHODS, configure
 from sleuth.graphs.state import Budget, Context
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.errors import ModelUnavailable, UsageError
@@ -164,7 +164,75 @@ async def test_there_must_be_something_to_reply_to(chain: Chain, given: list[Any
         await Talk(Companion(chain), chain).say(given)
 
 
+INVENTED = ["It was founded in 1871.", "It was founded by Ada Merriweather.", "Merriweather founded it in May."]
+
+
+@pytest.mark.parametrize("reply", INVENTED)
+async def test_converse_with_an_invented_fact_looks_the_message_up(chain: Chain, reply: str) -> None:
+    talk = Talk(Companion(chain, "small talk", "small talk", reply=reply), chain)
+    said = await talk.turn("Tell me more about it")
+    assert talk.nodes == ["classify", "converse", "refine", "plan", "act", "answer"]
+    assert said.additional_kwargs["citations"]
+    assert said.text.startswith("1868 [1]")
+    assert reply not in "\n".join(message.text for message in talk.state["messages"])
+    assert talk.state["kind"] == "follow-up"
+    assert "without evidence" in said.additional_kwargs["warnings"][0]
+
+
+async def test_converse_whose_message_finds_nothing_ends_as_unknown(chain: Chain) -> None:
+    unknown = replace(chain, answer="", hops=[replace(hop, answer="") for hop in chain.hops])
+    said = await Talk(Companion(unknown, "small talk", reply=INVENTED[0]), unknown).turn("Tell me more about it")
+    assert said.additional_kwargs["status"] == "unknown"
+
+
+async def test_converse_takes_its_own_clarification_for_no_evidence(chain: Chain) -> None:
+    back = {"question": "Do you mean the yard of Ada Merriweather?", "options": []}
+    talk = Talk(Companion(chain, "ambiguous", "small talk", reply="Merriweather was kind.", back=back), chain)
+    await talk.say("How old is it?")
+    talk.nodes.clear()
+    await talk.turn("tell me more")
+    assert talk.nodes == ["classify", "converse", "refine", "plan", "act", "answer"]
+
+
+async def test_classify_takes_no_question_for_small_talk(chain: Chain) -> None:
+    talk = Talk(Companion(chain, "small talk", "small talk"), chain)
+    await talk.turn("I like Trevandle & Ruske.")
+    talk.nodes.clear()
+    assert (await talk.turn(FOLLOW_UP)).text.startswith("1868 [1]")
+    assert talk.nodes == ["classify", "refine", "plan", "act", "answer"]
+
+
+@pytest.mark.parametrize("most", [2, 3])
+async def test_a_withheld_reply_leaves_the_rest_of_the_budget(chain: Chain, most: int) -> None:
+    talk = Talk(Companion(chain, "small talk", reply=INVENTED[0]), chain, budget=Budget(max_calls=most))
+    said = await talk.turn("Tell me more about it")
+    assert said.additional_kwargs["status"] == "out_of_budget"
+    assert INVENTED[0] not in said.text
+
+
 # Asking back
+
+
+async def test_clarify_that_repeats_the_question_answers_it(chain: Chain) -> None:
+    back = {"question": f"Do you mean: {chain.question.lower()}", "options": ["yes", "no"]}
+    talk = Talk(Companion(chain, "ambiguous", back=back), chain)
+    assert (await talk.turn(chain.question)).text.startswith("1868 [1]")
+    assert talk.nodes == ["classify", "clarify", "refine", "plan", "act", "answer"]
+    assert [message.type for message in talk.state["messages"]] == ["human", "ai"]
+
+
+async def test_clarify_is_not_repeated_for_the_same_message(chain: Chain) -> None:
+    talk = Talk(Companion(chain, "ambiguous", "ambiguous"), chain)
+    await talk.say("How old is it?")
+    await talk.turn(Command(resume="the yard"))
+    assert (await talk.turn("how old is it")).text.startswith("1868")
+
+
+async def test_clarify_waits_and_does_not_claim_an_outcome(chain: Chain) -> None:
+    talk = Talk(Companion(chain, "ambiguous"), chain)
+    await talk.say("How old is it?")
+    assert talk.state["verdict"]["status"] == "waiting"
+    assert talk.state["messages"][-1].additional_kwargs["status"] == "waiting"
 
 
 async def test_an_ambiguous_question_is_asked_back_and_the_reply_resumes_it(chain: Chain) -> None:
@@ -263,7 +331,7 @@ async def test_a_rejected_plan_ends_the_turn(chain: Chain) -> None:
     talk = await shown(chain)
     said = await talk.turn(reply({"type": "reject", "message": "Too long."}))
     assert said.additional_kwargs["status"] == "refused"
-    assert said.text.endswith("The plan was not carried out.")
+    assert said.text == "The plan was not carried out."
     assert talk.shelf.queries == []
 
 
@@ -292,7 +360,7 @@ def test_every_method_can_answer() -> None:
 )
 def test_settings_that_cannot_be_used_are_refused(values: Json, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        CHAT.configure(values, "default")
+        configure(CHAT, values, "default")
 
 
 @pytest.mark.parametrize("most", range(1 + PAR_CALLS))

@@ -8,6 +8,7 @@ import aiosqlite
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from ordering import latest, listed, put
 
 from sleuth.graphs.checkpoints import SqliteCheckpoints
 
@@ -45,3 +46,38 @@ async def test_a_write_whose_task_was_cancelled_is_finished_before_the_file_is_c
         connection.execute("SELECT * FROM kept") as rows,
     ):
         assert await rows.fetchall() == [("Kestrow",)]
+
+
+async def test_checkpoints_with_decreasing_ids_are_in_insertion_order(tmp_path: Path) -> None:
+    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as saver:
+        for id, parent in (("8", None), ("9", "8"), ("3", "9"), ("2", "3")):
+            await put(saver, id, parent)
+        assert await latest(saver) == "2"
+        assert await listed(saver) == ["2", "3", "9", "8"]
+        assert await listed(saver, limit=1) == ["2"]
+        assert await listed(saver, before={"configurable": {"checkpoint_id": "3"}}) == ["9", "8"]
+        assert await listed(saver, before={"configurable": {"checkpoint_id": "3"}}, limit=1) == ["9"]
+
+
+async def test_a_rewritten_checkpoint_keeps_its_place(tmp_path: Path) -> None:
+    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as saver:
+        for id, parent in (("8", None), ("3", "8"), ("8", None)):
+            await put(saver, id, parent)
+        assert await listed(saver) == ["3", "8"]
+
+
+async def test_checkpoints_of_an_older_release_come_first_by_id(tmp_path: Path) -> None:
+    async with aiosqlite.connect(tmp_path / "runs.sqlite") as connection:
+        older = AsyncSqliteSaver(connection, serde=JsonPlusSerializer())
+        for id, parent in (("7", None), ("8", "7"), ("9", "8")):
+            await put(older, id, parent)
+    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as saver:
+        assert await listed(saver) == ["9", "8", "7"]
+        await put(saver, "8", "7")
+        assert await latest(saver) == "9"
+        await put(saver, "2", "9")
+        assert await listed(saver) == ["2", "9", "8", "7"]
+        assert await listed(saver, before={"configurable": {"checkpoint_id": "9"}}) == ["8", "7"]
+        await saver.adelete_thread("t")
+        await put(saver, "1")
+        assert await listed(saver) == ["1"]

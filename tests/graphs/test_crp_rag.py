@@ -398,13 +398,14 @@ def handed(question: str, finding: str) -> Any:
     return {"question": question, "finding": finding, "passages": []}
 
 
-async def test_notes_that_suffice_answer_without_any_search() -> None:
+async def test_notes_and_passages_of_the_question_are_read_together() -> None:
     case = crp(Replying(Ways([("Who?", "Ida Moll")])), [TOWER])
     verdict = await case.run("Who?", {"1": handed(A[0], "Ida Moll"), "2": handed(B[0], "")})
     assert case.nodes == ["plan", *KNOW, "answer"]
-    assert case.prompts() == [VERIFY, STEP]
-    assert case.model.requests[0].input["sources"] == ({"title": A[0], "text": "Ida Moll"},)
-    assert case.retriever.queries == []
+    assert case.prompts() == [AGGREGATE, VERIFY, STEP]
+    assert case.model.requests[1].input["sources"][0] == {"title": A[0], "text": "Ida Moll"}
+    assert [source["title"] for source in case.model.requests[1].input["sources"]] == [A[0], "Who?"]
+    assert [query.text for query in case.retriever.queries] == ["Who?"]
     assert verdict["text"] == "Ida Moll"
     assert list(case.state["notes"]) == ["1", "2", "path 1"]
 
@@ -415,9 +416,9 @@ async def test_a_step_that_a_note_answers_is_neither_searched_nor_asked_again() 
     case = crp(Replying(Ways(way(chain))), chain.passages)
     verdict = await case.run(chain.question, {"path 1>2": handed(f" {one.upper()}", found), "x": handed("Why?", "")})
     assert case.nodes == ["plan", *KNOW, "plan", "plan", *KNOW, "answer"]
-    assert case.prompts() == [VERIFY, *[EXPAND] * 4, AGGREGATE, VERIFY, LAST]
-    assert case.retriever.asked() == [(two, "graph", 5)]
-    assert case.model.requests[1].input["known"][0] == {"question": f" {one.upper()}", "answer": found}
+    assert case.prompts() == [AGGREGATE, VERIFY, *[EXPAND] * 4, AGGREGATE, VERIFY, LAST]
+    assert case.retriever.asked() == [(chain.question, "graph", 5), (two, "graph", 5)]
+    assert case.model.requests[2].input["known"][0] == {"question": f" {one.upper()}", "answer": found}
     assert verdict["text"] == chain.answer
     assert list(case.state["notes"]) == ["path 1>2", "x", "path 1>2>3"]
 
@@ -579,8 +580,8 @@ async def test_a_fork_from_par_rag_starts_with_its_notes(store: Store) -> None:
     forked = await fork(runs, id, at=answered.checkpoint, into="crp-rag")
     answer = await finish(runs, forked["thread"])
     assert (answer.text, answer.status) == (chain.answer, "answered")
-    assert [request.prompt for request in model.requests[asked:]] == [VERIFY, STEP]
-    assert [citation["passage"] for citation in answer.citations] == ["q08-1", "q08-2"]
+    assert [request.prompt for request in model.requests[asked:]] == [AGGREGATE, VERIFY, STEP]
+    assert {citation["passage"] for citation in answer.citations} == {"q08-1", "q08-2"}
 
 
 @pytest.mark.sweep

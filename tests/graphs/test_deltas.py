@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytest
+from companion import Companion
 from scenes import Chain, Replying, RunsFor, finish
 
 from sleuth.agents.model import Reply, Request
@@ -139,6 +140,13 @@ async def test_a_hop_is_heard_in_the_run_that_it_is_part_of(runs_with: RunsFor, 
     assert all(event.thread.startswith(f"{thread}.") for event in deltas if event.part_of)
     assert texts(events).keys() == {request.call_id for request in model.requests}
     assert not any(isinstance(event, Reset) for event in events)
+
+
+async def test_small_talk_that_is_not_sent_is_not_streamed(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(Talking(Companion(chain, "small talk", reply="It opened in 1871.").answer))
+    events = await told(runs, await runs.start("Tell me more", "chat", values={"method": "par-rag"}))
+    assert {event.node for event in events if isinstance(event, Delta) and event.method == "chat"} == {"classify"}
+    assert any(isinstance(event, Delta) and event.method == "par-rag" for event in events)
 
 
 async def test_nobody_listens_to_what_is_only_finished(runs_with: RunsFor, chain: Chain) -> None:

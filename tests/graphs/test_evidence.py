@@ -1,5 +1,6 @@
 """Where a citation stands, and what becomes of one that stands nowhere."""
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -286,3 +287,15 @@ def test_a_query_builds_on_the_findings_that_it_says() -> None:
     query = as_query("Where was lena holt born in 1861?", asked, k=3, mode="graph", seen=["town"])
     assert (query.entities, query.seen, query.hop) == (("Lena Holt",), {"town"}, True)
     assert not as_query(asked.question, asked, k=3, mode="graph", seen=()).hop
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [("word", "word. " * 35_000), ("a b", "a b\n" * 50_000), ("x", " " * 200_000), ("x", "[1, " * 50_000)],
+)
+def test_finding_an_answer_in_hostile_text_takes_linear_time(answer: str, text: str) -> None:
+    started = time.process_time()
+    saying(answer, [], [passage("hostile", text)])
+    assert locate(f"{answer} no", text) is None
+    clean(text)
+    assert time.process_time() - started < 15, "quadratic time is minutes"

@@ -70,7 +70,7 @@ async def test_a_fork_from_any_checkpoint_comes_to_the_same_end(short: tuple[Run
         thread = await runs.store.threads.get(id)
         latest = await runs.graph(thread).aget_state(runs.config(thread))
         assert forked == {"thread": id, "checkpoint": checkpoint_id(latest)}
-        assert (list(latest.next), thread.status) == (moment.next, "interrupted")
+        assert (list(latest.next), thread.state) == (moment.next, "queued")
         answer = await finish(runs, id)
         assert (answer.text, answer.citations) == (first.text, first.citations)
         assert len(model.requests) - asked == sum("calls" in later.changed for later in moments[:at])
@@ -118,6 +118,50 @@ async def test_a_fork_to_a_state_that_no_run_could_have_is_refused(
     at = (await history(runs, done))[0].checkpoint
     with pytest.raises(UsageError, match=told):
         await fork(runs, done, at=at, changes=changes)
+
+
+def nested(levels: int) -> Any:
+    value: Any = "bottom"
+    for _ in range(levels):
+        value = {"a": [value]}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"plan": nested(5_000)}, "nested more than 100 levels deep"),
+        ({"notes": {"1": {**NOTE, "passages": [10**40]}}}, "does not fit into 64 bits"),
+        ({"schema_version": 99}, "cannot be changed"),
+    ],
+)
+@pytest.mark.parametrize("into", [None, "plain-rag"])
+async def test_a_fork_to_a_state_that_cannot_be_stored_is_refused(
+    runs: Runs, done: str, changes: dict[str, Any], told: str, into: str | None
+) -> None:
+    at = (await history(runs, done))[0].checkpoint
+    with pytest.raises(UsageError, match=told):
+        await fork(runs, done, at=at, changes=changes, into=into)
+
+
+async def test_a_fork_that_names_an_unknown_step_fails_with_its_field(runs: Runs, done: str) -> None:
+    reviewed = next(moment for moment in await history(runs, done) if moment.node == ["review"])
+    await fork(runs, done, at=reviewed.checkpoint, changes={"wave": ["9"], "notes": {"2": None}})
+    with pytest.raises(RunError, match=r"that a fork has changed \(.*wave.*\): there is no '9'\. Fork again"):
+        await finish(runs, done)
+    assert (await runs.store.threads.get(done)).status == "failed"
+    await fork(runs, done, at=reviewed.checkpoint, changes={"notes": {"2": None}})
+    assert (await finish(runs, done)).status == "answered"
+
+
+async def test_an_error_of_an_unchanged_run_stays_what_it_is(runs_with: RunsFor, chain: Chain) -> None:
+    def broken(_request: object) -> Any:
+        raise KeyError("a fault of ours")
+
+    runs = runs_with(Replying(broken))
+    id = await runs.start(chain.question, "par-rag")
+    with pytest.raises(KeyError, match="a fault of ours"):
+        await finish(runs, id)
 
 
 @pytest.mark.parametrize("changes", [None, CHANGED])

@@ -555,9 +555,9 @@ async def test_votes_that_were_cast_are_not_asked_for_again(fails_at: int) -> No
 # What was handed over
 
 
-async def test_what_was_handed_over_is_read_first_and_nothing_looked_up_if_it_is_enough() -> None:
+async def test_a_final_answer_that_is_enough_is_read_without_the_sources() -> None:
     citation = {"passage": "p", "document": "d", "title": "T", "quote": "150 years", "start": 3, "end": 12}
-    known = {"question": "How old is it?", "finding": "150 years", "passages": ["p"], "citations": [citation]}
+    known = {"question": QUESTION, "finding": "150 years", "passages": ["p"], "citations": [citation]}
     setting = hybrid(answering("150 years", (1, "150 years")))
     verdict = await setting.run(notes={"1": known})
     assert setting.case.nodes == ["classify", "aggregate", "answer", "verify"]
@@ -565,8 +565,8 @@ async def test_what_was_handed_over_is_read_first_and_nothing_looked_up_if_it_is
     assert verdict["citations"] == [citation]
 
 
-async def test_what_was_handed_over_is_read_beside_the_sources_if_it_is_not_enough() -> None:
-    known = {"question": "Where is it?", "finding": "Varn", "passages": []}
+async def test_a_final_answer_that_is_not_enough_is_read_with_the_sources() -> None:
+    known = {"question": QUESTION, "finding": "Varn", "passages": []}
     answers = iter([{"answer": "I don't know"}, {"answer": "150 years"}])
 
     def reply(request: Request) -> Any:

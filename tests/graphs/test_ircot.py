@@ -90,8 +90,8 @@ async def test_it_keeps_to_its_budget_and_ends_with_the_answer_of_its_chain(call
 @pytest.mark.parametrize(
     ("read", "nodes"), [(READ, ["answer"]), (NO_ANSWER, ["answer", "retrieve", "reason", "answer"])]
 )
-async def test_what_was_handed_over_is_tried_first(read: dict[str, Any], nodes: list[str]) -> None:
-    known = {"question": "Who?", "finding": "Oda Brell", "passages": [], "citations": []}
+async def test_a_final_answer_that_was_handed_over_is_tried_first(read: dict[str, Any], nodes: list[str]) -> None:
+    known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
     case = thinking(read, *([LAST, READ] if read is NO_ANSWER else []))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert case.nodes == nodes

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
+from filelock import FileLock
 
 from sleuth.graphs.leases import FileLeases
 from sleuth.tools.errors import ThreadBusy
@@ -45,11 +46,13 @@ async def test_a_lease_holds_against_other_processes_and_ends_with_its_holder(
 ) -> None:
     other = await asyncio.create_subprocess_exec(sys.executable, "-c", HOLD, tmp_path, stdout=asyncio.subprocess.PIPE)
     assert other.stdout and await other.stdout.readline() == b"held\n"
+    assert await leases.held(["monday", "tuesday"]) == {"monday"}
     with pytest.raises(ThreadBusy, match=f"is being run by process {other.pid} on "):
         async with leases.hold("monday"):
             pytest.fail("two hold it")
     other.kill()
     await other.wait()
+    assert await leases.held(["monday", "tuesday"]) == set()
     async with leases.hold("monday"):
         pass
 
@@ -78,3 +81,25 @@ async def test_the_event_loop_does_not_wait_for_the_disk(leases: FileLeases) -> 
             with pytest.raises(ThreadBusy):
                 async with leases.hold("monday"):
                     pytest.fail("two hold it")
+
+
+async def test_held_names_leases_of_this_process(leases: FileLeases) -> None:
+    assert await leases.held(["monday"]) == set()
+    async with leases.hold("monday"):
+        assert await leases.held(["monday", "tuesday"]) == {"monday"}
+    assert await leases.held(["monday"]) == set()
+
+
+async def test_hold_waits_while_a_lease_is_only_examined(leases: FileLeases, tmp_path: Path) -> None:
+    async with leases.hold("monday"):
+        (file,) = await asyncio.to_thread(lambda: [*tmp_path.glob("*.lock")])
+
+    async def take() -> None:
+        async with leases.hold("monday"):
+            pass
+
+    with FileLock(tmp_path.with_suffix(".turn")), FileLock(file):  # as `held` locks them
+        taking = asyncio.create_task(take())
+        await asyncio.wait([taking], timeout=0.3)
+        assert not taking.done()
+    await taking

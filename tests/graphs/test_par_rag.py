@@ -486,14 +486,14 @@ async def test_what_another_run_did_not_find_is_looked_up() -> None:
 async def test_what_was_handed_over_is_told_once() -> None:
     known = {"question": "How high is the tower?", "finding": "30 m", "passages": []}
     case = par([ONE, {"known": True, "answer": "30 m"}], BOTH)
-    await case.run("?", {"x": known})  # type: ignore[dict-item]
+    await case.run("How high is the tower?", {"x": known})  # type: ignore[dict-item]
     assert len(case.model.requests[-1].input["trajectory"]) == 1
 
 
 async def test_a_plan_with_nothing_left_to_do_is_answered_at_once() -> None:
     known = {"question": "How high is the tower?", "finding": "30 m", "passages": []}
     case = par([ONE, {"known": True, "answer": "30 m"}], BOTH)
-    await case.run("?", {"x": known})  # type: ignore[dict-item]
+    await case.run("How high is the tower?", {"x": known})  # type: ignore[dict-item]
     assert case.nodes == ["plan", "answer"]
     assert case.retriever.queries == []
 

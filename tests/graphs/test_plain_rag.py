@@ -42,11 +42,11 @@ async def test_it_may_not_know(said: dict[str, Any]) -> None:
     assert case.state["notes"] == {}
 
 
-async def test_what_was_handed_over_is_read_first_and_nothing_searched_for_if_it_is_enough() -> None:
+async def test_a_final_answer_that_is_enough_is_read_without_a_search() -> None:
     citation = {"passage": "p", "document": "d", "title": "T", "quote": "in Varn", "start": 3, "end": 10}
     known = {"question": "Where?", "finding": "Varn", "passages": ["p"], "citations": [citation]}
     case = plain([reading("Varn")], [TOWER])
-    verdict = await case.run("?", {"1": known})  # type: ignore[dict-item]
+    verdict = await case.run(" where", {"1": known})  # type: ignore[dict-item]
     assert (case.nodes, case.retriever.queries) == (["answer"], [])
     assert case.model.requests[0].input["known"] == ({"question": "Where?", "answer": "Varn"},)
     assert verdict["citations"] == [citation]
@@ -55,16 +55,23 @@ async def test_what_was_handed_over_is_read_first_and_nothing_searched_for_if_it
 @pytest.mark.parametrize(
     ("second", "status"), [(reading("30 m"), "answered"), (reading("", answerable=False), "unknown")]
 )
-async def test_what_was_handed_over_is_read_beside_passages_if_it_is_not_enough(
-    second: dict[str, Any], status: str
-) -> None:
+async def test_a_final_answer_that_is_not_enough_is_read_with_passages(second: dict[str, Any], status: str) -> None:
     known = {"question": "Where?", "finding": "Varn", "passages": []}
     case = plain([reading("", answerable=False), second], [TOWER])
-    verdict = await case.run("?", {"1": known})  # type: ignore[dict-item]
+    verdict = await case.run("Where?", {"1": known})  # type: ignore[dict-item]
     assert case.nodes == ["answer", "retrieve", "answer"]
     assert [len(request.input["sources"]) for request in case.model.requests] == [0, 1]
     assert all(request.input["known"] for request in case.model.requests)
     assert verdict["status"] == status
+
+
+async def test_a_sub_answer_that_was_handed_over_is_read_with_passages() -> None:
+    known = {"question": "Where?", "finding": "Varn", "passages": []}
+    case = plain([reading("30 m")], [TOWER])
+    await case.run("How high is it there?", {"1": known})  # type: ignore[dict-item]
+    assert case.nodes == ["retrieve", "answer"]
+    assert case.retriever.queries[0].entities == ("Varn",)
+    assert case.model.requests[0].input["known"] == ({"question": "Where?", "answer": "Varn"},)
 
 
 async def test_a_reply_that_cannot_be_read_leaves_the_question_open() -> None:

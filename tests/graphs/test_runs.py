@@ -1,12 +1,16 @@
 """Runs begin, stop in every way, go on where they were, and never ask twice what was answered."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from scenes import Chain, Replying, finish, resolves, sent
+from sqlalchemy import text
+from sqlalchemy.sql.dml import UpdateBase
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.answer import Answer
@@ -15,6 +19,7 @@ from sleuth.graphs.history import fork, history
 from sleuth.graphs.runs import MAX_QUESTION, Runs, version_of
 from sleuth.graphs.state import Budget
 from sleuth.graphs.store import Store
+from sleuth.graphs.threads import Threads
 from sleuth.tools.errors import ModelUnavailable, RunError, StoreTooNew, ThreadBusy, UnknownName, UsageError
 
 CALLS = 7
@@ -23,7 +28,7 @@ CALLS = 7
 
 async def test_a_run_shows_its_steps_and_ends_with_its_answer(runs: Runs, chain: Chain) -> None:
     id = await runs.start(f"  {chain.question}\n", "par-rag")
-    assert (await runs.store.threads.get(id)).status == "new"
+    assert (await runs.store.threads.get(id)).state == "queued"
     *steps, answer = [event async for event in runs.run(id)]
     assert isinstance(answer, Answer)
     assert (answer.status, answer.text, answer.question) == ("answered", "1868", chain.question)
@@ -45,7 +50,8 @@ async def test_an_answer_as_json_has_the_fields_that_were_promised(runs: Runs, c
     id = await runs.start(chain.question, "par-rag")
     answer = (await finish(runs, id)).to_json()
     assert list(answer) == [
-        *("thread", "checkpoint", "method", "question", "status", "text", "citations", "notes", "cost", "warnings")
+        *("thread", "checkpoint", "method", "question", "status", "text", "citations", "notes", "cost", "seconds"),
+        "warnings",
     ]
     assert set(answer["citations"][0]) == {"passage", "document", "title", "quote", "start", "end"}
     assert [set(note) for note in answer["notes"]] == [{"question", "finding", "passages"}] * 2
@@ -212,6 +218,59 @@ async def test_a_cancelled_run_can_be_resumed(runs_with: Any, runs: Runs, chain:
     assert len(hanging.requests) + len(model.requests) == CALLS
 
 
+class SlowDisk(Threads):
+    """Writes a state only once it may."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.engine, store.threads.owner, store.leases)
+        self.writes, self.may = asyncio.Event(), threading.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def _write(self, statement: UpdateBase, fenced: str) -> None:
+        self._loop.call_soon_threadsafe(self.writes.set)
+        self.may.wait()
+        super()._write(statement, fenced)
+
+
+def written(store: Store) -> str:
+    with store.engine.connect() as connection:
+        return str(connection.scalar(text("SELECT status FROM sleuth_threads")))
+
+
+async def test_run_cancelled_while_it_is_marked_running_is_interrupted(runs: Runs, chain: Chain) -> None:
+    id = await runs.start(chain.question, "plain-rag")
+    disk = SlowDisk(runs.store)
+    running = asyncio.create_task(finish(Runs(replace(runs.store, threads=disk), runs.services), id))
+    await disk.writes.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    disk.may.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert written(runs.store) == "interrupted"
+    assert (await finish(runs, id)).status == "answered"
+
+
+async def test_run_cancelled_twice_keeps_its_lease_until_its_end_is_written(runs_with: Any, chain: Chain) -> None:
+    hanging = Hanging(chain.reply_to)
+    runs = runs_with(hanging)
+    id, disk = await runs.start(chain.question, "par-rag"), SlowDisk(runs.store)
+    disk.may.set()
+    running = asyncio.create_task(finish(Runs(replace(runs.store, threads=disk), runs.services), id))
+    await hanging.hangs.wait()
+    disk.may.clear()
+    disk.writes.clear()
+    running.cancel()
+    await disk.writes.wait()
+    running.cancel()
+    await asyncio.wait([running], timeout=0.2)
+    assert await runs.store.leases.held([id]) == {id}
+    disk.may.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert written(runs.store) == "interrupted"
+
+
 async def test_a_resumed_run_may_spend_more(runs: Runs, chain: Chain) -> None:
     id = await runs.start(chain.question, "par-rag", budget=Budget(max_calls=3))
     ended = await finish(runs, id)
@@ -248,7 +307,9 @@ async def test_a_checkpoint_of_a_newer_release_is_refused(runs: Runs, chain: Cha
     id = await runs.start(chain.question, "plain-rag")
     await finish(runs, id)
     latest = (await history(runs, id))[1]
-    await fork(runs, id, at=latest.checkpoint, changes={"schema_version": 99})
+    thread = await runs.store.threads.get(id)
+    config = runs.config(thread, latest.checkpoint)
+    await runs.graph(thread).aupdate_state(config, {"schema_version": 99}, as_node=latest.node[-1])
     for reading in (finish(runs, id), runs.answer(id), history(runs, id)):
         with pytest.raises(StoreTooNew, match=r"state version 99, this release knows 1\): upgrade sleuth"):
             await reading

@@ -84,12 +84,19 @@ async def test_the_number_of_follow_up_questions_is_bounded() -> None:
     assert case.prompts()[-1] == "answerer/answer"
 
 
-async def test_what_was_handed_over_counts_as_asked() -> None:
-    known = {"question": BIRTHPLACE, "finding": "Varn", "passages": [], "citations": []}
+async def test_self_ask_given_the_final_answer_need_not_search() -> None:
+    known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
     case = asking(final("Varn"))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert (case.nodes, case.retriever.queries) == (["plan", "answer"], [])
     assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+
+
+async def test_self_ask_given_a_sub_answer_searches_for_the_question() -> None:
+    known = {"question": BIRTHPLACE, "finding": "Varn", "passages": [], "citations": []}
+    case = asking(follow(BIRTHPLACE), read("Varn"), final("Varn"))
+    assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
+    assert [query.text for query in case.retriever.queries] == [QUESTION]
 
 
 async def test_a_reply_that_cannot_be_read_leaves_the_question_open() -> None:

@@ -12,10 +12,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from scenes import without_checkpoints
 
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.agents.simulation import Gold, SimulatedModel, Simulation, gold_of
 from sleuth.graphs.hops import SaverHops
 from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.graphs.state import Context
+from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of
 from sleuth.tools.archive import MemoryArchive
 from sleuth.tools.documents import Hit, Passage
 from sleuth.tools.retriever import Query

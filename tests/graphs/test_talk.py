@@ -50,7 +50,9 @@ async def test_what_is_asked_back_is_an_answer_that_waits_for_the_next_message(
     runs = runs_with(Companion(chain, "ambiguous"))
     await begin(runs, "How old is it?")
     back = await finish(runs, "talk")
-    assert (back.status, back.text, back.asks) == ("unknown", BACK["question"], BACK)
+    assert (back.status, back.text, back.asks) == ("waiting", BACK["question"], BACK)
+    thread = await runs.store.threads.get("talk")
+    assert (thread.state, thread.status) == ("waiting", "done")
     assert await finish(runs, "talk") == back, "going on without a reply changes nothing"
     await runs.start("the yard", "chat", thread="talk")
     answer = await finish(runs, "talk")
@@ -63,7 +65,7 @@ async def test_a_plan_waits_for_a_word(runs_with: RunsFor, chain: Chain, reply: 
     runs = runs_with(Companion(chain, "question"))
     await begin(runs, chain.question, approve_plan=True)
     shown = await finish(runs, "talk")
-    assert shown.asks
+    assert (shown.status, bool(shown.asks)) == ("waiting", True)
     assert all(json.dumps(hop.planned)[1:-1] in shown.text for hop in chain.hops)
     await runs.start("go on", "chat", thread="talk")
     assert "could not be used" in (await finish(runs, "talk")).text
@@ -110,7 +112,7 @@ async def test_a_message_that_was_said_and_not_heard_is_still_sent(runs_with: Ru
     await begin(runs, "Hello.")
     await finish(runs, "talk")
     await runs.start("Hello again.", "chat", thread="talk")  # and here the process is killed
-    assert (await runs.store.threads.get("talk")).status == "interrupted"
+    assert (await runs.store.threads.get("talk")).state == "queued"
     with pytest.raises(RunError, match="no answer yet"):
         await runs.answer("talk")
     await finish(runs, "talk")

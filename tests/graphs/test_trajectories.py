@@ -13,7 +13,7 @@ from retro_scenes import Judging
 from scenes import Case, example
 from syrupy.assertion import SnapshotAssertion
 
-from sleuth.graphs.registry import METHODS
+from sleuth.graphs.registry import METHODS, configure
 from sleuth.tools.retriever import Query
 
 CHAINS = {"two hops": "q08", "four hops": "q24", "unanswerable": "q31", "false premise": "q37"}
@@ -95,7 +95,7 @@ async def test_what_is_visited_asked_and_searched(variant: Variant, snapshot: Sn
 
 async def _trace(variant: Variant, id: str) -> str:
     method, chain = METHODS[variant.method], example(id)
-    settings = method.configure(variant.values, "paper" if variant.name == "as in the paper" else "default")
+    settings = configure(method, variant.values, "paper" if variant.name == "as in the paper" else "default")
     shelf = finds(chain, at_once=variant.method in AT_ONCE)
     case = Case(method.graph, Judging(Everyone(chain).reply_to), shelf, settings, embedder=HashingEmbedder())
     verdict = await case.run(chain.question)

@@ -14,8 +14,9 @@ from typing import Any
 from sleuth.studio import cli
 
 _server = multiprocessing.get_context("forkserver")
+_commands = {f"sleuth.studio.commands.{where.partition('.')[0]}" for where, _ in cli.COMMANDS.values()}
 _server.set_forkserver_preload(
-    ["sleuth.studio.cli", "chromadb", "tantivy", "langchain_openai", "langgraph.checkpoint.postgres.aio"]
+    [*_commands, "sleuth.studio.cli", "chromadb", "tantivy", "openai", "langgraph.checkpoint.postgres.aio"]
 )
 
 

@@ -1,6 +1,7 @@
 """The real servers that integration tests share."""
 
 from chroma_fixture import chroma_url, own_chroma
+from clock import clock
 from page_fixture import axe, chromium, npm, page, site, teller
 from postgres_fixture import own_postgres, postgres_url
 from serve_fixture import client, oracle, serving
@@ -12,6 +13,7 @@ __all__ = [
     "chroma_url",
     "chromium",
     "client",
+    "clock",
     "database_url",
     "model_home",
     "npm",

@@ -14,6 +14,7 @@ import httpx
 from vllm_fixture import free_port
 
 CONFIG = Path(__file__).parents[2] / "studio" / "langgraph.json"
+COMMAND = [Path(sys.executable).parent / "langgraph", "dev", "--config", CONFIG, "--no-browser", "--no-reload"]
 
 
 class Server:
@@ -59,10 +60,9 @@ def langgraph_dev(folder: Path, **environment: str) -> Iterator[Server]:
     port, log = free_port(), folder / "server.log"
     quiet = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANG", "SLEUTH_"))}
-    command = [Path(sys.executable).parent / "langgraph", "dev", "--config", CONFIG, "--no-browser", "--no-reload"]
     with log.open("a") as output:
         process = subprocess.Popen(
-            [*command, "--port", str(port)],
+            [*COMMAND, "--port", str(port)],
             cwd=folder,
             env=kept | quiet | environment,
             stdout=output,

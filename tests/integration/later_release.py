@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import inspect, select
+from sqlalchemy import URL, inspect, select
 
 from sleuth.tools import schema
 from sleuth.tools.database import open_engine, transaction
@@ -29,7 +29,7 @@ def being(release: int) -> Iterator[None]:
         become(0)
 
 
-def release_of(url: str) -> int:
+def release_of(url: str | URL) -> int:
     """The release that a catalogue is of; fails where it is only half of it."""
     engine = open_engine(url)
     with transaction(engine, write=True) as connection:  # waits until the database has rolled back what was killed

@@ -8,9 +8,9 @@ from typing import Any
 
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.scripted import reply
-from sleuth.agents.simulation.gold import Gold, gold_of
-from sleuth.agents.simulation.model import SimulatedModel
-from sleuth.agents.simulation.parameters import Simulation
+from sleuth.studio.simulation.gold import Gold, gold_of
+from sleuth.studio.simulation.model import SimulatedModel
+from sleuth.studio.simulation.parameters import Simulation
 from sleuth.tools.errors import SleuthError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

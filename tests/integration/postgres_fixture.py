@@ -7,7 +7,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
 
+import psycopg
 import pytest
 from running import running
 
@@ -50,6 +53,18 @@ def own_postgres() -> Iterator["PostgresServer"]:
     """A server that one test may stop and start again."""
     with _anew() as server:
         yield server
+
+
+@contextmanager
+def database(url: str) -> Iterator[str]:
+    """The URL of an empty database of one's own on a server."""
+    name = f"own_{uuid4().hex[:12]}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        try:
+            yield urlsplit(url)._replace(path=f"/{name}").geturl()
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @contextmanager

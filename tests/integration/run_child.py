@@ -12,12 +12,12 @@ from typing import Any
 from hashing_embedder import HashingEmbedder
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.types import Command
 
 import sleuth
 from sleuth.agents.gateway import Gateway
 from sleuth.graphs.checkpoints import SqliteCheckpoints
+from sleuth.graphs.postgres_checkpoints import PostgresCheckpoints
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import Store, open_store
 from sleuth.studio.client import Sleuth, last
@@ -97,7 +97,7 @@ class _Counting:
 class CountingSqlite(_Counting, SqliteCheckpoints): ...
 
 
-class CountingPostgres(_Counting, AsyncPostgresSaver): ...
+class CountingPostgres(_Counting, PostgresCheckpoints): ...
 
 
 def _counting(store: Store, die_after: int | None) -> CountingSqlite | CountingPostgres:

@@ -123,6 +123,8 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "an id in another encoding": (("docs", "show", "J\udcfcrgen.md"), 2, ("no UTF-8", "terminal")),
     "age before all times": (("runs", "prune", "--older-than", "9999999d"), 2, ("a hundred years",)),
     "age without a unit": (("runs", "prune", "--older-than", "30"), 2, ("30d",)),
+    "age in minutes or months": (("runs", "prune", "--older-than", "1m", "--yes"), 2, ("'1 min' or '1 month'",)),
+    "deletion of no run": (("runs", "delete", "nowhere"), 2, ("no thread 'nowhere'",)),
 }
 
 
@@ -153,7 +155,7 @@ async def test_a_locked_store_says_by_whom(env: dict[str, str], home: Path) -> N
     async with hold(home, "exclusive", command="sleuth ingest"):
         ask, prune, listed = await asyncio.gather(
             sleuth("ask", QUESTION, "--json", **env),
-            sleuth("runs", "prune", "--keep-last", "1", "--json", **env),
+            sleuth("runs", "prune", "--keep-last", "1", "--yes", "--json", **env),
             sleuth("runs", "list", "--json", **env),
         )
     assert_explained(ask, 1, "`sleuth ingest` (process ")
@@ -180,7 +182,9 @@ async def test_ctrl_c_leaves_a_run_that_goes_on(env: dict[str, str]) -> None:
     assert "sleuth resume stopped" in err.decode()
     assert "Traceback" not in err.decode()
     shown = await sleuth("runs", "show", "stopped", "--json", **env)
-    assert_explained(shown, 1, "no answer yet", "sleuth resume stopped")
+    assert_explained(shown, 1, "is stopped and has no answer yet", "sleuth resume stopped")
+    (row,) = [row for row in (await sleuth("runs", "list", "--json", **env)).json() if row["id"] == "stopped"]
+    assert (row["state"], row["status"]) == ("stopped", "interrupted")
     resumed = await sleuth("resume", "stopped", "--json", **env)
     assert resumed.json()["text"] == "the fair at Brindlecote"
 

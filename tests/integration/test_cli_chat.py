@@ -26,7 +26,7 @@ async def test_a_conversation_goes_on_from_command_to_command(tmp_path: Path) ->
         hello = await said("Hello!", "--set", "method=plain-rag")
         assert (hello["thread"], hello["method"], hello["text"]) == ("talk", "chat", "Hello to you.")
         back = await said("Who built it?")
-        assert (back["status"], back["text"], back["asks"]) == ("unknown", BACK["question"], BACK)
+        assert (back["status"], back["text"], back["asks"]) == ("waiting", BACK["question"], BACK)
         waiting = await sleuth("resume", "talk", **env)
         assert "sleuth ask REPLY --method chat --thread talk" in " ".join(waiting.out.split())
         answer = await said("the light")

@@ -1,6 +1,7 @@
 """The compiled embedding model against sentence-transformers itself."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,16 @@ LocalEmbedder("all-MiniLM-L6-v2", cache=Path(sys.argv[1])).embed_query("x")
 print("torch" in sys.modules)
 """
 
+IMPORTED = """
+from sleuth.tools.compiled import import_openvino
+print(type(import_openvino().tools.ovc.telemetry).__module__)
+try:
+    import openvino_telemetry
+    print("importable")
+except ImportError:
+    print("hidden")
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -43,6 +54,14 @@ def test_vectors_are_those_of_torch_and_later_torch_is_not_needed(tmp_path: Path
     made = (place / "model.bin").stat().st_mtime_ns
     again = subprocess.run([sys.executable, "-c", AGAIN, str(tmp_path)], capture_output=True, text=True, check=True)
     assert (again.stdout.strip(), (place / "model.bin").stat().st_mtime_ns) == ("False", made)
+
+
+def test_import_of_openvino_starts_no_telemetry(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", IMPORTED]
+    environment = os.environ | {"HOME": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["openvino.tools.ovc.telemetry_stub", "importable"]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []  # no identifier is kept
 
 
 def test_a_model_that_would_not_be_the_same_runs_on_torch(

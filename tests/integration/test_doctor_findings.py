@@ -94,3 +94,12 @@ async def test_the_model_server_lists_its_model(tmp_path: Path, vllm_url: str) -
     absent = await findings(tmp_path, model_url=vllm_url, model="absent")
     assert not absent["model server"].ok
     assert "absent" in absent["model server"].detail
+
+
+async def test_doctor_names_the_tracing_variables_that_are_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    found = (await findings(tmp_path))["tracing"]
+    assert (found.ok, found.detail) == (True, "off, nothing is sent to LangSmith; ignored: LANGSMITH_TRACING")
+    assert "sent to LangSmith" in (await findings(tmp_path, tracing="langsmith"))["tracing"].detail

@@ -16,7 +16,6 @@ from four_hops import QUESTION, four_hops
 from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
 
-from sleuth.agents.simulation import Simulation
 from sleuth.graphs.ingest import ingest
 from sleuth.graphs.runs import Runs
 from sleuth.graphs.state import Budget
@@ -25,6 +24,7 @@ from sleuth.studio.evaluation.compare import compare, comparison_table
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
 from sleuth.studio.evaluation.golden import Parts
 from sleuth.studio.evaluation.systems import systems
+from sleuth.studio.simulation import Simulation
 from sleuth.tools.errors import UsageError
 from sleuth.tools.library import Library
 from sleuth.tools.settings import Settings
@@ -185,9 +185,9 @@ def _evaluate(settings: Settings, wanted: Evaluation) -> None:
 
 
 def essence(value: Any) -> Any:
-    """A report without its command line and its seconds: concurrent calls share the prompt cache in varying order."""
+    """A report without its command line and model seconds: concurrent calls share the prompt cache in varying order."""
     if isinstance(value, dict):
-        return {name: essence(each) for name, each in value.items() if name not in ("command", "seconds")}
+        return {name: essence(each) for name, each in value.items() if name not in ("command", "model_seconds")}
     return [essence(each) for each in value] if isinstance(value, list) else value
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from hashing_embedder import HashingEmbedder
+from postgres_fixture import database
 from serve_scene import QUESTION, Oracle, client_of, opening, upload
-from sqlalchemy import create_engine, text
 
 from sleuth.studio.serve.app import create_app
 from sleuth.tools.settings import Settings
@@ -44,8 +44,6 @@ async def test_over_one_home(settings: Settings) -> None:
 async def test_over_one_postgres_and_one_chroma(
     settings: Settings, postgres_url: str, chroma_url: str, tmp_path: Path
 ) -> None:
-    with create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:")).connect() as connection:
-        connection.execution_options(isolation_level="AUTOCOMMIT").execute(text("CREATE DATABASE first_start"))
-    database = postgres_url.replace("/postgres?", "/first_start?")
-    shared = settings.model_copy(update={"database_url": database, "chroma_url": chroma_url})
-    await all_served([shared.model_copy(update={"home": tmp_path / str(each)}) for each in range(SERVERS)])
+    with database(postgres_url) as empty:
+        shared = settings.model_copy(update={"database_url": empty, "chroma_url": chroma_url})
+        await all_served([shared.model_copy(update={"home": tmp_path / str(each)}) for each in range(SERVERS)])

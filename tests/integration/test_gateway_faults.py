@@ -1,4 +1,6 @@
 import asyncio
+import gzip
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +20,7 @@ from model_server import (
     status,
     truncated,
 )
+from starlette.responses import Response, StreamingResponse
 
 from sleuth import prompts
 from sleuth.agents.gateway import RETRIES, Gateway
@@ -31,6 +34,7 @@ from sleuth.tools.errors import (
     UnknownName,
     UsageError,
 )
+from sleuth.tools.http import MAX_REPLY_BYTES
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -362,3 +366,69 @@ async def test_a_reply_without_content_is_empty(tmp_path: Path) -> None:
     server.script.append(completion(None, reasoning_content="so much to think about"))
     async with gateway(server, tmp_path) as model:
         assert (await model.call(asked()))["text"] == ""
+
+
+async def endless(sent: list[int], piece: bytes) -> AsyncIterator[bytes]:
+    """Far more than a reply may have; counts what is sent."""
+    for _ in range(16 * MAX_REPLY_BYTES // len(piece)):
+        sent[0] += len(piece)
+        yield piece
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("code", [200, 400])
+async def test_gateway_given_an_endless_reply_stops_reading_it(media_type: str, code: int, tmp_path: Path) -> None:
+    server, sent = ModelServer(), [0]
+    pieces = endless(sent, b"data: " + b"x" * (1 << 20))
+    server.script.append(StreamingResponse(pieces, code, media_type=media_type))
+    async with gateway(server, tmp_path) as model:
+        assert (await model.call(asked()))["text"] == "fine"
+    assert MAX_REPLY_BYTES < sent[0] < 4 * MAX_REPLY_BYTES
+
+
+async def test_gateway_given_only_endless_replies_names_the_limit(tmp_path: Path) -> None:
+    server, sent = ModelServer(), [0]
+    server.script.extend(StreamingResponse(endless(sent, b" " * (1 << 20))) for _ in range(RETRIES + 1))
+    async with gateway(server, tmp_path) as model:
+        with pytest.raises(ModelUnavailable, match="its reply is larger than 32 MiB"):
+            await model.call(asked())
+    assert len(server.calls) == RETRIES + 1
+
+
+async def test_gateway_refuses_compressed_replies_and_asks_for_none(tmp_path: Path) -> None:
+    server = ModelServer()
+    bomb = gzip.compress(json.dumps(completion("x" * (4 << 20))).encode())
+    server.script.extend([Response(bomb, headers={"Content-Encoding": "gzip"}, media_type="application/json")] * 4)
+    async with gateway(server, tmp_path) as model:
+        with pytest.raises(ModelUnavailable, match=r"its reply is compressed \(gzip\)"):
+            await model.call(asked())
+    assert {headers["accept-encoding"] for headers in server.headers} == {"identity"}
+
+
+@pytest.mark.parametrize("window", ["many", 10**30, -1, 0, None, True, [4096]])
+async def test_models_with_an_unusable_context_window_get_the_default(window: Any, tmp_path: Path) -> None:
+    async with gateway(ModelServer(models=[{"id": "tiny", "max_model_len": window}]), tmp_path) as model:
+        assert model.context_window == 8192
+
+
+async def test_gateway_given_deeply_nested_json_retries(tmp_path: Path) -> None:
+    server = ModelServer()
+    server.script.append(garbage("[" * 200_000))
+    async with gateway(server, tmp_path) as model:
+        assert (await model.call(asked()))["text"] == "fine"
+
+
+async def test_gateway_given_odd_figures_returns_a_reply_with_warnings(tmp_path: Path) -> None:
+    server = ModelServer()
+    odd = completion("Yes")
+    odd["usage"] = {"prompt_tokens": "seven", "completion_tokens": 10**30}
+    odd["choices"][0]["logprobs"] = {"content": [{"token": "Yes", "logprob": None, "top_logprobs": None}]}
+    server.script.append(odd)
+    async with gateway(server, tmp_path) as model:
+        reply = await model.call(asked(sampling=Sampling(top_logprobs=20)))
+    assert (reply["text"], reply["logprobs"], reply["usage"]["prompt_tokens"]) == ("Yes", None, 0)
+    assert [warning.split(":")[0] for warning in reply["warnings"]] == [
+        "the model server sends unusable token counts",
+        "the model server sends unusable log-probabilities",
+    ]

@@ -23,9 +23,9 @@ from model_server import (
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
+from sleuth.agents.completions import STREAMED
 from sleuth.agents.gateway import RETRIES, Gateway
 from sleuth.agents.model import Message, Request, Sampling
-from sleuth.agents.streams import STREAMED
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable
 from sleuth.tools.settings import Settings
 
@@ -125,15 +125,15 @@ async def test_a_stream_that_breaks_is_asked_for_again_and_its_words_taken_back(
     async with gateway(server, tmp_path) as model:
         assert (await model.call(asked(ear)))["text"] == "In the far east."
     assert [headers["x-sleuth-call"] for headers in server.headers] == ["call-1", "call-1"]
-    assert ear.heard[-5:] == ["!", "In ", "the ", "far ", "east."]
-    assert set(ear.heard[:-5]) <= {"In ", "the "}
+    assert ear.heard[-4:] == ["In ", "the ", "far ", "east."]
+    assert ear.heard[:-4] in ([], ["!"], ["In ", "the ", "!"])
 
 
 @pytest.mark.parametrize(
     ("broken", "kind", "told", "times"),
     [
         (Spoken(chunks(FAR)[:3], cut), ModelUnavailable, "No model server answers", RETRIES + 1),
-        (Spoken(chunks(FAR)[:3]), ModelUnavailable, "after retries: its stream has no usage", RETRIES + 1),
+        (Spoken(chunks(FAR)[:3]), ModelUnavailable, "after retries: its stream ends before", RETRIES + 1),
         (Spoken([{"error": {"message": "out of memory"}}]), ModelUnavailable, "status 500: out of", RETRIES + 1),
         (Spoken([{"error": {"message": "maximum context length is 9", "code": 400}}]), ContextTooLong, "too long", 1),
         (Spoken([{"error": {"message": "bad seed", "code": 400}}]), ModelError, "status 400: .*bad seed", 1),

@@ -177,6 +177,6 @@ def test_without_the_extra_a_line_says_which_one_it_is() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     said = re.fullmatch(
-        r"A graph model needs torch_geometric[.\w]*: pip install 'sleuth\[graph\]'\.", done.stderr.strip()
+        r"A graph model needs torch_geometric[.\w]*: pip install 'sleuth-rag\[graph\]'\.", done.stderr.strip()
     )
     assert said, done.stderr

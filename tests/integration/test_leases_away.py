@@ -13,6 +13,7 @@ from postgres_fixture import PostgresServer
 from sqlalchemy import Connection, Engine, text
 
 from sleuth.graphs import leases as module
+from sleuth.graphs.fencing import check
 from sleuth.graphs.leases import AdvisoryLeases
 from sleuth.graphs.runs import Runs, Services
 from sleuth.graphs.store import open_store
@@ -51,6 +52,14 @@ async def is_free(leases: AdvisoryLeases, id: str) -> bool:
             return True
     except ThreadBusy:
         return False
+
+
+async def test_held_names_leases_of_all_processes(engines: list[Engine]) -> None:
+    here, elsewhere = map(AdvisoryLeases, engines)
+    async with here.hold("monday"):
+        for leases in (here, elsewhere):
+            assert await leases.held(DAYS) == {"monday"}
+    assert await elsewhere.held(DAYS) == set()
 
 
 async def test_several_that_are_let_go_of_while_postgres_is_away(
@@ -107,6 +116,35 @@ async def test_what_somebody_else_has_taken_meanwhile_is_theirs(
         assert not await is_free(elsewhere, "monday")
 
 
+async def test_a_lost_lock_that_another_had_meanwhile_is_not_retaken(
+    own_postgres: PostgresServer, engines: list[Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BEAT", NEVER)
+    here, elsewhere = map(AdvisoryLeases, engines)
+    async with here.hold("monday"), here.hold("tuesday"):
+        await restart(own_postgres)
+        assert await is_free(elsewhere, "monday")
+        assert await is_free(here, "wednesday")
+        assert await is_free(elsewhere, "monday")
+        assert not await is_free(here, "monday"), "its holder has not ended"
+        assert not await is_free(elsewhere, "tuesday")
+    assert await is_free(here, "monday")
+
+
+async def test_a_lock_whose_holder_stopped_in_a_write_is_busy(
+    engines: list[Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WRITE_SECONDS", SOON)
+    here, elsewhere = map(AdvisoryLeases, engines)
+    async with here.hold("monday"), here.hold("tuesday"):
+        with engines[1].begin() as other:
+            await asyncio.to_thread(check, other, "monday", here.token("monday"))
+            for pid in await asyncio.to_thread(holders, other):
+                await asyncio.to_thread(other.scalar, text(f"SELECT pg_terminate_backend({pid}, 60000)"))
+            assert not await is_free(elsewhere, "monday")
+        assert await is_free(elsewhere, "monday")
+
+
 async def test_a_lost_connection_is_noticed_while_nobody_asks_for_anything(
     engines: list[Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +187,8 @@ async def test_a_session_that_the_server_still_believes_in_is_ended(
         between = Forgetful(own_postgres)
         async with between.standing(Path(folder)):
             engine = opened(f"postgresql://sleuth@/postgres?host={folder}")
-            here, elsewhere = AdvisoryLeases(engine), AdvisoryLeases(engines[1])
+            here = await asyncio.to_thread(AdvisoryLeases, engine)
+            elsewhere = AdvisoryLeases(engines[1])
             async with here.hold("tuesday"):
                 async with here.hold("monday"):
                     between.forget()

@@ -36,7 +36,7 @@ async def test_a_line_says_which_extra_to_install(tmp_path: Path, command: str, 
     done = await sleuth(*command.split(), without=[without], **own)
     assert (done.status, done.out) in ((1, ""), (2, "")), done.err
     assert len(done.err.strip().splitlines()) == 1, done.err
-    assert f"pip install 'sleuth[{extra}]'" in done.err
+    assert f"pip install 'sleuth-rag[{extra}]'" in done.err
     assert without in done.err
 
 

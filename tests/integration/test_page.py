@@ -84,7 +84,7 @@ async def test_a_run_is_stopped_resumed_and_watched_across_a_reload(page: Page, 
     steps = page.get_by_role("region", name="Steps")
     await expect(steps).to_contain_text("Working: review")
     await page.get_by_role("button", name="Stop").click()
-    await expect_status(page, "interrupted")
+    await expect_status(page, "stopped")
     await expect(steps).to_contain_text("Stopped. It can be resumed")
     await page.get_by_role("button", name="Resume").click()
     await expect(steps).to_contain_text("Working: review")

@@ -167,6 +167,13 @@ async def test_old_runs_go_with_their_texts_and_others_stay(runs: Runs) -> None:
     await assert_texts_are_there(runs, young)
 
 
+async def test_prune_removes_an_old_run_whose_process_was_killed(runs: Runs) -> None:
+    old, _ = await finished(runs)
+    await runs.store.threads.mark(old, "running", at="2020-01-01T00:00:00.000+00:00")
+    assert (await prune(runs, older_than=3600, keep_last=None)).threads == 1
+    assert await runs.store.threads.newest() == []
+
+
 async def test_the_runs_of_other_owners_stay_whole(runs: Runs, tmp_path: Path, database_url: str | None) -> None:
     id, _ = await finished(runs)
     before = await states(runs, id)

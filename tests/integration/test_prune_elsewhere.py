@@ -53,6 +53,9 @@ class Meanwhile:
     async def forget(self, id: str) -> None:
         await self.leases.forget(id)
 
+    def token(self, id: str) -> str | None:
+        return self.leases.token(id)
+
 
 def meanwhile(runs: Runs, deed: Deed, *, after: str | None = None) -> Runs:
     leases = Meanwhile(leases=runs.store.leases, deed=deed, after=after)

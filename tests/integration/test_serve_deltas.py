@@ -194,7 +194,7 @@ class Clerk(ModelServer):
         return await self.replied(json.loads(said.body), request)
 
 
-NAMES = {"thread", "id", "checkpoint", "parent", "at", "seconds", "created_at", "updated_at"}
+NAMES = {"thread", "id", "checkpoint", "parent", "at", "seconds", "model_seconds", "created_at", "updated_at"}
 """What differs from run to run."""
 
 

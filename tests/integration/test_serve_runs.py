@@ -1,5 +1,6 @@
 """The runs API: started, followed, stopped, resumed, looked at, forked, removed; across restarts."""
 
+import asyncio
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
@@ -15,6 +16,7 @@ from sleuth.tools.errors import ModelUnavailable
 
 pytestmark = pytest.mark.integration
 
+STOPPED = {"state": "stopped", "status": "interrupted"}
 STEPS = [("retrieve", "started"), ("retrieve", "finished"), ("answer", "started"), ("answer", "finished")]
 
 
@@ -51,9 +53,9 @@ async def test_a_run_is_stopped_and_goes_on(client: httpx.AsyncClient, oracle: O
     busy = [await client.delete(f"/v1/runs/{thread}"), await client.post(f"/v1/runs/{thread}/resume")]
     assert [each.status_code for each in busy] == [409, 409]
     stopped = await client.post(f"/v1/runs/{thread}/stop")
-    assert (stopped.status_code, stopped.json()["status"]) == (202, "interrupted")
+    assert (stopped.status_code, stopped.json()) == (202, {"thread": thread, **STOPPED})
     assert (await told(client, thread))[-1][1] == "stopped"
-    assert (await client.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "interrupted"
+    assert STOPPED.items() <= (await client.get(f"/v1/runs/{thread}")).json()["thread"].items()
     assert (await client.post(f"/v1/runs/{thread}/stop")).status_code == 409
     oracle.free.set()
     resumed = await client.post(f"/v1/runs/{thread}/resume")
@@ -61,6 +63,53 @@ async def test_a_run_is_stopped_and_goes_on(client: httpx.AsyncClient, oracle: O
     events = await told(client, thread)
     assert [(data["node"], data["state"]) for _, name, data in events if name == "step"] == STEPS, "a step came twice"
     assert [name for _, name, _ in events if name != "step"] == ["stopped", "answer"]
+
+
+async def test_run_stopped_immediately_is_never_left_running(client: httpx.AsyncClient, oracle: Oracle) -> None:
+    await upload(client)
+    oracle.free.clear()
+    for _ in range(12):
+        thread = await begin(client)
+        assert (await client.post(f"/v1/runs/{thread}/stop")).status_code == 202
+    assert {row["state"] for row in (await client.get("/v1/runs")).json()} == {"stopped"}
+
+
+async def test_run_stopped_repeatedly_is_not_resumed_by_the_next_start(
+    serving: Serve, oracle: Oracle, tmp_path: Path
+) -> None:
+    oracle.free.clear()
+    async with serving() as client:
+        await upload(client)
+        thread = await begin(client)
+        await oracle.asked.wait()
+        with closing(sqlite3.connect(tmp_path / "home" / "runs.sqlite")) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")  # the stop cannot be written down yet
+            stops = []
+            for _ in range(4):
+                stops.append(asyncio.create_task(client.post(f"/v1/runs/{thread}/stop")))
+                await asyncio.wait(stops, timeout=0.5)
+        assert {(await each).status_code for each in stops} == {202}
+    async with serving() as client:
+        assert STOPPED.items() <= (await client.get(f"/v1/runs/{thread}")).json()["thread"].items()
+        assert [name for _, name, _ in await told(client, thread) if name != "step"] == ["stopped"]
+
+
+async def test_run_of_a_killed_process_is_interrupted_everywhere(serving: Serve, tmp_path: Path) -> None:
+    async with serving() as client:
+        await upload(client)
+        thread = await begin(client)
+        await told(client, thread)
+    with closing(sqlite3.connect(tmp_path / "home" / "runs.sqlite")) as connection, connection:
+        connection.execute("UPDATE sleuth_threads SET status = 'running'")  # as kill -9 leaves it
+    async with serving() as client:
+        lost = {"state": "interrupted", "status": "interrupted"}
+        (row,) = (await client.get("/v1/runs")).json()
+        assert lost.items() <= row.items()
+        assert lost.items() <= (await client.get(f"/v1/runs/{thread}")).json()["thread"].items()
+        (turn,) = (await client.get(f"/v1/runs/{thread}/conversation")).json()
+        assert lost.items() <= turn["thread"].items()
+    (listed,) = (await sleuth("runs", "list", "--json", SLEUTH_HOME=str(tmp_path / "home"))).json()
+    assert lost.items() <= listed.items()
 
 
 async def test_a_run_goes_on_when_the_server_is_back(serving: Serve, oracle: Oracle) -> None:
@@ -146,7 +195,8 @@ async def test_what_the_command_line_prunes_leaves_nothing(client: httpx.AsyncCl
     left = {"sleuth_threads": 1, "sleuth_serve_events": 5}
     assert rows(tmp_path / "home" / "runs.sqlite", left) == left
     assert len({*leases.iterdir()} - of_the_store) == 1
-    pruned = await sleuth("runs", "prune", "--older-than", "0m", "--json", SLEUTH_HOME=str(tmp_path / "home"))
+    prune = ("runs", "prune", "--older-than", "0s", "--yes", "--json")
+    pruned = await sleuth(*prune, SLEUTH_HOME=str(tmp_path / "home"))
     assert pruned.json()["threads"] == 1
     assert rows(tmp_path / "home" / "runs.sqlite", left) == dict.fromkeys(left, 0)
     assert {*leases.iterdir()} == of_the_store

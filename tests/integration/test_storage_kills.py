@@ -8,24 +8,23 @@ import json
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import agreeing
 import deeds
 import kills
 import later_release
-import psycopg
 import pytest
 from four_hops import InProcess, Shelf
 from hashing_embedder import HashingEmbedder
+from postgres_fixture import database
 from slices import Sweep, count
 from sqlalchemy import text as sql
 from storage_child import Deed
@@ -229,18 +228,6 @@ Engines = Callable[[str], str]
 @pytest.fixture
 def engines(request: pytest.FixtureRequest) -> Engines:
     return lambda name: str(request.getfixturevalue(name))
-
-
-@contextmanager
-def database(url: str) -> Iterator[str]:
-    """A Postgres database of one's own."""
-    name = f"life_{uuid4().hex[:12]}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-        try:
-            yield urlsplit(url)._replace(path=f"/{name}").geturl()
-        finally:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 async def live(

@@ -68,6 +68,16 @@ def test_what_is_thrown_away_leaves_no_files(tmp_path: Path) -> None:
     again.close()
 
 
+def test_search_with_a_vector_of_another_length_is_refused(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder(dimension=64))
+    index.apply(upsert=PASSAGES, delete=[])
+    index.close()
+    again = opened(tmp_path, HashingEmbedder(dimension=32))
+    with pytest.raises(EmbedderChanged, match=r"64 numbers.*32 numbers"):
+        again.search("a stone bridge", 5)
+    again.close()
+
+
 def test_the_room_of_what_is_gone_is_given_back(tmp_path: Path) -> None:
     index = opened(tmp_path, HashingEmbedder(dimension=64))
     passages = [entry(f"d{n}", f"text number {n}").passages[0] for n in range(2_100)]

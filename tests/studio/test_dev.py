@@ -8,6 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.graphs.state import Budget
 from sleuth.studio import dev
+from sleuth.tools.settings import TRACING_VARIABLES, tracing_variables
 
 ALL = {**METHODS, "chat": CHAT}
 CONFIG = Path(dev.__file__).parents[1] / "studio" / "langgraph.json"
@@ -22,6 +23,14 @@ def test_every_method_is_served_under_its_name() -> None:
     assert {name: entry["description"] for name, entry in GRAPHS.items()} == {
         name: method.line for name, method in ALL.items()
     }
+
+
+def test_development_server_traces_nothing_by_default() -> None:
+    environment = json.loads(CONFIG.read_text())["env"]
+    assert set(TRACING_VARIABLES) <= environment.keys()
+    assert tracing_variables(environment) == []
+    assert environment["SLEUTH_TRACING"] == "off"
+    assert environment["LANGSMITH_CONTROL_PLANE_API_KEY"] == "", "its default is LANGSMITH_API_KEY"
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
 
@@ -148,3 +149,18 @@ async def test_of_a_pruned_thread_the_latest_state_is_left(talk: Talk) -> None:
         with pytest.raises(ValueError, match="keep_latest or delete"):
             await saver.aprune([talk.thread], strategy="nothing")
     assert await talk.history() == []
+
+
+async def test_a_thread_whose_ids_decrease_is_copied_and_pruned(tmp_path: Path) -> None:
+    async with opened(tmp_path / "c.sqlite") as saver:
+        for id, parent in (("8", None), ("9", "8"), ("3", "9")):
+            place = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": parent}}
+            await saver.aput(place, {**empty_checkpoint(), "id": id}, {"source": "loop", "step": 0}, {})
+        await saver.acopy_thread("t", "copy")
+        await saver.aprune(["t"])
+        assert await _listed(saver, "t") == ["3"]
+        assert await _listed(saver, "copy") == ["3", "9", "8"]
+
+
+async def _listed(saver: DevCheckpoints, thread: str) -> list[str]:
+    return [found.checkpoint["id"] async for found in saver.alist({"configurable": {"thread_id": thread}})]

@@ -1,13 +1,23 @@
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 
 from sleuth.tools.database import catalogue_url, open_engine
 from sleuth.tools.errors import UsageError
 
 
 def test_without_a_url_the_catalogue_is_a_file_at_home() -> None:
-    assert catalogue_url(Path("/srv/x"), None) == "sqlite:////srv/x/catalogue.db"
+    assert make_url(catalogue_url(Path("/srv/x"), None)).database == "/srv/x/catalogue.db"
+
+
+@pytest.mark.parametrize("name", ["p%20q", "v?1", "a&b=c", "a b", "a#b", "Überweg", "a;b", "a@b:c"])
+def test_a_path_of_any_characters_is_the_file_that_is_opened(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with open_engine(catalogue_url(tmp_path / name, None)).begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE kept (word TEXT)")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name / "catalogue.db").stat().st_size > 0
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])

@@ -8,7 +8,7 @@ from sleuth.tools.catalogue import Catalogue
 from sleuth.tools.errors import UsageError
 from sleuth.tools.intake import Batch, Intake, Place, file_entry
 from sleuth.tools.loaders import NO_LOADERS, LoadedDocument, Loaders
-from sleuth.tools.worklist import write_worklist
+from sleuth.tools.worklist import take_passed_over, write_worklist
 
 
 @pytest.fixture
@@ -87,11 +87,19 @@ def test_a_root_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
         write_worklist(tmp_path / "work.jsonl", [tmp_path / "nowhere"])
 
 
-def test_files_of_other_types_are_counted(tmp_path: Path) -> None:
-    write(tmp_path / "docs" / "a.md")
-    write(tmp_path / "docs" / "a.png")
-    found = write_worklist(tmp_path / "work.jsonl", [tmp_path / "docs"])
-    assert (found.files, found.passed_over) == (1, 1)
+def test_worklist_names_what_is_passed_over_with_reasons(tmp_path: Path) -> None:
+    docs, worklist = tmp_path / "docs", tmp_path / "work.jsonl"
+    for name in ("a.md", "a.png", ".b.md", ".git/c.md"):
+        write(docs / name)
+    found = write_worklist(worklist, [docs])
+    assert (found.files, found.passed_over) == (1, 3)
+    assert take_passed_over(worklist) == [
+        f"{docs}/.b.md: is hidden. Name it to read it.",
+        f"{docs}/.git: is hidden. Name it to read it.",
+        f"{docs}/a.png: files of this type are not read.",
+    ]
+    assert take_passed_over(worklist) == []
+    assert write_worklist(worklist, [docs / ".b.md", docs / ".git"]).passed_over == 0
 
 
 def test_further_formats_are_read_once_a_loader_class_is_named(catalogue: Catalogue, tmp_path: Path) -> None:
@@ -120,6 +128,41 @@ def test_a_corpus_keeps_its_ids_and_comes_in_batches(catalogue: Catalogue, tmp_p
     assert [len(batch.entries) for batch in read] == [512, 512, 77]
     assert ids(read) == [*(f"p{n}" for n in range(1100)), "a.md"]
     assert read[0].entries[0].passages[0].id == "p0"
+
+
+def taking(path: Path, *ids: str) -> Path:
+    """A corpus with these ids, and one that nobody has."""
+    rows = (json.dumps({"id": id, "text": "Other words."}) for id in [*ids, "free"])
+    return write(path, "\n".join(rows))
+
+
+def test_a_corpus_line_with_a_file_s_id_is_refused(catalogue: Catalogue, tmp_path: Path) -> None:
+    file = write(tmp_path / "docs" / "a.md", "Words of the file.")
+    batches(catalogue, file)
+    (passage,) = catalogue.passages_of("a.md")
+    (read,) = batches(catalogue, taking(tmp_path / "c.jsonl", "a.md", passage.id))
+    assert ids([read]) == ["free"]
+    assert [failure.split(": ", 1)[0] for failure in read.failures] == [str(tmp_path / "c.jsonl")] * 2
+    assert f"the id 'a.md' belongs to the file {file}. That line was not read" in read.failures[0]
+    assert "Words of the file." in catalogue.get_document("a.md").text
+    assert catalogue.passages_of("a.md") == [passage]
+
+
+@pytest.mark.parametrize("corpus_first", [True, False])
+def test_a_file_and_a_corpus_line_of_one_batch_are_kept_apart(
+    catalogue: Catalogue, tmp_path: Path, corpus_first: bool
+) -> None:
+    file, lines = write(tmp_path / "docs" / "a.md", "Words of the file."), taking(tmp_path / "c.jsonl", "a.md")
+    (read,) = batches(catalogue, *([lines, file] if corpus_first else [file, lines]))
+    assert sorted(ids([read])) == ["a.md", "free"]
+    assert len(read.failures) == 1
+    assert "Words of the file." in catalogue.get_document("a.md").text
+
+
+def test_a_corpus_that_has_moved_updates_its_documents(catalogue: Catalogue, tmp_path: Path) -> None:
+    batches(catalogue, corpus(tmp_path / "old.jsonl", 3))
+    (read,) = batches(catalogue, corpus(tmp_path / "new.jsonl", 3))
+    assert (ids([read]), read.failures) == (["p0", "p1", "p2"], [])
 
 
 def test_another_process_goes_on_in_the_middle_of_a_corpus(catalogue: Catalogue, tmp_path: Path) -> None:

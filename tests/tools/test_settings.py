@@ -1,6 +1,10 @@
+import logging
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
+from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
 
@@ -17,6 +21,12 @@ def test_an_address_with_a_password_is_refused_since_addresses_are_written_down(
     Settings.model_validate({name: "https://example.org/v1/@latest"})
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999/v1", "http://127.0.0.1:port/v1", "http://[::1/v1"])
+def test_address_without_a_usable_port_or_host_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match=r"Port|Invalid IPv6"):
+        Settings.model_validate({"model_url": url})
+
+
 @pytest.mark.parametrize(
     ("suffix", "reason"),
     [
@@ -31,3 +41,50 @@ def test_an_address_with_a_password_is_refused_since_addresses_are_written_down(
 def test_what_is_no_suffix_of_a_file_that_a_class_may_read_is_refused(suffix: str, reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
         Settings(loaders={suffix: "NotebookLoader"})
+
+
+def test_unknown_variable_is_reported_once_with_nearest_name(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SLEUTH_TIMOUT", "5")
+    monkeypatch.setenv("SLEUTH_QXZ", "5")
+    with caplog.at_level(logging.WARNING):
+        assert Settings().timeout == 120
+        Settings()
+    assert [record.getMessage() for record in caplog.records] == [
+        "'SLEUTH_QXZ' is not a setting and is ignored.",
+        "'SLEUTH_TIMOUT' is not a setting and is ignored. Did you mean SLEUTH_TIMEOUT?",
+    ]
+
+
+def test_known_variables_are_not_reported(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    values = {"SLEUTH_TIMEOUT": "5", "sleuth_concurrency": "2", "SLEUTH_REQUIRE_ALL": "1", "SLEUTH_TEST_MODEL_URL": "x"}
+    for name, value in {**values, "SLEUTH_EMPTY": "", "OTHER_TIMOUT": "5"}.items():
+        monkeypatch.setenv(name, value)
+    with caplog.at_level(logging.WARNING):
+        assert Settings().concurrency == 2
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("timout = 5\n", r"has 'timout', which is not a setting. Did you mean timeout\?"),
+        ("SLEUTH_HOME = '/tmp'\n", r"has 'SLEUTH_HOME', which is not a setting. Did you mean home\?"),
+        ("[qxz]\nhome = '/tmp'\n", "has 'qxz', which is not a setting.$"),
+        ("timeout = \n", "cannot be read: .*line 1"),
+    ],
+)
+def test_settings_file_that_cannot_be_used_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, reason: str
+) -> None:
+    (tmp_path / "sleuth.toml").write_text(content)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=reason):
+        Settings()
+
+
+def test_settings_file_in_the_working_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sleuth.toml").write_text('timeout = 5\nmodels = {reader = "small"}\n')
+    monkeypatch.chdir(tmp_path)
+    assert (Settings().timeout, Settings().models) == (5, {"reader": "small"})

@@ -103,15 +103,15 @@ def _cut(text: str) -> str:
 
 def as_tools(graph: KnowledgeGraph) -> "list[StructuredTool]":
     """The graph's functions as LangChain tools, for agents of other makes; each answers with a lookup's text."""
-    from langchain_core.tools import StructuredTool
+    from sleuth.tools.private_tool import PrivateTool
 
-    def tool(function: Function) -> StructuredTool:
+    def tool(function: Function) -> "StructuredTool":
         async def call(**arguments: Any) -> str:  # noqa: ANN401 - checked by the schema
             given = {key: value for key, value in arguments.items() if value is not None}
             (found,) = await look_up(graph, [(function.name, given)])
             return found.text or found.problem
 
-        return StructuredTool(
+        return PrivateTool(
             name=function.name, description=function.line, args_schema=function.arguments, coroutine=call
         )
 

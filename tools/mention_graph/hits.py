@@ -28,7 +28,7 @@ def search_graph(
     """The best passages by the mention graph; those that were seen already come last. Blocks.
 
     model: the trained ranker's file; without one the untrained formula ranks. It has been trained on whole questions:
-    for a hop the formula is better (`benchmarks/per_hop.py`).
+    for a hop the formula is better (`benchmarks/studies/per_hop.py`).
     """
     graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
     assert isinstance(graph, GraphIndex)

@@ -17,7 +17,7 @@ from sleuth.tools.pagerank.walk import Node
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
     """How much the kinds of edges weigh: between a passage and a name that it mentions, goes by, or has in a triple,
-    and between a triple's subject and object; 0 leaves a kind out. Set with benchmarks/ppr.py.
+    and between a triple's subject and object; 0 leaves a kind out. Set with benchmarks/studies/ppr.py.
     """
 
     mentions: float = 1.0

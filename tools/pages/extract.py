@@ -1,7 +1,11 @@
 """Text and tables out of one page. Blocks, and may take long or much memory on a hostile page: see `reading`."""
 
+from dataclasses import asdict
+from typing import Any
+
 from bs4 import BeautifulSoup
 
+from sleuth.tools.bounds import Bounds
 from sleuth.tools.pages.markup import visible_markup
 from sleuth.tools.pages.page import Page, PageText, Table
 from sleuth.tools.pages.sentences import sentences
@@ -28,6 +32,11 @@ def extract(page: Page) -> PageText:
         text = one_line(normalise(page.snippet))
         warnings.append("nothing could be read: " + ("its snippet stands for it" if text else "it is empty"))
     return describe(page, name, text, tables, [*warnings, *cut, *shortened])
+
+
+def extract_from_json(given: dict[str, Any], _bounds: Bounds) -> dict[str, Any]:
+    """Run `extract` in a worker process."""
+    return asdict(extract(Page(**{**given, "warnings": tuple(given["warnings"])})))
 
 
 def describe(page: Page, name: str, text: str, tables: list[Table], warnings: list[str]) -> PageText:

@@ -56,7 +56,11 @@ class PageText:
     @classmethod
     def from_json(cls, text: str) -> "PageText":
         """The page of `to_json`."""
-        fields: dict[str, Any] = json.loads(text)
+        return cls.from_fields(json.loads(text))
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> "PageText":
+        """Return the page with these fields, as JSON has them."""
         return cls(
             **{
                 **fields,

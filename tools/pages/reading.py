@@ -1,21 +1,19 @@
-"""Pages read in a process of their own, so that one that takes too long or too much memory can be given up."""
+"""Read web pages in a worker process, so that a page that exceeds a limit of time or memory only fails itself."""
 
 import asyncio
-import json
-import os
-import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
+from sleuth.tools.bounds import Bounds
 from sleuth.tools.pages.page import Page, PageText, distinct, named_apart
+from sleuth.tools.worker import Worker, WorkerError
 
 PAGE_SECONDS = 20.0
 PAGE_MEGABYTES = 2048
 MAX_HTML = 20 << 20
 """Characters of HTML that are looked at."""
 MAX_PAGES = 100
-_LONGEST_REPLY = 32 << 20
+_NO_LIMIT = 1_000_000
 
 
 async def read_pages(
@@ -43,56 +41,35 @@ async def read_pages(
 
 @dataclass
 class Reader:
-    """One process at a time; a new one after it has ended or was ended. `seconds` are what the next page may take."""
+    """Reader of single pages; `seconds` is the limit for the next page."""
 
     seconds: float
     megabytes: int
-    process: Process | None = None
+    _worker: Worker = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the worker, whose processor time is not limited: `seconds` limits the time of each page."""
+        self._worker = Worker("page", Bounds(seconds=_NO_LIMIT, megabytes=self.megabytes))
 
     async def read(self, page: Page) -> PageText:
-        """What was read of a page in time, or nothing but a warning."""
+        """Return the text of a page, or its snippet with a warning if it exceeded a limit."""
         if len(page.html) > MAX_HTML:
             cut = f"only the first {MAX_HTML:,} of {len(page.html):,} characters were looked at"
             page = replace(page, html=page.html[:MAX_HTML], warnings=(*page.warnings, cut))
         try:
-            async with asyncio.timeout(self.seconds):
-                reply = await self._ask(page)
-        except TimeoutError:
-            reply, why = b"", f"it took longer than {self.seconds:g} s"
-        else:
-            why = f"it took more than {self.megabytes:,} MB, or cannot be parsed"
-        if reply:
-            return PageText.from_json(reply.decode())
-        await self.stop()
-        return _given_up(page, why)
-
-    async def _ask(self, page: Page) -> bytes:
-        process = self.process or await self._start()
-        assert process.stdin and process.stdout
-        try:
-            process.stdin.write(json.dumps(asdict(page)).encode() + b"\n")
-            await process.stdin.drain()
-            return await process.stdout.readline()
-        except (ConnectionError, ValueError):  # it has ended, or its reply has no end
-            return b""
-
-    async def _start(self) -> Process:
-        # -P: no module is loaded from the folder that somebody happens to work in.
-        command = [sys.executable, "-P", "-m", "sleuth.tools.pages.worker", str(self.megabytes)]
-        environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-        self.process = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, limit=_LONGEST_REPLY, env=environment
-        )
-        return self.process
+            read = await asyncio.to_thread(self._worker.call, asdict(page), seconds=self.seconds)
+        except WorkerError as error:
+            late = error.cause == "time"
+            why = f"longer than {self.seconds:g} s" if late else f"more than {self.megabytes:,} MB, or cannot be parsed"
+            return _given_up(page, f"it took {why}")
+        except asyncio.CancelledError:
+            self._worker.close()
+            raise
+        return PageText.from_fields(read)
 
     async def stop(self) -> None:
-        """Ends the process; no page is lost by it that was read."""
-        if self.process is None:
-            return
-        if self.process.returncode is None:
-            self.process.kill()
-        await self.process.wait()
-        self.process = None
+        """End the worker process."""
+        await asyncio.to_thread(self._worker.stop)
 
 
 def _given_up(page: Page, why: str) -> PageText:

@@ -61,6 +61,26 @@ export function headOf(history: readonly Moment[], checkpoint: string): string {
   );
 }
 
+/** The last checkpoint of the branch that a checkpoint belongs to; later forks do not change it. "" if it is missing. */
+export function branchOf(history: readonly Moment[], checkpoint: string): string {
+  const { rows } = treeOf(history);
+  const row = rows.find((each) => each.moment.checkpoint === checkpoint);
+  return row ? lastOf(rows, row.lane) : "";
+}
+
+/** The last checkpoint of the branch that a branch was forked from; "" for one that begins with the run. */
+export function forkedFrom(history: readonly Moment[], head: string): string {
+  const { rows } = treeOf(history);
+  const lane = rows.find((each) => each.moment.checkpoint === head)?.lane;
+  const parentRow = rows.find((each) => each.lane === lane)?.parentRow ?? null;
+  const parent = parentRow === null ? undefined : rows[parentRow];
+  return parent ? lastOf(rows, parent.lane) : "";
+}
+
+function lastOf(rows: readonly Placed[], lane: number): string {
+  return rows.filter((row) => row.lane === lane).at(-1)?.moment.checkpoint ?? "";
+}
+
 /** How many checkpoints two ways have in common. */
 export function shared(a: readonly Moment[], b: readonly Moment[]): number {
   let length = 0;

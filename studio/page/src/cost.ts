@@ -11,7 +11,7 @@ export function callsIn(state: JsonObject): Calls {
 
 /** Sums calls, in all and by node. */
 export function costOf(calls: Calls): Cost {
-  const cost: Cost = { ...nothing(), cached_tokens: 0, nodes: {} };
+  const cost = { ...nothing(), cached_tokens: 0, nodes: {} as Record<string, ReturnType<typeof nothing>> };
   for (const call of Object.values(calls)) {
     cost.cached_tokens += call.cached_tokens;
     const node = (cost.nodes[call.node] ??= nothing());
@@ -19,12 +19,12 @@ export function costOf(calls: Calls): Cost {
       part.calls += 1;
       part.prompt_tokens += call.prompt_tokens;
       part.completion_tokens += call.completion_tokens;
-      part.seconds += call.seconds;
+      part.model_seconds += call.seconds;
     }
   }
   return cost;
 }
 
 function nothing() {
-  return { calls: 0, prompt_tokens: 0, completion_tokens: 0, seconds: 0 };
+  return { calls: 0, prompt_tokens: 0, completion_tokens: 0, model_seconds: 0 };
 }

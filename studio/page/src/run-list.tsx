@@ -49,7 +49,7 @@ function Page({ before, version, current }: PageProps) {
             <a href={hrefOf("runs", thread.id)} aria-current={thread.id === current ? "page" : undefined}>
               <span className="question">{thread.part_of ? `hop: ${thread.method}` : thread.question}</span>
               <span className="about">
-                <Chip status={thread.status} /> {thread.method} · {when(thread.updated_at)}
+                <Chip status={thread.state} /> {thread.method} · {when(thread.updated_at)}
               </span>
             </a>
           </li>

@@ -5,8 +5,8 @@ export interface JsonObject {
   [key: string]: Json;
 }
 
-export type RunStatus = "new" | "running" | "interrupted" | "failed" | "done";
-export type AnswerStatus = "answered" | "refused" | "unknown" | "invalid_question" | "out_of_budget";
+export type RunState = "queued" | "running" | "waiting" | "stopped" | "interrupted" | "failed" | "done";
+export type AnswerStatus = "answered" | "refused" | "unknown" | "invalid_question" | "out_of_budget" | "waiting";
 
 export interface Budget {
   max_calls: number | null;
@@ -19,7 +19,7 @@ export interface Thread {
   method: string;
   question: string;
   options: { values: JsonObject; budget: Budget };
-  status: RunStatus;
+  state: RunState;
   problem: string;
   parent: string;
   parent_checkpoint: string;
@@ -51,7 +51,10 @@ export interface NodeCost {
   calls: number;
   prompt_tokens: number;
   completion_tokens: number;
-  seconds: number;
+  /** The sum over calls, also over those in parallel. */
+  model_seconds?: number;
+  /** The same, in events of older releases. */
+  seconds?: number;
 }
 
 export interface Cost extends NodeCost {
@@ -79,8 +82,12 @@ export interface Answer {
   citations: Citation[];
   notes: Note[];
   cost: Cost;
+  /** By the wall clock; not there for runs of older releases. */
+  seconds?: number;
   warnings: string[];
   hops?: Hop[];
+  /** What a chat waits for. */
+  asks?: JsonObject;
 }
 
 export interface Run {
@@ -88,6 +95,7 @@ export interface Run {
   answer: Answer | null;
   state: JsonObject;
   cost: Cost;
+  seconds: number | null;
   follow_up: { after: string; asked: string; cost: Cost; warnings: string[] } | null;
 }
 

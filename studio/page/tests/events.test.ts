@@ -39,7 +39,7 @@ test("the words of a call gather, a reset takes them back, its step clears them"
 test("calls add up to the cost so far, each once", () => {
   const update = { calls: { one: call("plan"), two: call("plan") } };
   const live = after(step(1, "plan", "finished", update), step(2, "plan", "finished", update));
-  expect(costOf(live.calls)).toMatchObject({ calls: 2, prompt_tokens: 200, cached_tokens: 40, seconds: 1 });
+  expect(costOf(live.calls)).toMatchObject({ calls: 2, prompt_tokens: 200, cached_tokens: 40, model_seconds: 1 });
 });
 
 test("a stop breaks off what was at work; resumed, it is at work again and finished in its place", () => {

@@ -8,11 +8,13 @@ from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse
 
-from sleuth.graphs.registry import METHODS, Method
+from sleuth.graphs.method import Method
+from sleuth.graphs.registry import METHODS
 from sleuth.studio.pictures import arrows
 from sleuth.studio.serve import forms
 from sleuth.studio.serve.house import TheHouse
 from sleuth.tools.errors import SleuthError
+from sleuth.tools.extras import DISTRIBUTION
 
 router = APIRouter(tags=["about"])
 
@@ -27,7 +29,7 @@ async def healthz(request: Request, house: TheHouse) -> forms.Health:
         model = (await house.tenants.model()).name_of("default")
     except SleuthError as error:
         problem = str(error)
-    return forms.Health(version=version("sleuth"), model=model, problem=problem, running=house.jobs.active)
+    return forms.Health(version=version(DISTRIBUTION), model=model, problem=problem, running=house.jobs.active)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)

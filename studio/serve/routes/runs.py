@@ -12,8 +12,10 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sleuth.graphs import calls, prune
 from sleuth.graphs.answer import cost_of
 from sleuth.graphs.history import export, fork, history
-from sleuth.graphs.registry import runnable
+from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import Runs, check_question
+from sleuth.graphs.serializer import naming
+from sleuth.graphs.wall_clock import seconds_at
 from sleuth.studio.serve import forms
 from sleuth.studio.serve.access import Owner
 from sleuth.studio.serve.conversations import FollowUp
@@ -28,9 +30,25 @@ async def _reading(house: TheHouse, owner: Owner) -> Runs:
     return await house.tenants.reading(owner)
 
 
-async def _known(thread: str, runs: "Reading") -> str:
+async def _known(thread: str, runs: "Reading", house: TheHouse, owner: Owner) -> str:
     """The thread, if it is the owner's."""
-    return (await runs.store.threads.get(thread)).id
+    return (await runs.store.threads.get(await _named(thread, runs, house, owner) or thread)).id
+
+
+async def _named(name: str, runs: Runs, house: House, owner: str) -> str | None:
+    """The id of the owner's run of this name; None where there is none.
+
+    Ids are unique among all owners. On a server with keys a new run of a chosen name gets the id `owner:name`, so that
+    nobody learns which names others have chosen.
+    """
+    for id in (name, _scoped(name, house, owner)):
+        if await runs.store.threads.find(id):
+            return id
+    return None
+
+
+def _scoped(name: str, house: House, owner: str) -> str:
+    return name if house.settings.api_keys is None else f"{owner}:{name}"
 
 
 Reading = Annotated[Runs, Depends(_reading)]
@@ -58,7 +76,9 @@ async def start(asked: forms.RunForm, house: TheHouse, owner: Owner, runs: Readi
     library = await house.tenants.library(owner)
     await library.require_documents()
     await house.quota.require(owner)
-    id = asked.thread or uuid4().hex[:12]
+    id = uuid4().hex[:12]
+    if asked.thread:
+        id = await _named(asked.thread, runs, house, owner) or _scoped(asked.thread, house, owner)
     question = asked.question if asked.after is None else await _follow_up(asked, id, house, owner)
     thread = await runs.start(
         question,
@@ -75,8 +95,9 @@ async def start(asked: forms.RunForm, house: TheHouse, owner: Owner, runs: Readi
 async def _follow_up(asked: forms.RunForm, id: str, house: House, owner: str) -> str:
     """The question as it is understood; where that is from is written down."""
     assert asked.after
-    after, message, runs = asked.after, check_question(asked.question), await house.tenants.reading(owner)
-    runnable(asked.method).configure(asked.values, house.settings.profile)
+    message, runs = check_question(asked.question), await house.tenants.reading(owner)
+    after = await _named(asked.after, runs, house, owner) or asked.after
+    configure(runnable(asked.method), asked.values, house.settings.profile)
     if await runs.store.threads.exists(id):
         raise UsageError(f"Thread {id} was used already: a follow-up is a run of its own.")
     turns = await house.conversations.before(runs, after)
@@ -95,16 +116,19 @@ async def _follow_up(asked: forms.RunForm, id: str, house: House, owner: str) ->
 
 
 @router.get("/{thread}")
-async def show(thread: str, runs: Reading, house: TheHouse) -> forms.RunView:
+async def show(thread: Known, runs: Reading, house: TheHouse) -> forms.RunView:
     """A run as it stands."""
     row = await runs.store.threads.get(thread)
-    state = (await runs.graph(row).aget_state(runs.config(row))).values
+    with naming(thread):
+        snapshot = await runs.graph(row).aget_state(runs.config(row))
+    state = snapshot.values
     follow_up = await house.conversations.get(thread)
     return forms.RunView(
         thread=forms.ThreadRow(**row.to_json()),
         answer=await _answer(runs, thread),
         state=state,
         cost=cost_of(state.get("calls", {})),
+        seconds=seconds_at(snapshot),
         follow_up=forms.FollowUpView(**asdict(follow_up)) if follow_up else None,
     )
 
@@ -181,13 +205,13 @@ async def resume(
 
 
 @router.get("/{thread}/history")
-async def show_history(thread: str, runs: Reading) -> list[forms.MomentRow]:
+async def show_history(thread: Known, runs: Reading) -> list[forms.MomentRow]:
     """Every checkpoint of a run, the newest first, all its branches together."""
     return [forms.MomentRow(**moment.to_json()) for moment in await history(runs, thread)]
 
 
 @router.get("/{thread}/checkpoints/{checkpoint}")
-async def show_checkpoint(thread: str, checkpoint: str, runs: Reading) -> forms.MomentView:
+async def show_checkpoint(thread: Known, checkpoint: str, runs: Reading) -> forms.MomentView:
     """A checkpoint with its whole state, and what was said to the model on the way to it."""
     return forms.MomentView(**(await calls.moment(runs, thread, checkpoint)).to_json())
 
@@ -201,6 +225,6 @@ async def make_fork(thread: Known, asked: forms.ForkForm, runs: Reading, house: 
 
 
 @router.get("/{thread}/export")
-async def show_export(thread: str, runs: Reading) -> dict[str, Any]:
+async def show_export(thread: Known, runs: Reading) -> dict[str, Any]:
     """A run as one JSON value: history, state, prompts and passages as they were."""
     return await export(runs, thread)

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from sleuth.agents.simulation import Gold
-from sleuth.agents.simulation.wording import says
+from sleuth.studio.simulation import Gold
+from sleuth.studio.simulation.wording import says
 from sleuth.studio.training.roles.questions import TrainingSet
 from sleuth.tools.documents import Hit, Passage
 from sleuth.tools.retriever import Query, Retriever

@@ -23,14 +23,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from sleuth.agents.detective import INFER
 from sleuth.agents.extractor import EXTRACT, MOST, ExtractInput, Extraction, Triple
 from sleuth.agents.reader import READ
-from sleuth.agents.simulation import Simulation, gold_of
 from sleuth.agents.sources import Source
 from sleuth.graphs.hops import NO_LIMIT, compiled
 from sleuth.graphs.ingest import ingest
-from sleuth.graphs.registry import method
+from sleuth.graphs.registry import configure, method
 from sleuth.graphs.state import Context
 from sleuth.studio.cli import guarded
 from sleuth.studio.commands.ask import pairs
+from sleuth.studio.simulation import Simulation, gold_of
 from sleuth.studio.training.roles.arranging import arranged
 from sleuth.studio.training.roles.facts import Known, PassageFacts
 from sleuth.studio.training.roles.judgements import attributions, irrelevances, supports
@@ -127,8 +127,8 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
         model=teacher,
         retriever=arranged(retriever, known, each.row["gold_ids"], gold, dice),
         archive=MemoryArchive(),
-        settings=kind.configure(
-            {**dict.fromkeys(SOURCES[each.method], few), **ALSO.get(each.method, {}), **each.values}, "default"
+        settings=configure(
+            kind, {**dict.fromkeys(SOURCES[each.method], few), **ALSO.get(each.method, {}), **each.values}, "default"
         ),
     )
     place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=NO_LIMIT)
@@ -174,7 +174,7 @@ class Which:
         for name in self.methods:
             if name not in METHODS:
                 raise UnknownName("method to play", name, list(METHODS), f"There are: {', '.join(METHODS)}.")
-            method(name).configure(self.values, "default")
+            configure(method(name), self.values, "default")
         return self
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sleuth.agents.extractor import MOST, Extraction, Triple
-from sleuth.agents.simulation import Gold, Hop
-from sleuth.agents.simulation.wording import about, filled, says
+from sleuth.studio.simulation import Gold, Hop
+from sleuth.studio.simulation.wording import about, filled, says
 from sleuth.tools.text import sentences, words
 
 Known = Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 from sleuth.agents.detective import Inferences
 from sleuth.agents.evaluator import ATTRIBUTION, RELEVANCE, SUPPORT, AttributionInput, RelevanceInput, SupportInput
 from sleuth.agents.reader import Reading
-from sleuth.agents.simulation.wording import names, says
 from sleuth.agents.sources import Source
+from sleuth.studio.simulation.wording import names, says
 from sleuth.studio.training.pools import lines
 from sleuth.studio.training.roles.teacher import Example, Learned
 from sleuth.studio.training.roles.wording import naturally

@@ -19,9 +19,9 @@ from sleuth.agents.extractor import EXTRACT, Extraction
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.planner import PLAN
 from sleuth.agents.role import I, Role
-from sleuth.agents.simulation import Gold, SimulatedModel, Simulation
-from sleuth.agents.simulation.wording import broader, names, says
 from sleuth.agents.verifier import VERIFY
+from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
+from sleuth.studio.simulation.wording import broader, names, says
 from sleuth.studio.training.roles.wording import clumsy, guided, naturally
 
 Facts = Callable[[Gold, str, str], Extraction]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from sleuth.agents.simulation import Gold
-from sleuth.agents.simulation.wording import described
+from sleuth.studio.simulation import Gold
+from sleuth.studio.simulation.wording import described
 
 _ASKED = {
     "author": "Who wrote {}?",

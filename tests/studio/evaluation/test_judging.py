@@ -21,7 +21,7 @@ def result(thread: str, question: str, text: str, status: str = "answered") -> R
         text=text,
         cited=[],
         shown=[],
-        cost=Cost(calls=1, prompt_tokens=1, cached_tokens=0, completion_tokens=1, seconds=0.1, nodes={}),
+        cost=Cost(calls=1, prompt_tokens=1, cached_tokens=0, completion_tokens=1, model_seconds=0.1, nodes={}),
         warnings=0,
         problem="",
         simulated=False,

@@ -12,7 +12,7 @@ import pytest
 from sleuth import agents
 from sleuth.agents.graph_llm.encoder import graph_of
 from sleuth.agents.role import Role
-from sleuth.agents.simulation import gold_of
+from sleuth.studio.simulation import gold_of
 from sleuth.studio.training.roles.arranging import Arranging, silenced
 from sleuth.studio.training.roles.examples import (
     METHODS,

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from sleuth.agents.simulation import Gold, gold_of
+from sleuth.studio.simulation import Gold, gold_of
 from sleuth.studio.training.roles.facts import by_rule
 from sleuth.studio.training.roles.mix import (
     LONGEST,

@@ -49,4 +49,4 @@ def test_what_is_too_long_is_cut_before_a_tag_and_said() -> None:
 def test_soup_takes_time_in_proportion(piece: str) -> None:
     began = time.process_time()
     visible_markup(piece * (200_000 // len(piece)))
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 20, "quadratic time is minutes"

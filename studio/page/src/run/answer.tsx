@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { DocumentDialog } from "../documents/document-dialog";
-import { seconds, words } from "../format";
+import { modelTime, seconds, words } from "../format";
 import { hrefOf } from "../route";
 import type { Answer, Citation, Cost } from "../types";
 
@@ -11,7 +11,7 @@ export function AnswerView({ answer }: { answer: Answer }) {
       <Said answer={answer} label="Answer" />
       <Hops answer={answer} />
       <Notes answer={answer} />
-      <CostTable cost={answer.cost} />
+      <CostTable cost={answer.cost} took={answer.seconds} />
     </>
   );
 }
@@ -134,11 +134,11 @@ function Hops({ answer: { hops } }: { answer: Answer }) {
   );
 }
 
-export function CostTable({ cost }: { cost: Cost }) {
+export function CostTable({ cost, took }: { cost: Cost; took?: number | undefined }) {
   const rows = [...Object.entries(cost.nodes), ["all", cost] as const];
   return (
     <details className="box">
-      <summary>Cost</summary>
+      <summary>Cost{took !== undefined && `: ${seconds(took)}`}</summary>
       <table>
         <thead>
           <tr>
@@ -146,7 +146,7 @@ export function CostTable({ cost }: { cost: Cost }) {
             <th scope="col">calls</th>
             <th scope="col">prompt tokens</th>
             <th scope="col">reply tokens</th>
-            <th scope="col">time</th>
+            <th scope="col">model time</th>
           </tr>
         </thead>
         <tbody>
@@ -156,7 +156,7 @@ export function CostTable({ cost }: { cost: Cost }) {
               <td>{part.calls}</td>
               <td>{part.prompt_tokens}</td>
               <td>{part.completion_tokens}</td>
-              <td>{seconds(part.seconds)}</td>
+              <td>{modelTime(part)}</td>
             </tr>
           ))}
         </tbody>

@@ -1,13 +1,14 @@
 /** Two branches side by side: where they part, what each did then, what each answers, and what that cost. */
 
-import { pathTo, shared, treeOf } from "../branches";
+import { pathTo, shared } from "../branches";
 import { fresh, linesOf } from "../changes";
 import { callsIn, costOf } from "../cost";
-import { spent, when, words } from "../format";
+import { spent, words } from "../format";
 import { Busy, Chip, Problem } from "../parts";
 import { go, hrefOf } from "../route";
 import type { AnswerStatus, Checkpoint, Moment, Thread } from "../types";
 import { useLoaded } from "../use";
+import { endOf, optionsOf, pairOf, type Option } from "./pairs";
 import { titleOf } from "./timeline";
 
 interface Props {
@@ -23,29 +24,29 @@ export default function Compare({ thread, over, a, b }: Props) {
   const { value: threads } = useLoaded<Thread[]>("runs?limit=1000");
   if (problem) return <Problem>{problem}</Problem>;
   if (!history || !threads) return <Busy>Loading the branches</Busy>;
-  const options = [...branches(thread, history), ...related(thread, threads)];
-  if (options.length < 2) {
+  const options = optionsOf(thread, history, threads);
+  const pair = pairOf(options, a, b);
+  if (!pair || pair.left === pair.right) {
     return <p className="hint">There is one branch only. Fork from a step under Explore, then compare here.</p>;
   }
-  const left = options.find((option) => option.value === a) ?? options[0];
-  const right = options.find((option) => option.value === b) ?? options[1];
-  if (!left || !right) return null;
-  return <Pair thread={thread} history={history} options={options} left={left} right={right} />;
+  return <Pair thread={thread} history={history} options={options} a={a} {...pair} />;
 }
 
 interface PairProps {
   thread: Thread;
   history: Moment[];
   options: Option[];
+  /** The first one as it was chosen; "" where it is the one that the second was forked from. */
+  a: string;
   left: Option;
   right: Option;
 }
 
-function Pair({ thread, history, options, left, right }: PairProps) {
+function Pair({ thread, history, options, a, left, right }: PairProps) {
   const paths = [usePath(left, thread, history), usePath(right, thread, history)] as const;
   const common = shared(...paths);
-  const show = (a: string, b: string) => {
-    go(hrefOf("runs", thread.id, { tab: "compare", a, b }));
+  const show = (first: string, second: string) => {
+    go(hrefOf("runs", thread.id, { tab: "compare", a: first, b: second }));
   };
   return (
     <div className="compare">
@@ -68,7 +69,7 @@ function Pair({ thread, history, options, left, right }: PairProps) {
         other={paths[0]}
         common={common}
         onChoose={(value) => {
-          show(left.value, value);
+          show(a, value);
         }}
       />
     </div>
@@ -80,30 +81,7 @@ function usePath(option: Option, thread: Thread, own: Moment[]): Moment[] {
   const elsewhere = option.thread === thread.id ? "" : `runs/${option.thread}/history`;
   const { value: other } = useLoaded<Moment[]>(elsewhere);
   const history = elsewhere ? (other ?? []) : own;
-  return pathTo(history, option.checkpoint || (history[0]?.checkpoint ?? ""));
-}
-
-interface Option {
-  value: string;
-  label: string;
-  thread: string;
-  checkpoint: string;
-}
-
-function branches(thread: Thread, history: Moment[]): Option[] {
-  return treeOf(history).heads.map((head, at) => ({
-    value: head.checkpoint,
-    label: `branch ${at + 1}, until ${when(head.at)}`,
-    thread: thread.id,
-    checkpoint: head.checkpoint,
-  }));
-}
-
-/** Forks into other methods are runs of their own. */
-function related(thread: Thread, threads: Thread[]): Option[] {
-  return threads
-    .filter((each) => (each.parent === thread.id && !each.part_of) || (each.id === thread.parent && !thread.part_of))
-    .map((each) => ({ value: each.id, label: `${each.method}, run ${each.id}`, thread: each.id, checkpoint: "" }));
+  return pathTo(history, endOf(option, history));
 }
 
 interface SideProps {

@@ -32,7 +32,7 @@ export function Earlier({ turns, id }: { turns: readonly Turn[]; id: string }) {
         <Said answer={turn.answer} label={`Earlier: ${turn.asked}`} />
       ) : (
         <p>
-          <Chip status={turn.thread.status} />
+          <Chip status={turn.thread.state} />
         </p>
       )}
     </article>
@@ -58,7 +58,7 @@ export function Later({ turns, id }: { turns: readonly Turn[]; id: string }) {
       <ul>
         {followed.map(({ thread, asked }) => (
           <li key={thread.id}>
-            <a href={hrefOf("runs", thread.id)}>{asked}</a> <Chip status={thread.status} />
+            <a href={hrefOf("runs", thread.id)}>{asked}</a> <Chip status={thread.state} />
           </li>
         ))}
       </ul>

@@ -9,11 +9,12 @@ import { useAction } from "../use";
 interface Props {
   thread: Thread;
   cost: Cost;
+  took?: number | undefined;
   onResumed: () => void;
 }
 
 /** For a run that its budget has ended: what it has cost, and another budget to go on with. */
-export function GoOn({ thread, cost, onResumed }: Props) {
+export function GoOn({ thread, cost, took, onResumed }: Props) {
   const [limits, setLimits] = useState(limitsOf(thread.options.budget));
   const going = useAction(async () => {
     await post(`runs/${thread.id}/resume`, { budget: budgetOf(limits) });
@@ -29,8 +30,8 @@ export function GoOn({ thread, cost, onResumed }: Props) {
       }}
     >
       <p>
-        The budget was used up: {spent(cost)} so far. With another one, which counts from the beginning, it goes on from
-        where it was.
+        The budget was used up: {spent(cost, took)} so far. With another one it resumes where it was: calls and tokens
+        count from the beginning, seconds from now.
       </p>
       <LimitsForm limits={limits} onType={setLimits} />
       <div className="row">

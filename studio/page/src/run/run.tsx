@@ -30,7 +30,7 @@ export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
   const { live, problem: broken, over, going, listen, resumed } = useLive(id);
   const { value: run, problem } = useLoaded<Run>(`runs/${id}`, over);
   const { value: turns } = useLoaded<Turn[]>(`runs/${id}/conversation`, over);
-  useEffect(runsChanged, [run?.thread.status]);
+  useEffect(runsChanged, [run?.thread.state]);
   useTitle(run);
   if (problem) return <Problem>{problem}</Problem>;
   if (!run || !turns) return <Busy>Loading the run</Busy>;
@@ -41,7 +41,7 @@ export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
       {tab === "" && <Earlier turns={turns} id={id} />}
       <header className="run-head" ref={turns.length > 1 ? showLatest : null}>
         <Head run={run} live={live} status={status} />
-        <Actions id={id} running={status === "running"} done={status === "done"} onResumed={resumed} />
+        <Actions id={id} running={status === "running"} done={ANSWERED.includes(status)} onResumed={resumed} />
         <Problem>{broken || problemOf(run, live, status)}</Problem>
       </header>
       <nav className="tabs" aria-label="This run">
@@ -115,7 +115,7 @@ function Head({ run, live, status }: { run: Run; live: Live; status: string }) {
         <Chip status={status} /> <span>{thread.method}</span>
         <span className="quiet">thread {thread.id}</span>
         <span className="quiet">{when(thread.created_at)}</span>
-        <span className="cost">{spent(soFar(run, live))}</span>
+        <span className="cost">{spent(soFar(run, live), status === "running" ? null : run.seconds)}</span>
       </p>
       {thread.parent && (
         <p className="quiet">
@@ -139,13 +139,13 @@ interface ToldProps {
 /** The answer, if there is one, with the box to ask on, and the steps. */
 function Told({ run, turns, live, status, onResumed, onSaid }: ToldProps) {
   const answer = live.end?.kind === "answer" ? live.end.answer : run.answer;
-  const answered = status === "done" && answer;
+  const answered = ANSWERED.includes(status) && answer;
   return (
     <>
       <Talk state={run.state} />
       {answered && <AnswerView answer={answer} />}
       {answered && answer.status === "out_of_budget" && (
-        <GoOn thread={run.thread} cost={answer.cost} onResumed={onResumed} />
+        <GoOn thread={run.thread} cost={answer.cost} took={answer.seconds} onResumed={onResumed} />
       )}
       {answered && <Later turns={turns} id={run.thread.id} />}
       {answered && <AskOn run={run} onSaid={onSaid} />}
@@ -162,11 +162,14 @@ function problemOf(run: Run, live: Live, status: string): string {
 
 /** While its stream is open a run goes on: an end that was heard may be that of a turn before it was resumed. */
 function statusOf(run: Run, live: Live, over: boolean, going: boolean): string {
-  if (!over) return run.thread.status === "done" && !going ? "done" : "running";
-  return live.end ? ENDS[live.end.kind] : run.thread.status;
+  const { state } = run.thread;
+  if (!over) return ANSWERED.includes(state) && !going ? state : "running";
+  if (live.end?.kind === "answer") return live.end.answer.asks ? "waiting" : "done";
+  return live.end ? ENDS[live.end.kind] : state;
 }
 
-const ENDS = { answer: "done", error: "failed", stopped: "interrupted" };
+const ENDS = { error: "failed", stopped: "stopped" };
+const ANSWERED = ["done", "waiting"];
 
 /** While it runs, what the steps so far have cost; the server's own count otherwise. */
 function soFar(run: Run, live: Live) {

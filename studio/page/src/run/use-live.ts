@@ -19,7 +19,7 @@ interface Watching {
 
 async function isOver(id: string): Promise<boolean> {
   const { thread } = await get<Run>(`runs/${id}`);
-  return thread.status !== "running";
+  return thread.state !== "running";
 }
 
 /** A run as it happens. After a reload its stored events are read from the first on, so nothing is lost. */

@@ -1,0 +1,50 @@
+"""Model calls for the callbacks of a run: a tracer that the caller passes shows each as a run of a chat model."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManager
+from langchain_core.messages import AIMessage, convert_to_messages
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.runnables.config import ensure_config
+from langgraph.constants import TAG_NOSTREAM
+
+from sleuth.agents.model import Reply
+
+
+async def traced(body: Mapping[str, Any], call: Callable[[], Awaitable[Reply]]) -> Reply:
+    """Make a call and report it to the callbacks of the present run, if there are any.
+
+    Args:
+        body: the request, with its model and messages.
+        call: sends it.
+    """
+    callbacks = ensure_config().get("callbacks")
+    if not isinstance(callbacks, AsyncCallbackManager) or not callbacks.handlers:
+        return await call()
+    manager = callbacks.copy()
+    manager.add_tags([TAG_NOSTREAM], inherit=False)  # a role's reply is no message of a chat that streams its messages
+    parameters = {name: value for name, value in body.items() if name != "messages"}
+    (run,) = await manager.on_chat_model_start(
+        {"name": "OpenAI-compatible server"},
+        [convert_to_messages(body["messages"])],
+        invocation_params=parameters,
+    )
+    try:
+        reply = await call()
+    except BaseException as error:
+        await run.on_llm_error(error)
+        raise
+    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=_message(reply))]]))
+    return reply
+
+
+def _message(reply: Reply) -> AIMessage:
+    usage = reply["usage"]
+    tokens = UsageMetadata(
+        input_tokens=usage["prompt_tokens"],
+        output_tokens=usage["completion_tokens"],
+        total_tokens=usage["prompt_tokens"] + usage["completion_tokens"],
+    )
+    return AIMessage(reply["text"], usage_metadata=tokens, response_metadata={"model_name": reply["model"]})

@@ -1,0 +1,112 @@
+"""Made-up passages that name each other, as many as wanted; a smaller corpus is the beginning of a larger one.
+
+    python -m benchmarks.growth.corpus FILE [--passages N] [--seed S]
+
+Each passage is about a person or place of its own: its title is a name, its text has six sentences of words whose
+frequencies fall as in prose, and names three other passages. Two of these are among the fifty before it, the third is
+any before it, and the lower its number the likelier: some names become frequent, and more so as the corpus grows.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+
+NEAR = 50
+SENTENCES, WORDS = 6, 12
+VOCABULARY = 60_000
+FUNCTION = "the of and in a to was is for as on with by he that at from his it an were which are this or be"
+ONSETS = "b br d dr f g gr h k kl l m n p pr r s st t tr v w z"
+VOWELS = "a e i o u ae ia ou"
+FIRST_NAMES = 400
+
+
+def syllables(number: int) -> str:
+    """A word for a number; no two have the same."""
+    parts, onsets, vowels = [], ONSETS.split(), VOWELS.split()
+    while True:
+        number, at = divmod(number, len(onsets) * len(vowels))
+        parts.append(onsets[at % len(onsets)] + vowels[at // len(onsets)])
+        if not number:
+            return "".join(parts) + "n"
+        number -= 1
+
+
+def name(number: int) -> str:
+    """What passage `number` is about: a first name that many share, and a family's."""
+    return f"{syllables(number * 7919 % FIRST_NAMES).capitalize()} {syllables(1000 + number).capitalize()}"
+
+
+FUNCTION_WORDS = set(FUNCTION.split())
+VOCABULARY_WORDS = [*FUNCTION.split(), *(syllables(10_000 + rank) for rank in range(VOCABULARY))]
+WEIGHTS = list(accumulate(1 / (rank + 2) for rank in range(len(VOCABULARY_WORDS))))
+
+
+def named_in(number: int, seed: int) -> list[int]:
+    """The passages that a passage names."""
+    if not number:
+        return []
+    dice = Random(f"{seed} links {number}")
+    near = [number - dice.randint(1, min(NEAR, number)) for _ in range(2)]
+    return [*near, int(number ** dice.random()) - 1]
+
+
+def passage(number: int, seed: int) -> dict[str, str]:
+    """A line of a corpus."""
+    dice = Random(f"{seed} {number}")
+    said = dice.choices(VOCABULARY_WORDS, cum_weights=WEIGHTS, k=SENTENCES * WORDS)
+    sentences = [said[at : at + WORDS] for at in range(0, len(said), WORDS)]
+    sentences[0][:0] = [*name(number).split(), "was"]
+    for at, other in enumerate(named_in(number, seed), start=1):
+        sentences[at].insert(dice.randint(2, WORDS - 2), f"of {name(other)}")
+    text = " ".join(" ".join([words[0].capitalize(), *words[1:]]) + "." for words in sentences)
+    return {"id": f"p{number:07}", "title": name(number), "text": text}
+
+
+def corpus(passages: int, seed: int) -> Iterator[dict[str, str]]:
+    return (passage(number, seed) for number in range(passages))
+
+
+def triples_of(number: int, seed: int) -> list[tuple[str, str, str]]:
+    """What a model might read in a passage: whom it names, and words of other sentences, some of them frequent."""
+    own, named = name(number), named_in(number, seed)
+    told = passage(number, seed)["text"].lower().removesuffix(".").split(". ")
+    plain = [[word for word in sentence.split() if word not in FUNCTION_WORDS] for sentence in told]
+    said = [words[at] for words in plain[len(named) + 1 :] for at in (0, len(words) // 2, -1) if words]
+    return [*((own, "knows", name(other)) for other in named), *((own, "has", word) for word in said)]
+
+
+def questions(passages: int, seed: int, count: int) -> list[tuple[str, str]]:
+    """Questions of two steps: about a passage that another one names, the name of which is all that is told.
+
+    Each comes with the id of the passage that it is about. The other words are anybody's.
+    """
+    dice = Random(f"{seed} questions")
+    made = []
+    for _ in range(count):
+        number = dice.randrange(1, passages)
+        what = dice.choices(VOCABULARY_WORDS, cum_weights=WEIGHTS, k=3)
+        about = named_in(number, seed)[dice.randrange(2)]
+        made.append((f"What {' '.join(what)} is told of the one whom {name(number)} names?", f"p{about:07}"))
+    return made
+
+
+def write(file: Path, passages: int, seed: int) -> None:
+    with file.open("w", encoding="utf-8") as lines:
+        for row in corpus(passages, seed):
+            lines.write(json.dumps(row) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--passages", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    write(given.file, given.passages, given.seed)
+
+
+if __name__ == "__main__":
+    main()

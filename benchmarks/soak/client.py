@@ -1,0 +1,222 @@
+"""What the clients of soak.py do with a server: each deed ends well and lasts, or something is lost."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Any
+
+import httpx
+
+from benchmarks.growth.corpus import passage, questions
+from benchmarks.soak import known
+from benchmarks.soak.known import Known
+
+METHODS = ("plain-rag", "par-rag", "crp-rag", "ircot", "self-ask", "closed-book")
+AT_ONCE, IN_A_ROUND, TRIES = 6, 8, 8
+DOCUMENTS, PASSAGES = 150, 2_000
+"""Names of documents, each of which comes and goes; the texts that they are given in turn."""
+PROBES = 4
+"""Documents and answers that are looked for after each round."""
+EMBEDDER_AWAY = "/embeddings"
+"""In the message of a 503: the embedder has failed, which passes."""
+
+
+class Lost(Exception):
+    """Something that must not happen."""
+
+
+class Client:
+    """What six clients do; `ended` are the runs with an answer that nobody works on."""
+
+    def __init__(self, http: httpx.AsyncClient, seed: str) -> None:
+        self.http = http
+        self.done: Counter[str] = Counter()
+        self.lost: list[str] = []
+        self.ended: list[str] = []
+        self.known = Known()
+        self._dice = Random(seed)
+        self._asked = questions(PASSAGES, 0, 500)
+        self._deeds = {
+            self.ask: 40,
+            self.upload: 14,
+            self.delete: 10,
+            self.search: 10,
+            self.fork: 10,
+            self.interrupt: 6,
+            self.look: 6,
+            self.remove: 4,
+        }
+
+    async def round(self) -> None:
+        await asyncio.gather(*(self._some() for _ in range(AT_ONCE)))
+
+    async def compare(self) -> None:
+        """Whether all that was acknowledged is there, while nobody works: documents, and the answers of some runs."""
+        try:
+            counts, wrong = await known.documents(self.known, self._call, PROBES)
+            for thread in self._dice.sample(self.ended, min(PROBES, len(self.ended))):
+                await self._as_it_was(thread)
+        except Lost as error:
+            counts, wrong = Counter(), [str(error)]
+        self.done.update(counts)
+        self.lost += wrong
+
+    async def count_runs(self, pruned: int = 0) -> None:
+        """Whether all runs are listed but those that were removed, and so many that were pruned."""
+        listed = (await self._call("GET", "/v1/runs?limit=1000")).json()
+        self.lost += known.runs(self.known, listed, pruned)
+        self.ended = [row["id"] for row in listed if row["status"] == "done" and not row["part_of"]]
+        self.done["runs compared"] += len(listed)
+
+    async def _some(self) -> None:
+        for _ in range(IN_A_ROUND):
+            (deed,) = self._dice.choices(list(self._deeds), list(self._deeds.values()))
+            try:
+                await deed()
+                self.done[deed.__name__] += 1
+            except Lost as error:
+                self.lost.append(f"{deed.__name__}: {error}")
+
+    async def ask(self) -> None:
+        await self._to_the_end(await self._begin())
+
+    async def interrupt(self) -> None:
+        """Stopped on the way, unless it has ended before."""
+        thread = await self._begin()
+        await asyncio.sleep(self._dice.random() / 5)
+        await self._call("POST", f"/v1/runs/{thread}/stop", but=(409,))
+        await self._to_the_end(thread)
+
+    async def fork(self) -> None:
+        """From any checkpoint, one in three into another method."""
+        if (thread := self._taken()) is None:
+            return
+        every = (await self._call("GET", f"/v1/runs/{thread}/history")).json()
+        moments = [moment for moment in every if moment["source"] != "input"]  # before it nothing is known
+        into = self._dice.choice(METHODS) if self._dice.random() < 1 / 3 else None
+        asked = {"at": self._dice.choice(moments)["checkpoint"], "method": into}
+        made = (await self._call("POST", f"/v1/runs/{thread}/fork", json=asked)).json()
+        self.known.runs[made["thread"]] = None
+        await self._resume(made["thread"])
+        await self._to_the_end(made["thread"])
+        if made["thread"] != thread:
+            self.ended.append(thread)
+
+    async def look(self) -> None:
+        if (thread := self._taken()) is None:
+            return
+        await self._as_it_was(thread)
+        for part in ("/history", "/export", "/conversation"):
+            await self._call("GET", f"/v1/runs/{thread}{part}")
+        await self._call("GET", "/v1/runs?limit=50")
+        self.ended.append(thread)
+
+    async def remove(self) -> None:
+        if thread := self._taken():
+            await self._call("DELETE", f"/v1/runs/{thread}")
+            del self.known.runs[thread]
+
+    async def upload(self) -> None:
+        """One to four documents, most of them in place of what they were."""
+        await self.put(self._dice.sample(range(DOCUMENTS), self._dice.randint(1, 4)))
+
+    async def put(self, names: Iterable[int]) -> None:
+        """An upload that ends without having read all is sent again; afterwards all of it is there."""
+        texts = {f"note {name}.txt": self._text() for name in names}
+        with self.known.changing(texts):
+            for _ in range(TRIES):
+                view = await self._send(texts)
+                if view["status"] == "done" and not view["failed"]:
+                    return
+                self.done["upload sent again"] += 1
+        raise Lost(f"an upload ended as {view}")
+
+    async def _send(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        files = [("files", (name, text.encode())) for name, text in texts.items()]
+        taken = (await self._call("POST", "/v1/documents", files=files)).json()
+        async with self.http.stream("GET", f"/v1/ingests/{taken['ingest']}/events") as stream:
+            async for _ in stream.aiter_lines():
+                pass
+        view: dict[str, Any] = (await self._call("GET", f"/v1/ingests/{taken['ingest']}")).json()
+        return view
+
+    async def delete(self) -> None:
+        """One of the documents; another client may delete it, or put it back, meanwhile."""
+        there = self.known.there()
+        if len(there) <= DOCUMENTS // 2:
+            return
+        name = self._dice.choice(there)
+        with self.known.changing({name: None}):
+            listed = (await self._call("GET", "/v1/documents?limit=1000")).json()
+            id_ = next((row["id"] for row in listed if row["source"] == name), None)
+            if id_:
+                await self._call("DELETE", f"/v1/documents/{id_}", but=(404,))
+            elif self.known.alone(name):
+                raise Lost(f"{name} was not there to be deleted")
+
+    async def search(self) -> None:
+        mode = self._dice.choice(("keyword", "dense", "hybrid", "graph"))
+        await self._call("GET", "/v1/search", params={"q": self._question(), "mode": mode})
+
+    def _text(self) -> str:
+        row = passage(self._dice.randrange(PASSAGES), 0)
+        return f"{row['title']}\n\n{row['text']}"
+
+    def _question(self) -> str:
+        return self._dice.choice(self._asked)[0]
+
+    def _taken(self) -> str | None:
+        """An ended run, which is nobody else's until it is put back."""
+        return self.ended.pop(self._dice.randrange(len(self.ended))) if self.ended else None
+
+    async def _begin(self) -> str:
+        budget = {"max_calls": self._dice.randint(4, 16)}
+        asked = {"question": self._question(), "method": self._dice.choice(METHODS), "budget": budget}
+        thread = str((await self._call("POST", "/v1/runs", json=asked)).json()["thread"])
+        self.known.runs[thread] = None
+        return thread
+
+    async def _resume(self, thread: str) -> None:
+        await self._call("POST", f"/v1/runs/{thread}/resume", but=(409,))
+
+    async def _to_the_end(self, thread: str) -> None:
+        for _ in range(TRIES):
+            said, data = await self._follow(thread)
+            self.done[f"run ended with {said}"] += 1
+            if said == "answer":
+                self.known.runs[thread] = json.loads(data)
+                self.ended.append(thread)
+                return
+            await self._resume(thread)
+        raise Lost(f"run {thread} came to no answer")
+
+    async def _as_it_was(self, thread: str) -> None:
+        """A run whose answer this client was told still has it."""
+        shown, told = (await self._call("GET", f"/v1/runs/{thread}")).json(), self.known.runs[thread]
+        if told and shown["answer"] != told:
+            raise Lost(f"run {thread} has another answer than it gave")
+
+    async def _follow(self, thread: str) -> tuple[str, str]:
+        """Its last event: name, with an error's kind, and data; an error of the server's own is no way to end."""
+        name = data = ""
+        async with self.http.stream("GET", f"/v1/runs/{thread}/events") as stream:
+            async for line in stream.aiter_lines():
+                field, _, value = line.partition(": ")
+                name = value if field == "event" else name
+                data = value if field == "data" else data
+        kind = f" {json.loads(data)['type']}" if name == "error" else ""
+        if kind == " internal_error":
+            raise Lost(f"run {thread} ended by a fault of the server")
+        return name + kind, data
+
+    async def _call(self, method: str, path: str, *, but: tuple[int, ...] = (), **more: Any) -> httpx.Response:  # noqa: ANN401
+        for _ in range(TRIES):
+            reply = await self.http.request(method, path, **more)
+            if reply.status_code != 503 or EMBEDDER_AWAY not in reply.text:
+                break
+            self.done["request repeated, without embedder"] += 1
+        if not reply.is_success and reply.status_code not in but:
+            raise Lost(f"{method} {path}: {reply.status_code} {reply.text[:300]}")
+        return reply

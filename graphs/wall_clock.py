@@ -1,0 +1,42 @@
+"""The seconds for which a run has worked, by the wall clock, recorded in the metadata of its checkpoints.
+
+A checkpoint records when its piece of work began (from a start or a resume) and the seconds of the pieces before it. So
+a pause between a stop and a resume is not counted, a fork counts its own path, and reading a run gives the same number
+every time. What a killed process did after its last checkpoint is not counted.
+"""
+
+import time
+from datetime import datetime
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
+
+_BEGAN, _BEFORE = "sleuth_began", "sleuth_seconds_before"
+
+
+def clocked(config: RunnableConfig, before: float | None) -> RunnableConfig:
+    """Return a config whose checkpoints count seconds from now on, after those `before`; None: unknown."""
+    return _recording(config, before, {_BEGAN: time.time()})
+
+
+def paused(config: RunnableConfig, state: StateSnapshot) -> RunnableConfig:
+    """Return a config for a checkpoint that is made of another one without working."""
+    return _recording(config, seconds_at(state), {})
+
+
+def _recording(config: RunnableConfig, before: float | None, also: dict[str, float]) -> RunnableConfig:
+    return config if before is None else {**config, "metadata": {_BEFORE: before, **also}}
+
+
+def seconds_at(state: StateSnapshot) -> float | None:
+    """Return the seconds that a run had worked at a checkpoint; None if an older release wrote it."""
+    metadata: dict[str, Any] = dict(state.metadata or {})
+    before = metadata.get(_BEFORE)
+    if before is None:
+        return None if state.parent_config else 0.0  # nothing has been done at the first checkpoint
+    began = metadata.get(_BEGAN)
+    if began is None or not state.created_at:
+        return float(before)
+    worked = datetime.fromisoformat(state.created_at).timestamp() - float(began)
+    return round(float(before) + max(worked, 0.0), 3)  # a clock that is set back counts nothing

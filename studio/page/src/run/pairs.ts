@@ -1,0 +1,61 @@
+/** The branches and runs that can be compared with each other, and which two are shown first. */
+
+import { branchOf, forkedFrom, treeOf } from "../branches";
+import { when } from "../format";
+import type { Moment, Thread } from "../types";
+
+export interface Option {
+  /** The last checkpoint of a branch of this run, or the thread of another run. */
+  value: string;
+  label: string;
+  thread: string;
+  /** A checkpoint of the branch that is compared; "" for the newest branch. */
+  at: string;
+  /** The option that it was forked from; "" if there is none. */
+  origin: string;
+}
+
+export function optionsOf(thread: Thread, history: readonly Moment[], threads: readonly Thread[]): Option[] {
+  return [...branches(thread, history), ...related(thread, history, threads)];
+}
+
+function branches(thread: Thread, history: readonly Moment[]): Option[] {
+  const parent = thread.part_of ? "" : thread.parent;
+  return treeOf(history).heads.map(({ checkpoint, at }, place) => ({
+    value: checkpoint,
+    label: `branch ${place + 1}, until ${when(at)}`,
+    thread: thread.id,
+    at: checkpoint,
+    origin: forkedFrom(history, checkpoint) || parent,
+  }));
+}
+
+/** Forks into other methods are runs of their own. */
+function related(thread: Thread, history: readonly Moment[], threads: readonly Thread[]): Option[] {
+  const about = (each: Thread) => ({
+    value: each.id,
+    label: `${each.method}, run ${each.id}`,
+    thread: each.id,
+  });
+  const forks = threads.filter((each) => each.parent === thread.id && !each.part_of);
+  const parents = threads.filter((each) => each.id === thread.parent && !thread.part_of);
+  return [
+    ...forks.map((each) => ({ ...about(each), at: "", origin: branchOf(history, each.parent_checkpoint) })),
+    ...parents.map((each) => ({ ...about(each), at: thread.parent_checkpoint, origin: "" })),
+  ];
+}
+
+/** The two that are chosen; by default the newest fork, and what it or the one chosen was forked from. */
+export function pairOf(options: readonly Option[], a: string, b: string): { left: Option; right: Option } | null {
+  const named = (value: string) => options.find((option) => option.value === value);
+  const forks = options.filter((option) => option.value !== a && named(option.origin));
+  const newest = forks.filter((option) => option.value === option.at).at(-1) ?? forks[0];
+  const right = named(b) ?? newest ?? options.find((option) => option.value !== a);
+  const left = named(a) ?? named(right?.origin ?? "") ?? options.find((option) => option !== right);
+  return left && right ? { left, right } : null;
+}
+
+/** The last checkpoint that is compared of a run's history. */
+export function endOf(option: Option, history: readonly Moment[]): string {
+  return branchOf(history, option.at) || (history[0]?.checkpoint ?? "");
+}

@@ -1,0 +1,484 @@
+"""The simulated model: what it knows, what it says, where it errs, and what that would have cost."""
+
+import dataclasses
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sleuth.agents.answerer import ANSWER_UNAIDED
+from sleuth.agents.classifier import DOMAIN, DYNAMIC, ClassifyInput
+from sleuth.agents.conversation import Heard, Turn
+from sleuth.agents.drafter import DRAFT, Draft, DraftInput
+from sleuth.agents.evaluator import CONSISTENCY, SUPPORT, ConsistencyInput, SupportInput
+from sleuth.agents.expander import EXPAND, ExpandInput, NextStep
+from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.planner import PLAN, Plan, PlanInput
+from sleuth.agents.probabilities import first_token_probability, perplexity
+from sleuth.agents.refiner import REFINE, Refined, RefineInput
+from sleuth.agents.reviewer import REVIEW_STEP, ReviewStepInput, StepReview
+from sleuth.agents.rewriter import REWRITE, Rewritten
+from sleuth.agents.role import NAMES, Role
+from sleuth.agents.router import ROUTE
+from sleuth.agents.sources import Source
+from sleuth.agents.subquery import Bare
+from sleuth.agents.trajectory import Step
+from sleuth.agents.verifier import VERIFY, VerifyInput
+from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
+from sleuth.studio.simulation.handlers import HANDLERS
+from sleuth.studio.simulation.parameters import ERRORS, ROLES
+from sleuth.studio.simulation.usage import UsageMeter, tokens
+from sleuth.tools.errors import UsageError
+
+PROMPTS = Path(__file__).parents[3] / "prompts"
+
+PASSAGES = {
+    "light": ("Pellowrig Light", "The light stands on a reef. It was built by Bastian Oake in 1861."),
+    "oake": ("Bastian Oake", "An engineer of lighthouses. He was born in Sennick Harbour, a pilot's son."),
+    "town": ("Sennick Harbour", "A fishing town. The Kelp Fair is held there each autumn."),
+}
+STEPS = [
+    {"question": "Who built the Pellowrig Light?", "answer": "Bastian Oake", "gold_id": "light"},
+    {"question": "In which town was #1 born?", "answer": "Sennick Harbour", "gold_id": "oake"},
+    {"question": "Which fair is held in #2?", "answer": "Kelp Fair", "gold_id": "town"},
+]
+ROW = {
+    "id": "fair",
+    "question": "Which fair is held in the birthplace of the builder of the Pellowrig Light?",
+    "answer": "Kelp Fair",
+    "gold_ids": ["light", "oake", "town"],
+    "decomposition": STEPS,
+}
+GOLD = gold_of(ROW, PASSAGES)
+ELSEWHERE = Source(title="Quarve", text="Gunnora Yoll opened a dairy at Quarve Haven in 1902.")
+HOPS = [
+    ("Who built the Pellowrig Light?", "Bastian Oake", "light"),
+    ("In which town was Bastian Oake born?", "Sennick Harbour", "oake"),
+    ("Which fair is held in Sennick Harbour?", "Kelp Fair", "town"),
+]
+
+
+def source(id: str) -> Source:
+    return Source(title=PASSAGES[id][0], text=PASSAGES[id][1])
+
+
+def errors(**rates: float) -> Simulation:
+    return Simulation(rates={name.replace("_", "-"): rate for name, rate in rates.items()})
+
+
+def request(role: Role[Any, Any], input: Any, seed: int = 0) -> Request:
+    sampling = dataclasses.replace(role.sampling, seed=seed)
+    text = " ".join(role.render(input).values())
+    messages = (Message(role="user", content=text),)
+    return Request(
+        call_id="1", role=role.name, prompt=role.prompt, messages=messages, input=asdict(input), sampling=sampling
+    )
+
+
+async def reply(
+    role: Role[Any, Any], input: Any, simulation: Simulation | None = None, *, gold: Gold = GOLD, seed: int = 0
+) -> Reply:
+    return await SimulatedModel(gold, simulation or errors()).call(request(role, input, seed))
+
+
+async def drafted(question: str, *sources: Source, simulation: Simulation | None = None) -> Draft:
+    said = await reply(DRAFT, DraftInput(question=question, sources=sources), simulation)
+    return Draft.model_validate_json(said["text"])
+
+
+# Every role is played
+
+
+def test_every_prompt_is_played() -> None:
+    written = {path.relative_to(PROMPTS).with_suffix("").as_posix() for path in PROMPTS.rglob("*.md")}
+    asked = {name for name in written if not name.startswith("shared/")}
+    assert asked == HANDLERS.keys(), "add what is missing to studio/simulation/handlers.py"
+
+
+def test_every_role_has_its_errors() -> None:
+    assert ROLES.keys() == set(NAMES)
+    assert {kind for kinds in ROLES.values() for kind in kinds} == ERRORS.keys()
+
+
+# It sorts questions as their gold says
+
+
+@pytest.mark.parametrize(
+    ("labels", "domain", "change"),
+    [
+        ({}, "open", "static"),
+        ({"domain": "music", "static_or_dynamic": "real-time"}, "music", "dynamic"),
+        ({"domain": "movie", "static_or_dynamic": "fast-changing"}, "movie", "dynamic"),
+        ({"domain": "finance", "static_or_dynamic": "slow-changing"}, "finance", "static"),
+    ],
+)
+async def test_a_question_is_filed_as_the_benchmark_labels_it(labels: dict[str, str], domain: str, change: str) -> None:
+    gold, given = gold_of(ROW | labels, PASSAGES), ClassifyInput(question=GOLD.question, examples=())
+    assert (await reply(DOMAIN, given, gold=gold))["text"] == domain
+    assert (await reply(DYNAMIC, given, gold=gold))["text"] == change
+
+
+async def test_a_misfiled_question_is_one_of_another_kind_and_samples_err_apart() -> None:
+    given = ClassifyInput(question=GOLD.question, examples=())
+    always = [(await reply(role, given, errors(misfiled=1), seed=1))["text"] for role in (DOMAIN, DYNAMIC)]
+    assert always[0] in {"finance", "sports", "music", "movie"}
+    assert always[1] == "dynamic"
+    sometimes = {(await reply(DYNAMIC, given, errors(misfiled=0.5), seed=seed))["text"] for seed in range(20)}
+    assert sometimes == {"static", "dynamic"}
+
+
+# It knows what it was shown, and nothing else
+
+
+@pytest.mark.parametrize(("question", "answer", "id"), HOPS)
+async def test_a_hop_is_answered_from_its_passage_and_cited(question: str, answer: str, id: str) -> None:
+    found = await drafted(question, ELSEWHERE, source(id))
+    assert found.answer == answer
+    assert [cited.source for cited in found.citations] == [2]
+    assert found.citations[0].quote in PASSAGES[id][1]
+
+
+@given(shown=st.sets(st.sampled_from(sorted(PASSAGES))), hop=st.sampled_from(HOPS))
+async def test_only_the_passage_that_tells_it_gives_an_answer(shown: set[str], hop: tuple[str, str, str]) -> None:
+    question, answer, id = hop
+    found = await drafted(question, ELSEWHERE, *map(source, sorted(shown)))
+    assert found.answer == (answer if id in shown else "")
+
+
+@given(shown=st.sets(st.sampled_from(sorted(PASSAGES))))
+async def test_the_whole_question_takes_every_hop(shown: set[str]) -> None:
+    found = await drafted(GOLD.question, *map(source, sorted(shown)))
+    assert found.answer == ("Kelp Fair" if len(shown) == 3 else "")
+
+
+async def test_a_question_about_somebody_else_has_no_answer() -> None:
+    assert (await drafted("In which town was Gunnora Yoll born?", source("oake"))).answer == ""
+
+
+async def test_part_of_a_passage_tells_if_it_has_the_sentence() -> None:
+    _, text = PASSAGES["oake"]
+    assert (await drafted(HOPS[1][0], Source(title="Bastian Oake", text=text[30:]))).answer == "Sennick Harbour"
+    assert (await drafted(HOPS[1][0], Source(title="Bastian Oake", text=text[:40]))).answer == ""
+
+
+async def test_another_passage_tells_if_one_sentence_has_subject_and_answer() -> None:
+    other = Source(title="News", text="In this town, Sennick Harbour, the engineer Bastian Oake was born.")
+    assert (await drafted(HOPS[1][0], other)).answer == "Sennick Harbour"
+
+
+async def test_without_an_answer_nothing_supports_one() -> None:
+    row = ROW | {"answer": "", "decomposition": [*STEPS[:2], STEPS[2] | {"answer": ""}]}
+    gold = gold_of(row, PASSAGES)
+    said = await reply(DRAFT, DraftInput(question=GOLD.question, sources=(source("town"),)), gold=gold)
+    assert Draft.model_validate_json(said["text"]).answer == ""
+
+
+async def test_closed_book_knowledge_belongs_to_the_question() -> None:
+    known = [
+        (await reply(ANSWER_UNAIDED, Bare(question=GOLD.question), errors(closed_book=rate)))["text"]
+        for rate in (0.0, 1.0)
+    ]
+    assert ["Kelp Fair" in text for text in known] == [False, True]
+
+
+# Plans
+
+
+async def test_a_plan_has_the_hops_and_says_what_they_need() -> None:
+    said = await reply(PLAN, PlanInput(question=GOLD.question))
+    plan = Plan.model_validate_json(said["text"])
+    assert [step.needs for step in plan.steps] == [[], [1], [2]]
+    assert plan.steps[1].question == "In which town was the person who built the Pellowrig Light born?"
+
+
+async def test_what_is_known_is_filled_in_and_not_planned_again() -> None:
+    known = (Step(question=HOPS[0][0], answer="Bastian Oake"),)
+    said = await reply(PLAN, PlanInput(question=GOLD.question, known=known))
+    assert Plan.model_validate_json(said["text"]).steps[0].question == HOPS[1][0]
+
+
+async def test_a_planned_question_is_refined_with_what_was_found_right_or_wrong() -> None:
+    planned = GOLD.nested(1)
+    for found in ("Bastian Oake", "Gunnora Yoll"):
+        answers = (Step(question=HOPS[0][0], answer=found),)
+        said = await reply(REFINE, RefineInput(question=planned, answers=answers, original=GOLD.question))
+        assert Refined.model_validate_json(said["text"]).question == f"In which town was {found} born?"
+
+
+async def test_next_steps_vary_in_words_and_now_and_then_in_order() -> None:
+    given = ExpandInput(question=GOLD.question, steps=())
+    simulation = Simulation(rates={}, reorder=0.3)
+    steps = [
+        NextStep.model_validate_json((await reply(EXPAND, given, simulation, seed=seed))["text"]) for seed in range(60)
+    ]
+    first = [step for step in steps if "built the Pellowrig Light" in step.step and "born" not in step.step]
+    assert len({step.step for step in first}) == 3
+    assert 0 < len(steps) - len(first) < 30
+
+
+# Conversations
+
+
+@pytest.mark.parametrize(
+    ("before", "question"),
+    [("Tell me about the Pellowrig Light.", GOLD.question), ("Good evening.", "Which fair is held there?")],
+)
+async def test_a_follow_up_is_the_gold_s_question_where_the_conversation_names_what_it_does(
+    before: str, question: str
+) -> None:
+    given = Heard(question="Which fair is held there?", turns=(Turn(speaker="user", text=before),))
+    assert Rewritten.model_validate_json((await reply(REWRITE, given))["text"]).question == question
+    astray = await reply(REWRITE, given, errors(rewriter=1.0))
+    assert Rewritten.model_validate_json(astray["text"]).question not in (GOLD.question, given.question)
+
+
+@pytest.mark.parametrize(
+    ("before", "message", "kind"),
+    [
+        ("", GOLD.question, "question"),
+        ("Tell me about the Pellowrig Light.", "Which fair is held there?", "follow-up"),
+        ("", "Which fair is held there?", "ambiguous"),
+        ("", "Thank you!", "small talk"),
+    ],
+)
+async def test_a_message_is_taken_for_what_it_names_of_the_gold(before: str, message: str, kind: str) -> None:
+    given = Heard(question=message, turns=(Turn(speaker="user", text=before),) if before else ())
+    assert (await reply(ROUTE, given))["text"] == kind
+    assert (await reply(ROUTE, given, errors(router=1.0)))["text"] != kind
+
+
+# Judgements
+
+
+@pytest.mark.parametrize(
+    ("draft", "shown", "verdict"),
+    [
+        ("Sennick Harbour", ["oake"], "PASS"),
+        ("Quarve Haven", ["oake"], "REVISED"),
+        ("Quarve Haven", [], "UNCONFIDENT"),
+        ("Sennick Harbour", [], "UNCONFIDENT"),
+    ],
+)
+async def test_a_review_holds_a_draft_against_what_is_shown(draft: str, shown: list[str], verdict: str) -> None:
+    sources = (ELSEWHERE, *map(source, shown))
+    given = ReviewStepInput(question=HOPS[1][0], answer=draft, sources=sources)
+    assert StepReview.model_validate_json((await reply(REVIEW_STEP, given))["text"]).status == verdict
+    flattering = await reply(REVIEW_STEP, given, errors(flattering=1.0))
+    assert StepReview.model_validate_json(flattering["text"]).status == "PASS"
+
+
+async def test_perplexity_is_low_where_the_sources_tell_and_high_where_not() -> None:
+    questions = [f"Who built the Pellowrig Light{' indeed' * times}?" for times in range(30)]
+    measured = {}
+    for name, shown in (("told", source("light")), ("not", ELSEWHERE)):
+        replies = [await reply(VERIFY, VerifyInput(question=asked, sources=(shown,))) for asked in questions]
+        measured[name] = sorted(found for said in replies if (found := perplexity(said)) is not None)
+    assert measured["told"][15] == pytest.approx(1.25, abs=0.15)
+    assert measured["not"][15] == pytest.approx(8.0, abs=4.0)
+    assert measured["told"][-2] < 2.0 < measured["not"][5]
+
+
+@pytest.mark.parametrize(("second", "same"), [("the Kelp Fair", True), ("Herring Fair", False)])
+async def test_yes_and_no_are_probabilities_of_the_first_token(second: str, same: bool) -> None:
+    given = ConsistencyInput(question=GOLD.question, answer="Kelp Fair", second=second)
+    score, warning = first_token_probability(await reply(CONSISTENCY, given))
+    assert warning is None
+    assert (score > 0.5) is same
+    sure, _ = first_token_probability(await reply(CONSISTENCY, given, errors(overconfident=1.0)))
+    assert sure > 0.5
+
+
+# Errors
+
+
+@pytest.mark.parametrize(("kind", "answer"), [("missed", [""]), ("invented", ["Gunnora Yoll", "Quarve Haven"])])
+async def test_errors_come_at_their_rate(kind: str, answer: list[str]) -> None:
+    asked = [f"Who built the Pellowrig Light{' indeed' * times}?" for times in range(100)]
+    right = (source("light"), ELSEWHERE)
+    found = [(await drafted(each, *right, simulation=errors(**{kind: 0.3}))).answer for each in asked]
+    wrong = [each for each in found if each != "Bastian Oake"]
+    assert 15 < len(wrong) < 45
+    assert set(wrong) <= {*answer, "Quarve"}
+
+
+async def test_a_guess_is_made_only_where_nothing_tells() -> None:
+    guessing = errors(guessed=1.0)
+    assert (await drafted(HOPS[0][0], source("light"), simulation=guessing)).answer == "Bastian Oake"
+    assert (await drafted(HOPS[0][0], ELSEWHERE)).answer == ""
+    assert (await drafted(HOPS[0][0], ELSEWHERE, simulation=guessing)).answer not in ("", "Bastian Oake")
+
+
+async def test_errors_of_one_role_leave_the_others_alone() -> None:
+    found = [
+        (await drafted(HOPS[0][0], source("light"), simulation=simulation)).answer == "Bastian Oake"
+        for simulation in (errors(reader=1.0), errors(drafter=1.0))
+    ]
+    assert found == [True, False]
+
+
+# Chance
+
+
+async def test_a_reply_depends_on_content_and_place_and_not_on_the_order_of_calls() -> None:
+    simulation = Simulation(seed=3, rates={"missed": 0.5, "invented": 0.5})
+    requests = [request(DRAFT, DraftInput(question=q, sources=(source(id), ELSEWHERE))) for q, _, id in HOPS] * 2
+    requests += [request(EXPAND, ExpandInput(question=GOLD.question, steps=()), seed) for seed in range(9)]
+    forth, back = SimulatedModel(GOLD, simulation), SimulatedModel(GOLD, simulation)
+    one = [await forth.call(each) for each in requests]
+    other = [await back.call(each) for each in reversed(requests)][::-1]
+    assert [(each["text"], each["logprobs"]) for each in one] == [(each["text"], each["logprobs"]) for each in other]
+    cached = [sum(each["usage"]["cached_tokens"] for each in replies) for replies in (one, other)]
+    assert cached[0] == cached[1] > 0
+    elsewhere = SimulatedModel(GOLD, simulation.model_copy(update={"seed": 4}))
+    assert [each["text"] for each in one] != [(await elsewhere.call(each))["text"] for each in requests]
+
+
+async def test_replies_are_labelled_and_cost_something() -> None:
+    said = await reply(DRAFT, DraftInput(question=HOPS[0][0], sources=(source("light"),)))
+    usage, simulation = said["usage"], Simulation()
+    assert said["model"] == "simulated"
+    assert usage["completion_tokens"] == tokens(said["text"]) > 0
+    expected = usage["prompt_tokens"] / simulation.prefill + usage["completion_tokens"] / simulation.decode
+    assert said["seconds"] == round(expected, 4)
+
+
+def test_what_prompts_begin_with_is_cached_in_whole_blocks() -> None:
+    meter = UsageMeter(Simulation())
+    start = " ".join(f"w{number}" for number in range(40))
+    prompts = [(Message(role="user", content=f"{start} {end}"),) for end in ("one", "two")]
+    assert [meter.cached(prompt) for prompt in prompts] == [0, 32]
+
+
+# Gold
+
+
+def test_2wiki_s_triples_become_hops() -> None:
+    row = {
+        "question": "Where was the performer of Changed It born?",
+        "answer": "Port of Spain",
+        "gold_ids": ["minaj", "song"],
+        "evidence_triples": [["Changed It", "performer", "Ada M"], ["Ada M", "place of birth", "Port of Spain"]],
+    }
+    gold = gold_of(
+        row, {"song": ("Changed It", "A song by Ada M."), "minaj": ("Ada M (singer)", "From Port of Spain.")}
+    )
+    assert gold.origin == "triples"
+    assert [(hop.question, hop.passage) for hop in gold.hops] == [
+        ("What is the performer of Changed It?", "song"),
+        ("What is the place of birth of #1?", "minaj"),
+    ]
+
+
+def test_hotpotqa_s_passages_become_pseudo_hops_that_lead_on_where_they_can() -> None:
+    row = {"question": "Which town is the home of the maker of Nine Tides?", "answer": "Varn", "gold_ids": ["a", "b"]}
+    passages = {"a": ("Oda Brell", "A painter. She lived in Varn."), "b": ("Nine Tides", "A window by Oda Brell.")}
+    gold = gold_of(row, passages)
+    assert gold.origin == "derived"
+    assert [(hop.passage, hop.answer, hop.needs()) for hop in gold.hops] == [("b", "Oda Brell", []), ("a", "Varn", [1])]
+
+
+def test_a_comparison_follows_from_all_hops() -> None:
+    row = ROW | {"question": "Which is older, A or B?", "answer": "A", "type": "comparison"}
+    assert not gold_of(row, PASSAGES).is_chain()
+    assert GOLD.is_chain()
+
+
+WEIR = {
+    "page": (
+        "The weir",
+        "The weir house was built by Rosa Quill.\nIt was kept by Ida Moll and by Tom Ash, her nephew.",
+    ),
+    "fair": ("The fair", "Ida Moll sang there.\n| Keeper | From |\n| Tom Ash | 1850 |"),
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "evidence"),
+    [
+        ("Who kept the weir house?", "Ida Moll and Tom Ash", "It was kept by Ida Moll and by Tom Ash, her nephew."),
+        ("From when on did Tom Ash keep it?", "Tom Ash did from 1850.", "| Tom Ash | 1850 |"),
+        ("Was the weir house built by Rosa Quill?", "yes", "The weir house was built by Rosa Quill."),
+    ],
+)
+def test_pages_tell_an_answer_where_they_have_most_of_its_words(question: str, answer: str, evidence: str) -> None:
+    gold = gold_on_pages({"question": question, "answer": answer}, WEIR)
+    assert (gold.origin, gold.answer) == ("derived", answer)
+    assert [(hop.question, hop.answer, hop.evidence) for hop in gold.hops] == [(question, answer, evidence)]
+
+
+def test_pages_that_do_not_have_the_answer_tell_nothing() -> None:
+    assert gold_on_pages({"question": "Who keeps the weir house today?", "answer": "Lena Holt"}, WEIR).hops == ()
+    assert gold_on_pages({"question": "Who?", "answer": "Ida Moll"}, {}).hops == ()
+
+
+def test_a_false_premise_is_one_that_a_page_contradicts() -> None:
+    row = {"question": "How often did Ida Moll dance there?", "answer": "Ida Moll sang", "type": "false_premise"}
+    assert gold_on_pages(row, WEIR).contradicted()
+
+
+def test_a_missing_gold_passage_is_named() -> None:
+    with pytest.raises(UsageError, match="oake"):
+        gold_of(ROW, {"light": PASSAGES["light"]})
+
+
+# Parameters
+
+
+def test_the_most_special_rate_holds_and_only_where_a_role_can_err_so() -> None:
+    simulation = Simulation.parse("missed=0.1, drafter=0.2, drafter.invented=0.3, reviewer=0.4", seed=5)
+    assert simulation.seed == 5
+    assert simulation.rate("drafter", "invented") == 0.3
+    assert simulation.rate("drafter", "missed") == 0.2
+    assert simulation.rate("reader", "missed") == 0.1
+    assert simulation.rate("reviewer", "flattering") == 0.4
+    assert simulation.rate("planner", "invented") == 0.0
+    assert Simulation.parse("").rates == {"closed-book": 0.02}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("draftr=0.1", "Did you mean drafter"),
+        ("mised=0.1", "Did you mean missed"),
+        ("drafter.inventd=0.1", "drafter.invented"),
+        ("drafter.flattering=0.1", "no simulated role or error"),
+        ("drafter", "write drafter=0.1"),
+        ("drafter=often", "write drafter=0.1"),
+        ("drafter=1.5", "drafter=1.5"),
+        ("drafter=nan", "drafter=nan"),
+    ],
+)
+def test_what_cannot_be_a_rate_is_explained(given: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Simulation.parse(given)
+
+
+def test_parameters_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "simulation.toml"
+    file.write_text("seed = 2\nprefill = 100\n[rates]\nmissed = 0.1\nreviewer.flattering = 0.2\n")
+    simulation = Simulation.from_toml(file)
+    assert (simulation.seed, simulation.prefill) == (2, 100.0)
+    assert simulation.rates == {"missed": 0.1, "reviewer.flattering": 0.2}
+    for text, message in (("sed = 2", "sed"), ("seed = ", "cannot be read"), ("[rates]\nx = 1", "There is no")):
+        file.write_text(text)
+        with pytest.raises(UsageError, match=message):
+            Simulation.from_toml(file)
+
+
+@pytest.mark.parametrize(
+    ("answer", "cited", "holds"),
+    [
+        ("Kelp Fair", ("light", "oake", "town"), True),
+        ("Kelp Fair", ("town",), False),
+        ("Lantern Fair", ("light", "oake", "town"), False),
+    ],
+)
+async def test_support_takes_the_right_answer_and_all_that_leads_to_it(
+    answer: str, cited: tuple[str, ...], holds: bool
+) -> None:
+    given = SupportInput(question=GOLD.question, answer=answer, sources=tuple(source(id) for id in cited))
+    probability, warning = first_token_probability(await reply(SUPPORT, given))
+    assert (probability > 0.5, warning) == (holds, None)

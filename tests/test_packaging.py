@@ -1,0 +1,124 @@
+"""The package's metadata against its sources."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from sleuth.tools.extras import DISTRIBUTION
+
+ROOT = Path(__file__).parents[1]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+OPTIONAL: dict[str, list[str]] = PROJECT["optional-dependencies"]
+FOLDERS = ("prompts", "tools", "agents", "graphs", "studio")
+
+EXTRAS = {
+    "agents/graph_llm": ("graph",),
+    "graphs": ("postgres",),
+    "studio/calibration": ("eval",),
+    "studio/commands/serve.py": ("serve",),
+    "studio/dev.py": ("studio",),
+    "studio/evaluation": ("eval",),
+    "studio/mcp": ("mcp",),
+    "studio/serve": ("serve", "postgres"),
+    "studio/training": ("train",),
+}
+"""The extras whose packages a file or folder may import; all others import only what is always installed."""
+
+
+def sources(folder: str, *suffixes: str) -> list[Path]:
+    """The files of a folder with one of these suffixes, without what npm installs."""
+    found = (path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in suffixes)
+    return [path for path in found if "node_modules" not in path.parts]
+
+
+def test_distribution_name_equals_the_one_in_error_messages() -> None:
+    assert PROJECT["name"] == DISTRIBUTION
+
+
+def test_install_commands_name_the_distribution_and_its_extras() -> None:
+    folders = [path for folder in (*FOLDERS, "docs", "examples") for path in sources(folder, ".py", ".md")]
+    for path in (*folders, *ROOT.glob("*.md")):
+        text = path.read_text(encoding="utf-8").replace("{DISTRIBUTION}", DISTRIBUTION)
+        for name, extras in re.findall(r"pip install '?(sleuth[\w-]*)(?:\[([\w,]+)\])?", text):
+            assert name == DISTRIBUTION, path
+            assert set(extras.split(",")) <= {"", *OPTIONAL}, path
+
+
+def test_locked_versions_satisfy_the_declared_requirements() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    locked = dict(line.split("==") for line in lock if "==" in line)
+    for line in (*PROJECT["dependencies"], *(line for lines in OPTIONAL.values() for line in lines)):
+        wanted = Requirement(line)
+        if wanted.name not in (DISTRIBUTION, "vllm"):  # the lock has the build of vLLM for processors
+            assert wanted.specifier.contains(locked[canonicalize_name(wanted.name)]), line
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_import_of_a_folder_is_a_declared_dependency(folder: str) -> None:
+    assert undeclared(folder) == {}
+
+
+@pytest.mark.parametrize(("folder", "package"), [("tools", "tantivy"), ("studio", "starlette"), ("agents", "openai")])
+def test_import_without_a_declared_dependency_is_reported(folder: str, package: str) -> None:
+    found = undeclared(folder, without=package)
+    assert found and set().union(*found.values()) == {package}
+
+
+def undeclared(folder: str, *, without: str = "") -> dict[str, set[str]]:
+    """Return each import of a distribution that is not declared for its file, with the distributions that have it."""
+    own = sys.stdlib_module_names | {"sleuth", "_typeshed"}
+    found = {}
+    for path in sources(folder, ".py"):
+        declared = declared_for(path.relative_to(ROOT).as_posix()) - {without}
+        foreign = {name for name in imported(path) if name.split(".")[0] not in own}
+        found |= {name: owned(name) for name in foreign if not owned(name) & declared}
+    return found
+
+
+def declared_for(path: str) -> set[str]:
+    """Return the distributions that a file may import."""
+    extras = [extra for prefix, those in EXTRAS.items() if path.startswith(prefix) for extra in those]
+    lines = [*PROJECT["dependencies"], *(line for extra in extras for line in OPTIONAL[extra])]
+    return {canonicalize_name(Requirement(line).name) for line in lines}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield everything that a file imports; a name that is imported from a module may be a module too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+
+
+def owned(name: str) -> set[str]:
+    """Return the distributions that have a name, or else the innermost module around it."""
+    while name and name not in owners():
+        name = name.rpartition(".")[0]
+    return owners().get(name, set())
+
+
+@cache
+def owners() -> dict[str, set[str]]:
+    """Return the distributions that have each module; a package shared by several is not a module."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in metadata.distributions():
+        name = canonicalize_name(each.metadata["Name"])
+        for line in (each.read_text("RECORD") or "").splitlines():
+            path = line.split(",")[0]
+            if path.endswith((".py", ".so", ".pyd")):
+                folder, _, file = path.rpartition("/")
+                module = f"{folder}/{file.split('.')[0]}".removesuffix("/__init__")
+                found[module.strip("/").replace("/", ".")].add(name)
+    return dict(found)

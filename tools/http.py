@@ -1,0 +1,78 @@
+"""HTTP clients for model servers and embeddings endpoints: the OpenAI SDK's defaults, and replies of bounded size.
+
+Replies are requested without compression, and compressed ones are refused, so that the limit holds for decoded bytes.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+
+import httpx2
+from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
+
+MAX_REPLY_BYTES = 32 << 20
+"""Decoded bytes of one reply: 128 vectors of 4,096 numbers, or 4,000 tokens with 20 alternatives each, take less."""
+
+_PLAIN = {"Accept-Encoding": "identity"}
+
+
+class UnusableReply(httpx2.RequestError):
+    """A reply with status 200 that cannot be used. The SDK treats it as a broken connection and retries the request."""
+
+
+def bounded_client() -> httpx2.Client:
+    """Return a blocking client that fails with UnusableReply once a reply exceeds the limit."""
+    return DefaultHttpxClient(headers=_PLAIN, event_hooks={"response": [_bound]})
+
+
+def bounded_async_client() -> httpx2.AsyncClient:
+    """Return a client that fails with UnusableReply once a reply exceeds the limit.
+
+    It reads certificates: call this in a thread.
+    """
+    return DefaultAsyncHttpxClient(headers=_PLAIN, event_hooks={"response": [_bound_async]})
+
+
+class _BoundedStream(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """The body of a reply, up to the limit."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        encoding = response.headers.get("Content-Encoding", "identity")
+        if encoding != "identity":
+            raise UnusableReply(f"its reply is compressed ({encoding}) although the request refuses that")
+        self._stream = response.stream
+        self._left = MAX_REPLY_BYTES
+
+    def __iter__(self) -> Iterator[bytes]:
+        assert isinstance(self._stream, httpx2.SyncByteStream)
+        for piece in self._stream:
+            yield self._counted(piece)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        assert isinstance(self._stream, httpx2.AsyncByteStream)
+        async for piece in self._stream:
+            yield self._counted(piece)
+
+    def _counted(self, piece: bytes) -> bytes:
+        self._left -= len(piece)
+        if self._left < 0:
+            raise UnusableReply(f"its reply is larger than {MAX_REPLY_BYTES >> 20} MiB")
+        return piece
+
+    def close(self) -> None:
+        assert isinstance(self._stream, httpx2.SyncByteStream)
+        self._stream.close()
+
+    async def aclose(self) -> None:
+        assert isinstance(self._stream, httpx2.AsyncByteStream)
+        await self._stream.aclose()
+
+
+def _bound(response: httpx2.Response) -> None:
+    response.stream = _BoundedStream(response)
+    if response.is_error:
+        response.read()
+
+
+async def _bound_async(response: httpx2.Response) -> None:
+    response.stream = _BoundedStream(response)
+    if response.is_error:
+        await response.aread()  # while the request is sent, so that the SDK retries it where its response breaks off
