@@ -8,14 +8,14 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from sleuth.studio.pictures import graphs, mermaid, redraw
+from sleuth.graphs.diagrams import graphs, mermaid, redraw
 
 DOCUMENT = Path(__file__).parents[1] / "ARCHITECTURE.md"
 
 
 def test_every_graph_is_drawn_as_it_is() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    assert redraw(text) == text, "out of date: run `python -m sleuth.studio.pictures`"
+    assert redraw(text) == text, "out of date: run `python -m sleuth.graphs.diagrams`"
     assert sorted(re.findall(r"<!-- graph:(.+) -->", text)) == sorted(graphs())
 
 

@@ -1,0 +1,59 @@
+"""Draws every graph into ARCHITECTURE.md as Mermaid: `python -m sleuth.graphs.diagrams`."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from langgraph.graph import END, START, StateGraph
+
+from sleuth.graphs.chat import graph as chat
+from sleuth.graphs.ingestion import graph as ingest
+from sleuth.graphs.ingestion import triple_extraction as reading
+from sleuth.graphs.registry import METHODS
+
+Graph = StateGraph[Any, Any, Any, Any]
+
+_PICTURE = re.compile(r"(<!-- graph:([\w-]+) -->\n).*?(<!-- /graph -->)", re.DOTALL)
+_SHAPES = {START: "START([start])", END: "END([end])"}
+
+
+def graphs() -> dict[str, Graph]:
+    """Every graph by name: chat, ingest, reading, and the methods."""
+    others: dict[str, Graph] = {"chat": chat.graph(), "ingest": ingest.graph(), "reading": reading.graph()}
+    return others | {name: method.graph() for name, method in METHODS.items()}
+
+
+def mermaid(graph: Graph) -> str:
+    """A graph's picture: what always follows as a line, what a router may choose dotted.
+
+    LangGraph's own drawing leaves out what a router that returns a list may choose.
+    """
+    lines = [f"    {_SHAPES.get(a, a)} {arrow} {_SHAPES.get(b, b)}" for a, arrow, b in arrows(graph)]
+    return "\n".join(["flowchart TD", *lines])
+
+
+def arrows(graph: Graph) -> Iterator[tuple[str, str, str]]:
+    """Every edge: where it begins, `-->` or dotted where a router chooses, and where it leads."""
+    for node in [START, *graph.nodes]:
+        yield from ((node, "-->", after) for before, after in sorted(graph.edges) if before == node)
+        for branch in graph.branches.get(node, {}).values():
+            router: Any = branch.path
+            yield from ((node, "-.->", after) for after in _choices(get_type_hints(router.func)["return"]))
+
+
+def _choices(hint: object) -> tuple[str, ...]:
+    """The nodes in a router's return type: a Literal, or a list of one."""
+    return _choices(get_args(hint)[0]) if get_origin(hint) is list else get_args(hint)
+
+
+def redraw(text: str) -> str:
+    """A document with every picture between `<!-- graph:NAME -->` and `<!-- /graph -->` as the graphs are now."""
+    known = graphs()
+    return _PICTURE.sub(lambda found: f"{found[1]}```mermaid\n{mermaid(known[found[2]])}\n```\n{found[3]}", text)
+
+
+if __name__ == "__main__":
+    document = Path(sys.argv[1] if len(sys.argv) > 1 else "ARCHITECTURE.md")
+    document.write_text(redraw(document.read_text(encoding="utf-8")), encoding="utf-8")
