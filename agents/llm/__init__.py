@@ -1,8 +1,6 @@
 """Client of an OpenAI-compatible model server: requests, streaming, capabilities and errors."""
 
-from sleuth.agents.llm.client import Gateway
-from sleuth.agents.llm.server_info import Endpoint, Listed
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.llm.token_stream import Hearing
 
-__all__ = ["Endpoint", "Gateway", "Hearing", "Listed", "ScriptedModel"]
+__all__ = ["Hearing", "ScriptedModel"]

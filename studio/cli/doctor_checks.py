@@ -16,7 +16,7 @@ import httpx
 from sqlalchemy import URL, Connection, func, inspect, make_url, select, text
 from sqlalchemy.exc import DBAPIError
 
-from sleuth.agents.llm import Endpoint, Listed
+from sleuth.agents.llm.server_info import Endpoint, Listed
 from sleuth.studio.model_server import is_converted, locked_pins, missing_pins
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE

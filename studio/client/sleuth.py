@@ -26,7 +26,7 @@ from sleuth.tools.storage import hold
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
-    from sleuth.agents.llm import Gateway
+    from sleuth.agents.llm.client import Gateway
 
 DEFAULT_METHOD = "par-rag"
 

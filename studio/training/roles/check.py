@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.formatting.sources import in_prompt
-from sleuth.agents.llm import Gateway
+from sleuth.agents.llm.client import Gateway
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls import Unparsable, first_token_probability, parse
 from sleuth.agents.role import Role
