@@ -23,22 +23,22 @@ _SHAPES = {START: "START([start])", END: "END([end])"}
 
 
 def graphs() -> dict[str, Graph]:
-    """Every graph by name: chat, ingest, reading, and the methods."""
+    """Return every graph by name: chat, ingest, reading, and the methods."""
     others: dict[str, Graph] = {"chat": chat.graph(), "ingest": ingest.graph(), "reading": reading.graph()}
     return others | {name: method.graph() for name, method in METHODS.items()}
 
 
 def mermaid(graph: Graph) -> str:
-    """A graph's picture: what always follows as a line, what a router may choose dotted.
+    """Return a graph as a Mermaid flowchart: solid arrows always follow, a router chooses among dotted ones.
 
-    LangGraph's own drawing leaves out what a router that returns a list may choose.
+    LangGraph's own drawing omits the choices of a router that returns a list.
     """
     lines = [f"    {_SHAPES.get(a, a)} {arrow} {_SHAPES.get(b, b)}" for a, arrow, b in arrows(graph)]
     return "\n".join(["flowchart TD", *lines])
 
 
 def arrows(graph: Graph) -> Iterator[tuple[str, str, str]]:
-    """Every edge: where it begins, `-->` or dotted where a router chooses, and where it leads."""
+    """Yield every edge as start, arrow and end; the arrow is dotted if a router chooses it."""
     for node in [START, *graph.nodes]:
         yield from ((node, "-->", after) for before, after in sorted(graph.edges) if before == node)
         for branch in graph.branches.get(node, {}).values():
@@ -47,7 +47,7 @@ def arrows(graph: Graph) -> Iterator[tuple[str, str, str]]:
 
 
 def _choices(hint: object) -> tuple[str, ...]:
-    """The nodes in a router's return type: a Literal, or a list of one."""
+    """Return the nodes in a router's return type: a Literal, or a list of one."""
     return _choices(get_args(hint)[0]) if get_origin(hint) is list else get_args(hint)
 
 
