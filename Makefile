@@ -90,7 +90,7 @@ lock: ## Resolve requirements.in and server.in again; ARGS=--upgrade takes the n
 
 bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall and ingest rate
 	$(BIN)/python -m benchmarks.checkpoint_bytes
-	@# Ratios, and a failure where one is missed, on a machine that does nothing else: docs/performance.md.
+	@# Ratios, and a failure where one is missed, on a machine that does nothing else: docs/benchmarks/overhead.md.
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.overhead --json .cache/bench/overhead.json
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.throughput --rates 16 --json .cache/bench/throughput.json
 	@test -z "$(CORPUS)" || $(BIN)/python -m benchmarks.ingest_rate $(CORPUS)

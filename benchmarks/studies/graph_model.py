@@ -8,8 +8,8 @@
 Tunes three models from the same base with the same plan on the same questions: on triples with their token, on triples
 alone, and on texts. Each plans and answers for questions that none has learned from; the first also without the token
 that it was tuned with. Prompts are those of simulated runs, replies are not guided. Run again after an interruption it
-goes on. `FOLDER` then has a model that is served, in each of `graph`, `triples` and `texts`: see docs/graph-model.md
-for whole runs.
+goes on. `FOLDER` then has a model that is served, in each of `graph`, `triples` and `texts`. For whole runs see
+docs/explanation/graph-model.md.
 """
 
 import argparse

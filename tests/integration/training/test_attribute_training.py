@@ -111,7 +111,7 @@ def test_the_command_says_what_is_wrong_without_a_traceback(tmp_path: Path) -> N
 def test_the_package_s_own_is_what_its_questions_give() -> None:
     examples, svm = own(), own_svm()
     vectors = LocalEmbedder("all-MiniLM-L6-v2").embed_passages([example.question for example in examples])
-    report = {"domain": {"penalty": 1.0}, "dynamic": {"penalty": 0.1}}  # as in docs/attributes.md
+    report = {"domain": {"penalty": 1.0}, "dynamic": {"penalty": 0.1}}  # as in docs/benchmarks/trained-components.md
     wanted = reference(examples, vectors.astype(np.float64), report)
     np.testing.assert_allclose(decided(svm, vectors), wanted, rtol=0, atol=1e-2)
 

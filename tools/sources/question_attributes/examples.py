@@ -1,6 +1,7 @@
 """Labelled questions: what the SVM is trained on, and what the model is shown before it classifies.
 
-The package's own are in questions.jsonl; docs/attributes.md says how they were made and what the labels mean.
+The package's own are in questions.jsonl. docs/reference/question-attributes.md describes how they were made and what
+the labels mean.
 """
 
 import json
