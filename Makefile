@@ -11,7 +11,8 @@ MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { if ($$4 > 1048576) pri
 # Subprocesses import compiled modules from one folder, also where the environment forbids writing them.
 COMPILED = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc
 UNIT = $(COMPILED) PYTEST_DEBUG_TEMPROOT=$(MEMORY) \
-	$(PYTEST) -n auto --disable-socket --allow-unix-socket -o tmp_path_retention_count=1
+	$(PYTEST) -n auto --dist worksteal -p no:langsmith_plugin -p no:schemathesis \
+	--disable-socket --allow-unix-socket -o tmp_path_retention_count=1
 COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --override studio/embedded/overrides.txt \
 	--python-version 3.11 --no-annotate --no-header --index-strategy unsafe-best-match \
 	$$($(UV)/python studio/embedded/torch_index.py) $(ARGS)
