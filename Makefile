@@ -53,7 +53,7 @@ test-sweeps: setup ## As the unit tests, at every place or number; no sockets
 	$(UNIT) tests/graphs -m sweep --junit-xml .cache/junit/sweeps.xml
 
 test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgres
-	$(COMPILED) $(PYTEST) tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml
+	$(COMPILED) $(PYTEST) -n 2 --dist loadgroup tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml
 
 test-faults: setup ## Long hunts, in slices that go on from each other: kills, faults of the model server and of storage
 	$(COMPILED) $(PYTEST) tests/integration -m faults
