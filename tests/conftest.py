@@ -18,6 +18,11 @@ hypothesis_settings.register_profile("fuzz", max_examples=200_000, deadline=None
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+def pytest_collection_finish() -> None:
+    """Exempt what was imported from garbage collection, which would walk through it again and again."""
+    gc.freeze()
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """A store of its own for each test."""

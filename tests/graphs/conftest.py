@@ -47,7 +47,7 @@ def runs(runs_with: RunsFor, model: Replying) -> Runs:
 
 @pytest.fixture(scope="session")
 def finished_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a home with two finished PAR-RAG runs of the chain, `good` and `bad`, for tests to copy."""
+    """Return a home with two finished PAR-RAG runs of the chain, `good` and `bad`, to copy."""
     home, chain = tmp_path_factory.mktemp("finished"), example("q08")
 
     async def fill() -> None:

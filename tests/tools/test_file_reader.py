@@ -13,7 +13,7 @@ from sleuth.tools.loaders import load
 PAGE = "<html><head><title>The mill</title></head><body><p>It stands in Varn, as ever.</p></body></html>"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def reader() -> Iterator[FileReader]:
     opened = FileReader()
     yield opened
@@ -74,8 +74,8 @@ def test_loader_classes_and_what_they_print_are_of_that_process(tmp_path: Path) 
         reader.stop()
 
 
-def test_nothing_is_read_once_it_is_closed(reader: FileReader, tmp_path: Path) -> None:
-    page = write(tmp_path / "a.html", PAGE)
+def test_nothing_is_read_once_it_is_closed(tmp_path: Path) -> None:
+    page, reader = write(tmp_path / "a.html", PAGE), FileReader()
     reader.read(page)
     reader.close()
     with pytest.raises(StoreError, match="closed"):
