@@ -9,6 +9,9 @@ from hypothesis import settings as hypothesis_settings
 
 from sleuth.tools.settings import Settings
 
+# Processes share the cores: threads over small tensors wait for each other a hundred times as long as they work.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 gc.set_threshold(50_000)  # the suite makes many small objects and keeps few: rarer collections save seconds
 
 # The same examples each time; other profiles look for new ones.
