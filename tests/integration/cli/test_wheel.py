@@ -172,7 +172,7 @@ def test_the_adapter_of_the_embedded_model_is_in_it(installed: Installed) -> Non
     script = "import pathlib\nfrom sleuth.studio.model_server.adapter import chosen, fingerprint\n"
     script += "print(fingerprint(pathlib.Path(*chosen(None))))"
     done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
-    assert done.stdout.strip() == fingerprint(ROOT / "studio" / "embedded" / "sleuth-small"), done.stderr
+    assert done.stdout.strip() == fingerprint(ROOT / "studio" / "model_server" / "sleuth-small"), done.stderr
 
 
 async def test_it_reads_documents_in_and_answers_where_it_may_write_to_its_home_alone(installed: Installed) -> None:
