@@ -36,6 +36,7 @@ SHARED = {"vllm_url": "model server", "vllm_installed": "model server", "model_h
 """Fixtures over a server or a folder of the checkout, of which there is one: their tests run in one process."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a module together, and those that share a server, where several processes run them."""
     groups: dict[Path, str] = {}

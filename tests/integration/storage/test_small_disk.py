@@ -35,8 +35,8 @@ ALIKE = ("status", "text", "notes", "citations")
 COMMAND = """
 from hashing_embedder import HashingEmbedder
 from sleuth.studio.cli import main
-from sleuth.tools import library
-library.make_embedder = lambda settings: HashingEmbedder()
+from sleuth.tools.collection import collection
+collection.make_embedder = lambda settings: HashingEmbedder()
 main()
 """
 

@@ -1,6 +1,7 @@
 """The command line in processes of its own, forked from one that has imported everything: each starts in no time."""
 
 import asyncio
+import importlib
 import json
 import multiprocessing
 import os
@@ -53,19 +54,21 @@ class _Without:
 
 def _hide(names: Sequence[str]) -> None:
     finders = [_Without(finder, names) for finder in sys.meta_path]
-    for module in [module for module in sys.modules if finders[0].hides(module)]:
-        del sys.modules[module]
+    for module in list(sys.modules):  # sleuth too, so that its modules are imported without these
+        if finders[0].hides(module) or module.partition(".")[0] == "sleuth":
+            del sys.modules[module]
     sys.meta_path[:] = finders  # type: ignore[assignment]  # as much of a finder as imports ask for
 
 
 def _main(arguments: list[str], environment: dict[str, str], folder: str, without: Sequence[str]) -> None:
     os.environ.update(environment)
-    _hide(without)
+    if without:
+        _hide(without)
     for number, name in ((1, "out"), (2, "err")):
         with (Path(folder) / name).open("wb") as file:
             os.dup2(file.fileno(), number)
     sys.argv = ["sleuth", *arguments]
-    cli.main()
+    importlib.import_module(cli.__name__).main()
 
 
 def _run(arguments: list[str], environment: dict[str, str], without: Sequence[str]) -> Done:
