@@ -17,7 +17,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 	$$($(UV)/python studio/embedded/torch_index.py) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check audit check-page format lock bench studio page pictures dist clean
+.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check audit check-page format lock bench studio page pictures docs dist clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -106,6 +106,9 @@ page: ## Build the page from studio/page/src; needs Node 20.19 or newer. The bui
 
 pictures: setup ## Take the pictures in docs/page.md again; needs Chromium
 	mkdir -p docs/pictures && SLEUTH_PICTURES=docs/pictures $(PYTEST) tests/integration/test_page.py tests/integration/test_page_conversation.py
+
+docs: setup ## Build the documentation site into .cache/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 dist: ## Build the source distribution and the wheel into dist/
 	rm -rf dist

@@ -1,0 +1,208 @@
+"""Hooks of the documentation site: navigation by folder, links into the repository, generated reference.
+
+MkDocs calls the functions whose names begin with `on_`; see https://www.mkdocs.org/user-guide/configuration/#hooks.
+A line `<!-- generate: NAME -->` of a page is replaced by what `GENERATORS[NAME]` returns.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
+MARKER = re.compile(r"^<!-- generate: ([\w-]+) -->$", re.MULTILINE)
+
+
+def on_config(config: Any) -> Any:  # noqa: ANN401 - MkDocsConfig is untyped
+    """Expand each folder of the navigation into its pages; leave out folders that have none."""
+    config.nav = [item for item in map(_with_pages, config.nav) if item]
+    return config
+
+
+def _with_pages(item: dict[str, Any]) -> dict[str, Any] | None:
+    ((title, target),) = item.items()
+    if not (isinstance(target, str) and target.endswith("/")):
+        return item
+    pages = sorted((DOCS / target).rglob("*.md"), key=lambda page: (page.name != "index.md", page.as_posix()))
+    return {title: [page.relative_to(DOCS).as_posix() for page in pages]} if pages else None
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401 - as MkDocs passes them
+    """Fill in the generated parts of a page, and turn links to files outside `docs/` into plain text.
+
+    The repository has no public address yet. Links to files that do not exist stay, and fail the build.
+    """
+    folder = (DOCS / page.file.src_uri).parent
+
+    def without_link(link: re.Match[str]) -> str:
+        target = (folder / link[2]).resolve()
+        outside = target.exists() and not target.is_relative_to(DOCS)
+        return link[1] if outside else link[0]
+
+    return MARKER.sub(lambda marker: GENERATORS[marker[1]](), LINK.sub(without_link, markdown))
+
+
+def commands() -> str:
+    """Return the reference of every command, from the command line's own help."""
+    import typer
+    from typer.cli import get_docs_for_click
+
+    from sleuth.studio.cli import COMMANDS, app, load
+
+    context = typer.Context(typer.main.get_command(app), info_name="sleuth")
+    parts = [
+        get_docs_for_click(obj=load(name), ctx=context, name=f"sleuth {name}", indent=1).replace("~", r"\~")
+        for name in COMMANDS
+    ]
+    return "\n".join(parts)
+
+
+def python_names() -> str:
+    """Return a mkdocstrings directive for each public name; the settings have a page of their own."""
+    from typing import is_typeddict
+
+    import sleuth
+
+    names = [name for name in sorted(sleuth.__all__, key=str.lower) if name != "Settings"]
+    fields = "\n    options:\n      show_if_no_docstring: true"  # no constructor shows the fields of a TypedDict
+    return "\n\n".join(f"::: sleuth.{name}{fields if is_typeddict(getattr(sleuth, name)) else ''}" for name in names)
+
+
+def settings() -> str:
+    """Return the table of all settings with a complete `sleuth.toml`."""
+    from sleuth.tools.settings import Settings
+
+    rows = _table("SLEUTH_{}", Settings)
+    return f"{rows}\n\n## Example `sleuth.toml`\n\n```toml\n{_example(Settings)}\n```"
+
+
+def method_settings() -> str:
+    """Return the settings of every method, and of the chat."""
+    from sleuth.graphs.registry import CHAT, METHODS
+
+    return "\n\n".join(f"## {method.name}\n\n{_table('{}', method.settings)}" for method in [*METHODS.values(), CHAT])
+
+
+def _table(label: str, model: Any) -> str:  # noqa: ANN401 - a Pydantic class
+    schema = model.model_json_schema()
+    names = {name: label.format(name.upper() if "_" in label else name) for name in model.model_fields}
+    lines = ["| name | type | default | meaning |", "| --- | --- | --- | --- |"]
+    for name, field in schema["properties"].items():
+        meaning = field.get("description", "").replace("|", r"\|")
+        lines.append(f"| `{names[name]}` | {_type(field)} | {_default(name, field)} | {meaning} |")
+    return "\n".join(lines)
+
+
+def _default(name: str, field: dict[str, Any]) -> str:
+    if name == "home":
+        return "the user's data folder"
+    default = field.get("default")
+    return (
+        "–" if default in (None, {}, [], "") else f"`{str(default).lower() if default in (True, False) else default}`"
+    )
+
+
+def _example(model: Any) -> str:  # noqa: ANN401 - a Pydantic class
+    """Return a file with each setting at its default, as a comment where it has none."""
+    import json
+
+    lines = []
+    for name, field in model.model_json_schema()["properties"].items():
+        if name in EXAMPLES:
+            lines.append(f"# {name} = {EXAMPLES[name]}")
+        elif field.get("default") is not None:
+            lines.append(f"{name} = {json.dumps(field['default'])}")
+    return "\n".join(lines)
+
+
+EXAMPLES = {
+    "home": '"/srv/sleuth"',
+    "runs": '"results/embedded"',
+    "model": '"Qwen/Qwen3-8B"',
+    "models": '{drafter = "Qwen/Qwen3-32B"}',
+    "model_key": '"S3cret"',
+    "loaders": '{".ipynb" = "NotebookLoader"}',
+    "knowledge_graph": '"examples/knowledge_graph.json"',
+    "database_url": '"postgresql://sleuth@db.example/sleuth"',
+    "chroma_url": '"http://chroma.example:8000"',
+    "api_keys": '"anna:S3cret,ben:0ther"',
+    "requests_a_minute": "60",
+    "tokens_a_day": "2000000",
+}
+"""Values for settings that have no default, or one that depends on the machine."""
+
+
+def http_routes() -> str:
+    """Return every route of `sleuth serve` with its parameters, from the server's OpenAPI description."""
+    from sleuth.studio.serve.app import create_app
+    from sleuth.tools.settings import Settings
+
+    api = create_app(Settings()).openapi()
+    parts, topic = [], ""
+    for path, operations in api["paths"].items():
+        for verb, operation in operations.items():
+            if operation["tags"][0] != topic:
+                topic = operation["tags"][0]
+                parts.append(f"## {topic.capitalize()}")
+            parts.append(_operation(f"{verb.upper()} {path}", operation))
+    schemas = api["components"]["schemas"]
+    parts.append("## Schemas")
+    parts += [_schema(name, schemas[name]) for name in sorted(schemas) if schemas[name].get("properties")]
+    return "\n\n".join(parts)
+
+
+def _operation(title: str, operation: dict[str, Any]) -> str:
+    parts = [f"### `{title}`", operation.get("description", "")]
+    if parameters := operation.get("parameters"):
+        lines = ["| parameter | in | type | meaning |", "| --- | --- | --- | --- |"]
+        lines += [
+            f"| `{each['name']}` | {each['in']} | {_type(each['schema'])} | {each.get('description', '')} |"
+            for each in parameters
+        ]
+        parts.append("\n".join(lines))
+    for kind, body in operation.get("requestBody", {}).get("content", {}).items():
+        parts.append(f"Body: {_type(body['schema'])} as `{kind}`.")
+    for status, response in operation["responses"].items():
+        if status.startswith("2"):
+            kinds = [_type(body.get("schema", {})) for body in response.get("content", {}).values()]
+            parts.append(f"Returns {status}{': ' + ', '.join(kinds) if any(kinds) else ''}.")
+    return "\n\n".join(filter(None, parts))
+
+
+def _schema(name: str, schema: dict[str, Any]) -> str:
+    lines = [f"### {name}", "", schema.get("description", ""), "", "| field | type | meaning |", "| --- | --- | --- |"]
+    required = schema.get("required", [])
+    for field, about in schema["properties"].items():
+        optional = "" if field in required else " (optional)"
+        lines.append(f"| `{field}` | {_type(about)}{optional} | {about.get('description', '')} |")
+    return "\n".join(lines)
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """Return a short name of a JSON schema's type, with its range."""
+    if reference := schema.get("$ref"):
+        name = reference.rsplit("/", 1)[1]
+        return f"[{name}](#{name.lower()})" if "components" in reference else name
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+    if parts := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(dict.fromkeys(_type(part) for part in parts if part.get("type") != "null"))
+    kind = schema.get("type", "")
+    if kind == "array":
+        return f"list of {_type(schema.get('items', {})) or 'values'}"
+    bounds = [f"{sign} {schema[key]}" for key, sign in BOUNDS.items() if key in schema]
+    return f"{kind}{', ' if bounds else ''}{', '.join(bounds)}"
+
+
+BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+
+GENERATORS: dict[str, Callable[[], str]] = {
+    "cli": commands,
+    "http": http_routes,
+    "method-settings": method_settings,
+    "python": python_names,
+    "settings": settings,
+}
