@@ -36,6 +36,7 @@ BORN = {"source": 1, "quote": "He came from Sennick Harbour, where he was born a
 BUILT = {"source": 1, "quote": "It was built by Bastian Oake"}
 REPLIES: dict[str, Any] = {
     "planner/plan": PLAN,
+    "planner/plan_in_order": PLAN,
     "refiner/refine": {"question": "Where was Bastian Oake born?"},
     "reviewer/review": {"status": "PASS"},
     "answerer/answer": {"known": True, "answer": "Sennick Harbour"},
