@@ -104,7 +104,7 @@ studio: setup ## Open the graphs in LangGraph Studio (a server on this machine)
 page: ## Build the page from studio/page/src; needs Node 20.19 or newer. The built files are kept in the repository
 	cd studio/page && npm ci --silent && npm run --silent build
 
-pictures: setup ## Take the pictures in docs/page.md again; needs Chromium
+pictures: setup ## Take the pictures of docs/how-to/browser.md; needs Chromium
 	mkdir -p docs/pictures && SLEUTH_PICTURES=docs/pictures $(PYTEST) tests/integration/test_page.py tests/integration/test_page_conversation.py
 
 docs: setup ## Build the documentation site into .cache/site; a broken link is an error

@@ -4,6 +4,7 @@ MkDocs calls the functions whose names begin with `on_`; see https://www.mkdocs.
 A line `<!-- generate: NAME -->` of a page is replaced by what `GENERATORS[NAME]` returns.
 """
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -75,47 +76,25 @@ def settings() -> str:
     """Return the table of all settings with a complete `sleuth.toml`."""
     from sleuth.tools.settings import Settings
 
-    rows = _table("SLEUTH_{}", Settings)
-    return f"{rows}\n\n## Example `sleuth.toml`\n\n```toml\n{_example(Settings)}\n```"
+    schema = Settings.model_json_schema()["properties"]
+    rows = ["| variable | type | default | meaning |", "| --- | --- | --- | --- |"]
+    rows += [
+        f"| `SLEUTH_{name.upper()}` | {_type(field)} | {_default(field)} | {field['description']} |"
+        for name, field in schema.items()
+    ]
+    lines = [_line(name, field) for name, field in schema.items()]
+    return "\n".join([*rows, "", "## Example `sleuth.toml`", "", "```toml", *lines, "```"])
 
 
-def method_settings() -> str:
-    """Return the settings of every method, and of the chat."""
-    from sleuth.graphs.registry import CHAT, METHODS
-
-    return "\n\n".join(f"## {method.name}\n\n{_table('{}', method.settings)}" for method in [*METHODS.values(), CHAT])
-
-
-def _table(label: str, model: Any) -> str:  # noqa: ANN401 - a Pydantic class
-    schema = model.model_json_schema()
-    names = {name: label.format(name.upper() if "_" in label else name) for name in model.model_fields}
-    lines = ["| name | type | default | meaning |", "| --- | --- | --- | --- |"]
-    for name, field in schema["properties"].items():
-        meaning = field.get("description", "").replace("|", r"\|")
-        lines.append(f"| `{names[name]}` | {_type(field)} | {_default(name, field)} | {meaning} |")
-    return "\n".join(lines)
-
-
-def _default(name: str, field: dict[str, Any]) -> str:
-    if name == "home":
-        return "the user's data folder"
+def _default(field: dict[str, Any]) -> str:
     default = field.get("default")
-    return (
-        "–" if default in (None, {}, [], "") else f"`{str(default).lower() if default in (True, False) else default}`"
-    )
+    return "none" if default is None else f"`{default}`"
 
 
-def _example(model: Any) -> str:  # noqa: ANN401 - a Pydantic class
-    """Return a file with each setting at its default, as a comment where it has none."""
-    import json
-
-    lines = []
-    for name, field in model.model_json_schema()["properties"].items():
-        if name in EXAMPLES:
-            lines.append(f"# {name} = {EXAMPLES[name]}")
-        elif field.get("default") is not None:
-            lines.append(f"{name} = {json.dumps(field['default'])}")
-    return "\n".join(lines)
+def _line(name: str, field: dict[str, Any]) -> str:
+    """Return a setting at its default, or a comment with an example where it has none."""
+    default = field.get("default")
+    return f"# {name} = {EXAMPLES[name]}" if default is None else f"{name} = {json.dumps(default)}"
 
 
 EXAMPLES = {
@@ -132,7 +111,7 @@ EXAMPLES = {
     "requests_a_minute": "60",
     "tokens_a_day": "2000000",
 }
-"""Values for settings that have no default, or one that depends on the machine."""
+"""Values for settings without a default."""
 
 
 def http_routes() -> str:
@@ -202,7 +181,6 @@ BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiv
 GENERATORS: dict[str, Callable[[], str]] = {
     "cli": commands,
     "http": http_routes,
-    "method-settings": method_settings,
     "python": python_names,
     "settings": settings,
 }

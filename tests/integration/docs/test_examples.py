@@ -1,8 +1,8 @@
 """The runnable examples of the documentation: every block below a line `<!-- runnable -->`, page by page, in order.
 
-A page's blocks share a folder, a home, and a model server with scripted replies. The home has the example corpus, unless
-the page ingests documents itself. `~/Documents/notes` is a folder with some articles of the corpus, and `127.0.0.1:8100`
-a `sleuth serve` on a free port.
+The blocks of a page share a folder, a home, and a model server with scripted replies. The home has the example corpus,
+unless the page ingests documents itself. `~/Documents/notes` is a folder with some articles of the corpus, and
+`127.0.0.1:8100` a `sleuth serve` on a free port.
 """
 
 import asyncio
