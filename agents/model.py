@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from typing_extensions import TypedDict
 
-from sleuth.tools.documents import content_hash
+from sleuth.tools.types import content_hash
 
 
 class Message(TypedDict):

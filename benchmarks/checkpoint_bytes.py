@@ -28,14 +28,14 @@ from random import Random
 from statistics import correlation, linear_regression, median
 from typing import Any
 
-from sleuth.agents.scripted import ScriptedModel
-from sleuth.graphs.history import history
+from sleuth.agents.llm import ScriptedModel
+from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.store import open_store
+from sleuth.graphs.runs.history import history
 from sleuth.studio.client import last
-from sleuth.tools.documents import Hit, Passage
-from sleuth.tools.retriever import Query
+from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
+from sleuth.tools.types import Hit, Passage
 
 PASSAGE = 700
 QUOTE = 90

@@ -18,20 +18,19 @@ import numpy as np
 from langgraph.checkpoint.memory import InMemorySaver
 
 from sleuth.agents.model import Model
-from sleuth.graphs import auto
-from sleuth.graphs.hops import SaverHops
-from sleuth.graphs.ingest import ingest
+from sleuth.graphs.core import Context, MethodSettings
+from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.state import Context, MethodSettings
+from sleuth.graphs.runs import SaverHops
 from sleuth.studio.simulation import Gold, gold_of
-from sleuth.tools.archive import MemoryArchive
-from sleuth.tools.attributes import Predictor
-from sleuth.tools.documents import Hit
-from sleuth.tools.embedder import Embedder, Vectors
-from sleuth.tools.intake import Place
-from sleuth.tools.library import Library
-from sleuth.tools.retriever import Mode, Query, Retriever
+from sleuth.tools.collection import Library, Place
+from sleuth.tools.search import Mode, Query, Retriever
+from sleuth.tools.search.vectors import Embedder, Vectors
 from sleuth.tools.settings import Settings
+from sleuth.tools.sources.question_attributes import Predictor
+from sleuth.tools.storage import MemoryArchive
+from sleuth.tools.types import Hit
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PARAMETERS = Path(__file__).with_name("simulation.toml")

@@ -18,8 +18,8 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from sleuth.graphs.ingest import ingest
-from sleuth.tools.embedder import LocalEmbedder, make_embedder
+from sleuth.graphs.ingestion import ingest
+from sleuth.tools.search.vectors import LocalEmbedder, make_embedder
 from sleuth.tools.settings import Settings
 
 

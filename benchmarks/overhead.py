@@ -36,21 +36,18 @@ from langgraph.graph import END, START, StateGraph
 
 from benchmarks.harness import EXAMPLES, NO_LIMIT, golds
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.graphs.answer import Answer
-from sleuth.graphs.events import Step
-from sleuth.graphs.hops import SaverHops
-from sleuth.graphs.ingest import ingest
+from sleuth.graphs.core import Answer, Context, Step
+from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.state import Context
-from sleuth.graphs.store import Store, open_store
+from sleuth.graphs.runs import Runs, SaverHops, Services
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
-from sleuth.tools.archive import MemoryArchive
-from sleuth.tools.documents import Hit
-from sleuth.tools.embedder import Embedder, Vectors, make_embedder
-from sleuth.tools.library import Library
-from sleuth.tools.retriever import Query
+from sleuth.tools.collection import Library
+from sleuth.tools.search import Query
+from sleuth.tools.search.vectors import Embedder, Vectors, make_embedder
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage import MemoryArchive
+from sleuth.tools.types import Hit
 
 MOST_SHARE = 5.0
 MOST_MS = 3.0

@@ -21,7 +21,7 @@ python - "$data" "$out/held-out" <<'PYTHON'
 import gzip, json, sys
 from hashlib import sha256
 from pathlib import Path
-from sleuth.studio.training.roles.batches import HELD_OUT
+from sleuth.studio.training.roles.tuning.batches import HELD_OUT
 
 data, out = map(Path, sys.argv[1:])
 for name in ("2wiki/train-like", "hotpot/train", "musique/train", "squad/dev"):

@@ -26,8 +26,8 @@ import psutil
 
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.studio.client import Named
-from sleuth.studio.serve.app import create_app
-from sleuth.studio.serve.server import server_of
+from sleuth.studio.server.app import create_app
+from sleuth.studio.server.main import server_of
 from sleuth.tools.settings import Settings
 
 TEXTS = {f"article {n}.txt": f"Lighthouse number {n} was built by keeper {n * 7} in {1800 + n}." for n in range(50)}

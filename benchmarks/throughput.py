@@ -39,12 +39,12 @@ from starlette.routing import Route
 import sleuth
 from benchmarks.harness import EXAMPLES, golds
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.graphs.ingest import ingest
+from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.store import open_store
 from sleuth.studio.client import last
 from sleuth.studio.simulation import SimulatedModel, Simulation
-from sleuth.tools.library import Library
+from sleuth.tools.collection import Library
 
 ENOUGH = 0.9
 Replies = dict[str, str]

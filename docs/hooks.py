@@ -51,7 +51,7 @@ def commands() -> str:
     import typer
     from typer.cli import get_docs_for_click
 
-    from sleuth.studio.cli import COMMANDS, app, load
+    from sleuth.studio.cli.app import COMMANDS, app, load
 
     context = typer.Context(typer.main.get_command(app), info_name="sleuth")
     parts = [
@@ -116,7 +116,7 @@ EXAMPLES = {
 
 def http_routes() -> str:
     """Return every route of `sleuth serve` with its parameters, from the server's OpenAPI description."""
-    from sleuth.studio.serve.app import create_app
+    from sleuth.studio.server.app import create_app
     from sleuth.tools.settings import Settings
 
     api = create_app(Settings()).openapi()

@@ -3,23 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sleuth.graphs import (
-    agent,
-    auto,
-    chat,
-    closed_book,
-    crp_rag,
-    hybrid_rag,
-    ircot,
-    iter_retgen,
-    par_rag,
-    plain_rag,
-    ras,
-    retro_rag,
-    self_ask,
-)
-from sleuth.graphs.method import Method
-from sleuth.graphs.state import MethodSettings
+from sleuth.graphs.baselines import closed_book, ircot, iter_retgen, plain_rag, self_ask
+from sleuth.graphs.baselines import react as agent
+from sleuth.graphs.chat import graph as chat
+from sleuth.graphs.core import Method, MethodSettings
+from sleuth.graphs.methods.auto import graph as auto
+from sleuth.graphs.methods.crp_rag import graph as crp_rag
+from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
+from sleuth.graphs.methods.par_rag import graph as par_rag
+from sleuth.graphs.methods.ras import graph as ras
+from sleuth.graphs.methods.retro_rag import graph as retro_rag
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.settings import Profile
 

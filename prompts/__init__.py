@@ -1,4 +1,6 @@
-"""Prompts as Markdown files, one per model call: `prompts/<role>/<name>.md`.
+"""Prompts as Markdown files, one per model call: `prompts/<group>/<role>/<name>.md`.
+
+A prompt's name is `<role>/<name>`; the group only sorts the roles into folders.
 
 A file holds an optional system part and a user part, divided by a line with three dashes. `$name` stands for a value;
 the names in a file and the values given must be the same, or `Prompt.check` fails: a typo never reaches a model.
@@ -6,8 +8,10 @@ the names in a file and the values given must be the same, or `Prompt.check` fai
 
 import asyncio
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from string import Template
 
 
@@ -41,14 +45,20 @@ _loaded: dict[str, Prompt] = {}
 
 
 def load(name: str) -> Prompt:
-    """Reads `prompts/<name>.md` once; raises FileNotFoundError where there is none."""
+    """Return the prompt `<role>/<name>`, read once.
+
+    Raises:
+        FileNotFoundError: no group has such a file.
+    """
     if name not in _loaded:
         _loaded[name] = _read(name)
     return _loaded[name]
 
 
 def _read(name: str) -> Prompt:
-    text = files("sleuth.prompts").joinpath(*f"{name}.md".split("/")).read_text(encoding="utf-8")
+    if name not in _files():
+        raise FileNotFoundError(f"There is no prompt {name}.")
+    text = _files()[name].read_text(encoding="utf-8")
     before, divider, after = text.partition("\n---\n")
     system, user = (before, after) if divider else ("", before)
     return Prompt(name=name, system=system, user=user, version=sha256(text.encode()).hexdigest()[:12])
@@ -67,6 +77,17 @@ async def versions() -> dict[str, str]:
 
 
 def _versions() -> dict[str, str]:
-    folders = sorted((each for each in files("sleuth.prompts").iterdir() if each.is_dir()), key=lambda each: each.name)
-    names = [f"{folder.name}/{file.name[:-3]}" for folder in folders for file in folder.iterdir() if ".md" in file.name]
-    return {name: load(name).version for name in sorted(names)}
+    return {name: load(name).version for name in names()}
+
+
+def names() -> list[str]:
+    """Return the names of all prompts, sorted."""
+    return sorted(_files())
+
+
+@cache
+def _files() -> dict[str, Traversable]:
+    root = files("sleuth.prompts")
+    roles = [role for folder in root.iterdir() if folder.is_dir() for role in (folder, *folder.iterdir())]
+    found = [(role, file) for role in roles if role.is_dir() for file in role.iterdir() if file.name.endswith(".md")]
+    return {f"{role.name}/{file.name[:-3]}": file for role, file in found}

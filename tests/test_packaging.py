@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from sleuth.tools.extras import DISTRIBUTION
+from sleuth.tools.optional_imports import DISTRIBUTION
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -23,14 +23,14 @@ OPTIONAL: dict[str, list[str]] = PROJECT["optional-dependencies"]
 FOLDERS = ("prompts", "tools", "agents", "graphs", "studio")
 
 EXTRAS = {
-    "agents/graph_llm": ("graph",),
+    "agents/graph_encoder": ("graph",),
     "graphs": ("postgres",),
-    "studio/calibration": ("eval",),
-    "studio/commands/serve.py": ("serve",),
-    "studio/dev.py": ("studio",),
+    "studio/evaluation/calibration": ("eval",),
+    "studio/cli/commands/serve.py": ("serve",),
+    "studio/langgraph_dev": ("studio", "serve"),
     "studio/evaluation": ("eval",),
     "studio/mcp": ("mcp",),
-    "studio/serve": ("serve", "postgres"),
+    "studio/server": ("serve", "postgres"),
     "studio/training": ("train",),
 }
 """The extras whose packages a file or folder may import; all others import only what is always installed."""

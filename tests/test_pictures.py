@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md shows every graph as it is."""
+"""The documentation shows every graph and every method's settings as they are."""
 
 import re
 from pathlib import Path
@@ -8,15 +8,22 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from sleuth.studio.pictures import graphs, mermaid, redraw
+from sleuth.graphs.diagrams import graphs, mermaid, redraw
+from sleuth.graphs.registry import METHODS
 
-DOCUMENT = Path(__file__).parents[1] / "ARCHITECTURE.md"
+PAGES = sorted((Path(__file__).parents[1] / "docs").rglob("*.md"))
 
 
-def test_every_graph_is_drawn_as_it_is() -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
-    assert redraw(text) == text, "out of date: run `python -m sleuth.studio.pictures`"
+def test_diagrams_and_settings_tables_equal_the_code() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert redraw(text) == text, f"{page} is out of date: run `python -m sleuth.graphs.diagrams`"
+
+
+def test_every_graph_and_every_methods_settings_are_documented_once() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert sorted(re.findall(r"<!-- graph:(.+) -->", text)) == sorted(graphs())
+    assert sorted(re.findall(r"<!-- settings:(.+) -->", text)) == sorted([*METHODS, "chat"])
 
 
 @pytest.mark.parametrize("name", graphs())
@@ -38,7 +45,7 @@ def either(state: State) -> list[Literal["second", "__end__"]]:
     raise NotImplementedError
 
 
-def test_lines_and_dots() -> None:
+def test_mermaid_dots_the_arrows_of_routers() -> None:
     graph: StateGraph[State, Any, State, State] = StateGraph(State)
     graph.add_node(first)
     graph.add_node(second)

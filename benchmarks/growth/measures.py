@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.growth.corpus import passage, questions, triples_of
-from sleuth.graphs.ingest import ingest
-from sleuth.tools.corpus import CorpusLine
-from sleuth.tools.embedder import Embedder, NoEmbedder, Vectors
-from sleuth.tools.intake import corpus_entry
-from sleuth.tools.library import Library
-from sleuth.tools.locks import hold
-from sleuth.tools.retriever import Mode, Query
+from sleuth.graphs.ingestion import ingest
+from sleuth.tools.collection import Library, corpus_entry
+from sleuth.tools.documents import CorpusLine
+from sleuth.tools.search import Mode, Query
+from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
 
 DIMENSION, BUCKETS = 384, 1 << 15
 K, CHANGES, AT_ONCE = 10, 30, 1_000

@@ -29,7 +29,7 @@ from sqlalchemy import create_engine, text
 from benchmarks.growth import corpus as made_up
 from benchmarks.growth.plot import KEY, draw, exponents, table
 from benchmarks.growth.servers import Server, chroma, postgres
-from sleuth.tools.database import catalogue_url
+from sleuth.tools.storage import catalogue_url
 
 Row = dict[str, Any]
 STORES = {"catalogue": "catalogue.db*", "keyword": "keywords", "graph": "mentions", "chroma": "chroma"}

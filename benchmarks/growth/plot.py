@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sleuth.studio.evaluation.plots import svg
+from sleuth.studio.evaluation.reporting import svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -28,11 +28,10 @@ from benchmarks.growth.plot import exponents, table
 from benchmarks.growth.run_stores import OnPostgres, OnSqlite, RunStore
 from benchmarks.growth.servers import postgres
 from benchmarks.streams import Instant
-from sleuth.agents.scripted import ScriptedModel
-from sleuth.graphs.history import history
-from sleuth.graphs.prune import prune
-from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.store import Store, open_store
+from sleuth.agents.llm import ScriptedModel
+from sleuth.graphs.persistence import Store, open_store
+from sleuth.graphs.runs import Runs, Services, prune
+from sleuth.graphs.runs.history import history
 from sleuth.studio.client import last
 
 REPEATS, RECENT = 20, 200

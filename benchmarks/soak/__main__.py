@@ -41,7 +41,7 @@ BOUNDED = (
     "import functools as f; of = f.lru_cache; "
     "f.lru_cache = lambda maxsize=128, typed=False: of(min(maxsize, {}) if type(maxsize) is int else maxsize, typed)"
 )
-SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli import main; main()"]
+SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
 
 
 def environment(folder: Path, port: int) -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sleuth.studio.evaluation.plots import svg
+from sleuth.studio.evaluation.reporting import svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

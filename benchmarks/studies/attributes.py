@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import options, rows
-from sleuth.tools.attributes import FAST, Attributes
-from sleuth.tools.attributes.svm import SvmPredictor, own_svm
-from sleuth.tools.embedder import make_embedder
+from sleuth.tools.search.vectors import make_embedder
 from sleuth.tools.settings import Settings
+from sleuth.tools.sources.question_attributes import FAST, Attributes
+from sleuth.tools.sources.question_attributes.svm import SvmPredictor, own_svm
 
 
 async def study(path: Path, predictor: SvmPredictor, limit: int) -> dict[str, Any]:

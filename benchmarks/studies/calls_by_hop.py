@@ -17,9 +17,9 @@ from typing import Any
 from benchmarks.harness import EXAMPLES, PARAMETERS, at_mode, collection, options, run
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
-from sleuth.tools.attributes.svm import fitting
-from sleuth.tools.retriever import Mode
+from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
+from sleuth.tools.sources.question_attributes.svm import fitting
 
 PUBLISHED = {"min / mean / max": "3 / 4.16 / 13", "by hops": "3.12 / 6.67 / 10.25", "on its mix": 5.15}
 """CRP-RAG, section 5.6 (Xu et al., 2025); the last one follows from its figures by hops and its mix."""

@@ -24,11 +24,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from benchmarks.harness import EXAMPLES, NO_LIMIT, PARAMETERS, Collection, at_mode, collection, kind_of, options
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.graphs import crp_rag
-from sleuth.graphs.reasoning_graph import SOURCE
-from sleuth.graphs.state import Context
+from sleuth.graphs.core import Context
+from sleuth.graphs.methods.crp_rag import SOURCE
+from sleuth.graphs.methods.crp_rag import graph as crp_rag
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
-from sleuth.tools.archive import MemoryArchive
+from sleuth.tools.storage import MemoryArchive
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 SEEDS = (0, 1, 2)

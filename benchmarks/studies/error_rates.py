@@ -26,15 +26,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import PARAMETERS, Book, Collection, Found, at_mode, collection, options, run
+from sleuth.graphs.core import MethodSettings
 from sleuth.graphs.registry import METHODS, configure
-from sleuth.graphs.state import MethodSettings
-from sleuth.studio.evaluation.metrics import answer_scores
-from sleuth.studio.evaluation.statistics import difference, interval
+from sleuth.studio.evaluation.scoring import answer_scores, difference, interval
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
-from sleuth.tools.attributes import Predictor
-from sleuth.tools.attributes.svm import fitting
-from sleuth.tools.retriever import Mode
+from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
+from sleuth.tools.sources.question_attributes import Predictor
+from sleuth.tools.sources.question_attributes.svm import fitting
 
 KINDS = ("wrong-question", "missed", "invented", "flattering", "overconfident")
 RATES = (0.1, 0.2, 0.4)

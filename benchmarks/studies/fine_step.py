@@ -19,9 +19,9 @@ from typing import Any, get_args
 
 from benchmarks.harness import Collection, collection, options, rows
 from benchmarks.studies.per_hop import answered
-from sleuth.graphs import par_rag
-from sleuth.tools.retriever import Mode
-from sleuth.tools.triple_files import read_triples
+from sleuth.graphs.methods.par_rag import graph as par_rag
+from sleuth.tools.search import Mode
+from sleuth.tools.storage import read_triples
 
 BEFORE: dict[str, Mode] = {"hybrid": "hybrid", "graph": "graph", "graph-ppr, mentions": "graph-ppr"}
 AFTER: dict[str, Mode] = {"graph-ppr, mentions and triples": "graph-ppr"}

@@ -1,15 +1,15 @@
 """What RAS's graph model gains by its token, and by triples in place of text: the ablation of the paper's table 2.
 
-    python -m sleuth.studio.training.roles.examples TRAIN... --methods ras --out TRIPLES
-    python -m sleuth.studio.training.roles.examples TRAIN... --methods ras --set triples=false --out TEXTS
+    python -m sleuth.studio.training.roles.data.examples TRAIN... --methods ras --out TRIPLES
+    python -m sleuth.studio.training.roles.data.examples TRAIN... --methods ras --set triples=false --out TEXTS
     python -m benchmarks.studies.graph_model TRIPLES/all.jsonl TEXTS/all.jsonl \
         --base SLEUTH_HOME/models/smollm2-135m-instruct --out FOLDER [--learn N] [--questions N]
 
 Tunes three models from the same base with the same plan on the same questions: on triples with their token, on triples
 alone, and on texts. Each plans and answers for questions that none has learned from; the first also without the token
 that it was tuned with. Prompts are those of simulated runs, replies are not guided. Run again after an interruption it
-goes on. `FOLDER` then has a model that is served, in each of `graph`, `triples` and `texts`: see docs/graph-model.md
-for whole runs.
+goes on. `FOLDER` then has a model that is served, in each of `graph`, `triples` and `texts`. For whole runs see
+docs/explanation/graph-model.md.
 """
 
 import argparse
@@ -20,17 +20,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sleuth.agents.answerer import ANSWER_FROM_FACTS, FromFacts
-from sleuth.agents.parsing import Unparsable, parse
-from sleuth.agents.subquery import NEXT_WITH_FINDING, NextWithFinding
-from sleuth.studio.evaluation.metrics import exact_match, f1
-from sleuth.studio.evaluation.statistics import difference, interval
+from sleuth.agents.model_calls import Unparsable, parse
+from sleuth.agents.roles.planning import NEXT_WITH_FINDING, NextWithFinding
+from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, FromFacts
+from sleuth.studio.evaluation.scoring import difference, exact_match, f1, interval
 from sleuth.studio.training.graph_llm import ANSWERING, PLANNING, tune
 from sleuth.studio.training.graph_replies import Replies
-from sleuth.studio.training.roles.mix import read_all, write_lines
-from sleuth.studio.training.roles.plan import USUAL
-from sleuth.studio.training.roles.teacher import Example
-from sleuth.tools.embedder import Embedder, make_embedder
+from sleuth.studio.training.roles.data import Example, read_all, write_lines
+from sleuth.studio.training.roles.tuning import USUAL
+from sleuth.tools.search.vectors import Embedder, make_embedder
 from sleuth.tools.settings import Settings
 
 Said = TypeVar("Said", FromFacts, NextWithFinding)

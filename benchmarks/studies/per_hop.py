@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Collection, Outcome, at_mode, collection, options, run
+from sleuth.graphs.core import MethodSettings
 from sleuth.graphs.evidence import names_in
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.state import MethodSettings
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.studio.simulation.wording import says
-from sleuth.tools.documents import Hit
-from sleuth.tools.retriever import Mode, Query, Retriever
+from sleuth.tools.search import Mode, Query, Retriever
+from sleuth.tools.types import Hit
 
 DEPTHS = (1, 2, 5, 20)
 BOOTSTRAPS = 1000

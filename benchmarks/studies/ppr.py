@@ -15,15 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import options, rows
-from sleuth.tools.documents import Passage
-from sleuth.tools.keywords import KeywordIndex
-from sleuth.tools.mention_graph.index import GraphIndex
-from sleuth.tools.mention_graph.search import MentionGraph
-from sleuth.tools.pagerank.network import Weights
-from sleuth.tools.pagerank.ranking import PageRank
-from sleuth.tools.pagerank.triple_graph import TripleGraph
-from sleuth.tools.ranker.ranking import load, rank
-from sleuth.tools.retriever import Query
+from sleuth.tools.search import KeywordIndex, Query
+from sleuth.tools.search.entity_graph import GraphIndex, MentionGraph
+from sleuth.tools.search.pagerank import PageRank, TripleGraph, Weights
+from sleuth.tools.search.ranking import load, rank
+from sleuth.tools.types import Passage
 
 DEPTHS = (2, 5, 20)
 TRIPLES_ALONE = Weights(mentions=0.0, goes_by=0.0)

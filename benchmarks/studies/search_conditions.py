@@ -20,11 +20,11 @@ from typing import Any
 
 from benchmarks.harness import options
 from benchmarks.harness import rows as lines
-from sleuth.graphs.ingest import ingest
-from sleuth.studio.evaluation.questions import GoldQuestion, read_questions, sample
-from sleuth.studio.evaluation.retrieval import METRICS, Searching, measure_search
-from sleuth.tools.library import Library
-from sleuth.tools.retriever import Mode
+from sleuth.graphs.ingestion import ingest
+from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
+from sleuth.studio.evaluation.scoring import METRICS, Searching, measure_search
+from sleuth.tools.collection import Library
+from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
 
 Row = dict[str, Any]

@@ -11,31 +11,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sleuth.graphs.answer import Answer, Citation, Note
-    from sleuth.graphs.events import Delta, Reset, Step
+    from sleuth.graphs.core.answer import Answer, Citation, Note
+    from sleuth.graphs.core.events import Delta, Reset, Step
     from sleuth.graphs.registry import METHODS
-    from sleuth.graphs.state import Budget, Context
-    from sleuth.studio.client import Sleuth, ask, graph, stream, tool
-    from sleuth.studio.client import open_sleuth as open
+    from sleuth.graphs.core.context import Budget, Context
+    from sleuth.studio.client.sleuth import Sleuth, ask, graph, stream, tool
+    from sleuth.studio.client.sleuth import open_sleuth as open
     from sleuth.tools.errors import SleuthError
     from sleuth.tools.settings import Settings
 
 _WHERE = {
-    "Answer": "graphs.answer",
-    "Citation": "graphs.answer",
-    "Note": "graphs.answer",
+    "Answer": "graphs.core.answer",
+    "Citation": "graphs.core.answer",
+    "Note": "graphs.core.answer",
     "METHODS": "graphs.registry",
-    "Delta": "graphs.events",
-    "Reset": "graphs.events",
-    "Step": "graphs.events",
-    "Budget": "graphs.state",
-    "Context": "graphs.state",
-    "Sleuth": "studio.client",
-    "ask": "studio.client",
-    "graph": "studio.client",
-    "stream": "studio.client",
-    "tool": "studio.client",
-    "open": "studio.client",
+    "Delta": "graphs.core.events",
+    "Reset": "graphs.core.events",
+    "Step": "graphs.core.events",
+    "Budget": "graphs.core.context",
+    "Context": "graphs.core.context",
+    "Sleuth": "studio.client.sleuth",
+    "ask": "studio.client.sleuth",
+    "graph": "studio.client.sleuth",
+    "stream": "studio.client.sleuth",
+    "tool": "studio.client.sleuth",
+    "open": "studio.client.sleuth",
     "SleuthError": "tools.errors",
     "Settings": "tools.settings",
 }

@@ -9,29 +9,48 @@ from typing import Any
 from pydantic_core import to_json
 
 from sleuth import prompts
-from sleuth.graphs.state import Budget
-from sleuth.graphs.store import open_store
-from sleuth.studio.evaluation import record, report
-from sleuth.studio.evaluation.allowance import Allowance
-from sleuth.studio.evaluation.blocks import to_html, to_markdown
-from sleuth.studio.evaluation.folder import REPORT, Folder, open_folder
-from sleuth.studio.evaluation.gold import gold_texts
-from sleuth.studio.evaluation.golden import Parts
-from sleuth.studio.evaluation.harness import Harness, jobs
-from sleuth.studio.evaluation.judging import judge_all
-from sleuth.studio.evaluation.models import Known, Models, served, simulated
-from sleuth.studio.evaluation.outcome import MethodsResult, methods_result
-from sleuth.studio.evaluation.pages import PagesOf
-from sleuth.studio.evaluation.questions import GoldQuestion, read_questions, require_gold, sample
-from sleuth.studio.evaluation.results import open_results
-from sleuth.studio.evaluation.retrieval import FOUND, RetrievalResult, measure_search, searching
-from sleuth.studio.evaluation.systems import System
+from sleuth.graphs.core import Budget
+from sleuth.graphs.persistence import open_store
+from sleuth.studio.evaluation.data import (
+    GoldQuestion,
+    PagesOf,
+    Parts,
+    System,
+    gold_texts,
+    read_questions,
+    require_gold,
+    sample,
+)
+from sleuth.studio.evaluation.reporting import report, to_html, to_markdown
+from sleuth.studio.evaluation.running import (
+    REPORT,
+    Folder,
+    Harness,
+    Known,
+    Models,
+    jobs,
+    open_folder,
+    served,
+    simulated,
+)
+from sleuth.studio.evaluation.running import provenance as record
+from sleuth.studio.evaluation.scoring import (
+    FOUND,
+    Allowance,
+    MethodsResult,
+    RetrievalResult,
+    judge_all,
+    measure_search,
+    methods_result,
+    open_results,
+    searching,
+)
 from sleuth.studio.simulation import Simulation
+from sleuth.tools.collection import Library
 from sleuth.tools.errors import UsageError
-from sleuth.tools.library import Library
-from sleuth.tools.locks import hold
-from sleuth.tools.retriever import Mode
+from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
 
 OnProgress = Callable[[str, int, int], None]
 """What is going on, how much of it is done, and how much there is."""

@@ -5,12 +5,11 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sleuth.graphs.events import Event
-from sleuth.graphs.state import Budget
+from sleuth.graphs.core import Budget, Event
 from sleuth.studio.client import open_sleuth
-from sleuth.tools.library import Library
-from sleuth.tools.locks import hold
+from sleuth.tools.collection import Library
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
 
 Events = AsyncGenerator[Event]
 

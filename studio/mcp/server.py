@@ -17,15 +17,13 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 from starlette.applications import Starlette
 
-from sleuth.graphs.answer import Answer, Citation, Cost, Note, Status
-from sleuth.graphs.events import Step
+from sleuth.graphs.core import Answer, Budget, Citation, Cost, Note, Status, Step
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.state import Budget
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.studio.mcp.backend import Asked, Backend, Events
 from sleuth.tools.errors import SleuthError
-from sleuth.tools.extras import DISTRIBUTION
-from sleuth.tools.retriever import Mode, Query
+from sleuth.tools.optional_imports import DISTRIBUTION
+from sleuth.tools.search import Mode, Query
 
 BackendOf = Callable[[str | None], Backend]
 """Makes the backend of an owner; of None over stdio, where there is nobody else."""

@@ -3,8 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from sleuth.agents import answerer, drafter, integrator, reader, reasoner
-from sleuth.agents.citation import MOST, Quote
+from sleuth.agents.formatting import MOST, Quote
+from sleuth.agents.roles.reading import answerer, drafter, reader
+from sleuth.agents.roles.reasoning import path_answerer as integrator
+from sleuth.agents.roles.reasoning import reasoner
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.reply import SimulatedReply, plain_reply, structured
 from sleuth.studio.simulation.request_view import RequestView

@@ -1,8 +1,7 @@
 """The roles that read a conversation: they know what its person is after, which is the gold's question."""
 
-from sleuth.agents import rewriter
-from sleuth.agents.host import AskedBack
-from sleuth.agents.router import KINDS, Kind
+from sleuth.agents.roles.conversation import KINDS, AskedBack, Kind
+from sleuth.agents.roles.conversation import question_rewriter as rewriter
 from sleuth.studio.simulation.judging import filed
 from sleuth.studio.simulation.planning import off_course
 from sleuth.studio.simulation.reply import SimulatedReply, structured

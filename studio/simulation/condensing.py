@@ -1,7 +1,8 @@
 """The roles that turn passages into something shorter: aggregator, extractor, and the detective's inferences."""
 
-from sleuth.agents import aggregator, detective, extractor
-from sleuth.agents.citation import MOST, Quote
+from sleuth.agents.formatting import MOST, Quote
+from sleuth.agents.roles.reading import aggregator, extractor
+from sleuth.agents.roles.reasoning import evidence_discovery as detective
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.reply import SimulatedReply, structured
 from sleuth.studio.simulation.request_view import Quoted, RequestView

@@ -18,8 +18,8 @@ from sleuth.studio.simulation.wording import (
     related,
     says,
 )
-from sleuth.tools.attributes import FAST
 from sleuth.tools.errors import UsageError
+from sleuth.tools.sources.question_attributes import FAST
 from sleuth.tools.text import one_line, sentences, words
 
 Origin = Literal["given", "triples", "derived"]

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 
-from sleuth.agents import reviewer
-from sleuth.agents.citation import Quote
-from sleuth.agents.classifier import CHANGING, STATIC
+from sleuth.agents.formatting import Quote
+from sleuth.agents.roles.judging import CHANGING, STATIC, reviewer
 from sleuth.studio.simulation.answering import find_answer
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.reply import SimulatedReply, structured, yes_or_no
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import says
-from sleuth.tools.attributes import DOMAINS
+from sleuth.tools.sources.question_attributes import DOMAINS
 from sleuth.tools.text import words
 
 

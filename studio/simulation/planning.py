@@ -2,7 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from sleuth.agents import actor, detective, expander, follow_up, fuser, planner, refiner, subquery
+from sleuth.agents.roles.planning import expander, follow_up, planner, refiner
+from sleuth.agents.roles.planning import search_agent as actor
+from sleuth.agents.roles.planning import step_merger as fuser
+from sleuth.agents.roles.planning import subqueries as subquery
+from sleuth.agents.roles.reasoning import evidence_discovery as detective
 from sleuth.studio.simulation.answering import fact_numbers, find_answer
 from sleuth.studio.simulation.gold import WHOLE, Gold
 from sleuth.studio.simulation.reply import SimulatedReply, structured

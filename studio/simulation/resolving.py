@@ -4,11 +4,20 @@ The gold of a question knows no arithmetic, so nothing is worked out. A premise 
 and the question has none; that is seen once the references tell all hops.
 """
 
-from sleuth.agents.calculator import Expression
-from sleuth.agents.querier import MAX_ENTITIES, Argument, Call, Calls, Entities, Entity
-from sleuth.agents.recaller import Recollection
-from sleuth.agents.resolver import Doubted, Reasoned, Resolved
-from sleuth.agents.summariser import Summary
+from sleuth.agents.roles.hybrid import (
+    MAX_ENTITIES,
+    Argument,
+    Call,
+    Calls,
+    Doubted,
+    Entities,
+    Entity,
+    Expression,
+    Reasoned,
+    Recollection,
+    Resolved,
+    Summary,
+)
 from sleuth.studio.simulation.answering import FoundAnswer, find_answer
 from sleuth.studio.simulation.reply import SimulatedReply, structured
 from sleuth.studio.simulation.request_view import RequestView

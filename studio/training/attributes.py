@@ -13,15 +13,15 @@ import typer
 from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
-from sleuth.studio.cli import guarded
-from sleuth.studio.evaluation.statistics import Difference, Interval, difference, interval
-from sleuth.studio.output import emit
-from sleuth.tools.attributes import DOMAINS
-from sleuth.tools.attributes.examples import Example, own, read
-from sleuth.tools.attributes.svm import TRAINED, LinearSvm
-from sleuth.tools.embedder import Embedder, make_embedder
+from sleuth.studio.cli.app import guarded
+from sleuth.studio.console import emit
+from sleuth.studio.evaluation.scoring import Difference, Interval, difference, interval
 from sleuth.tools.errors import UsageError
+from sleuth.tools.search.vectors import Embedder, make_embedder
 from sleuth.tools.settings import Settings
+from sleuth.tools.sources.question_attributes import DOMAINS
+from sleuth.tools.sources.question_attributes.examples import Example, own, read
+from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm
 
 if TYPE_CHECKING:
     from sklearn.model_selection import GridSearchCV

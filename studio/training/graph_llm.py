@@ -12,24 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sleuth.agents.answerer import ANSWER_FROM_FACTS, ANSWER_UNAIDED
-from sleuth.agents.graph_llm.encoder import Encoder, Graph, Shape, first_user, graph_of, texts_of
-from sleuth.agents.graph_llm.folder import save
+from sleuth.agents.graph_encoder import Encoder, Graph, Shape, first_user, graph_of, save, texts_of
 from sleuth.agents.model import Message
-from sleuth.agents.subquery import BEGIN, NEXT, NEXT_WITH_FINDING
-from sleuth.studio.cli import guarded
-from sleuth.studio.training.roles.batches import (
+from sleuth.agents.roles.planning import BEGIN, NEXT, NEXT_WITH_FINDING
+from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED
+from sleuth.studio.cli.app import guarded
+from sleuth.studio.training.roles.tuning import (
+    USUAL,
+    Plan,
     Row,
+    Tuning,
     asked_ids,
     in_template,
     read_examples,
     reply_ids,
     tokenized,
+    tuned,
 )
-from sleuth.studio.training.roles.plan import USUAL, Plan
-from sleuth.studio.training.roles.tune import Tuning, tuned
-from sleuth.tools.embedder import Embedder, make_embedder
 from sleuth.tools.errors import UsageError
+from sleuth.tools.search.vectors import Embedder, make_embedder
 from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:

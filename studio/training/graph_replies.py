@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sleuth.agents.graph_llm.encoder import graph_of, texts_of
-from sleuth.agents.graph_llm.folder import is_graph_model, load
+from sleuth.agents.graph_encoder import graph_of, is_graph_model, load, texts_of
 from sleuth.agents.model import Message
-from sleuth.studio.embedded.adapter import merge
+from sleuth.studio.model_server import merge
 from sleuth.studio.training.graph_llm import prompt_ids
-from sleuth.studio.training.roles.batches import asked_ids
-from sleuth.tools.embedder import Embedder
+from sleuth.studio.training.roles.tuning import asked_ids
+from sleuth.tools.search.vectors import Embedder
 
 if TYPE_CHECKING:
     import torch

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sleuth.tools.documents import Passage
 from sleuth.tools.errors import UsageError
-from sleuth.tools.keywords import KeywordIndex
-from sleuth.tools.mention_graph.index import GraphIndex
-from sleuth.tools.mention_graph.search import MentionGraph
-from sleuth.tools.ranker.features import matrix
+from sleuth.tools.search import KeywordIndex
+from sleuth.tools.search.entity_graph import GraphIndex, MentionGraph
+from sleuth.tools.search.ranking import matrix
+from sleuth.tools.types import Passage
 
 Line = TypeVar("Line", bound=BaseModel)
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from sleuth.studio.training.pools import Pool, pools, read_training
 from sleuth.tools.errors import SleuthError
-from sleuth.tools.extras import extra
-from sleuth.tools.ranker.features import VERSION
-from sleuth.tools.ranker.trees import Trees
+from sleuth.tools.optional_imports import extra
+from sleuth.tools.search.ranking import VERSION, Trees
 
 TREES = 200
 FOLDS = 5

@@ -9,9 +9,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from sleuth.agents.desk import Desk
-from sleuth.agents.scripted import ScriptedModel
-from sleuth.tools.archive import MemoryArchive
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.agents.model_calls.caller import Desk
+from sleuth.tools.storage.archive import MemoryArchive
 
 
 class _State(TypedDict):

@@ -15,14 +15,14 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from hashing_embedder import HashingEmbedder
 
-from sleuth.agents.scripted import ScriptedModel
-from sleuth.graphs.ingest import ingest
-from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.store import open_store
-from sleuth.tools.documents import Hit, Passage
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.service import Runs, Services
 from sleuth.tools.errors import ModelUnavailable
-from sleuth.tools.retriever import Query
+from sleuth.tools.search.retriever import Query
 from sleuth.tools.settings import Settings
+from sleuth.tools.types import Hit, Passage
 
 THREAD = "golden"
 QUESTION = "In which year was the yard founded that built the Lady Morrable?"

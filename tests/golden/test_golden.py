@@ -8,11 +8,11 @@ from zipfile import ZipFile
 import pytest
 from make import AFTER, QUESTION, TEXTS, THREAD, Shelf
 
-from sleuth.agents.scripted import ScriptedModel
-from sleuth.graphs.answer import Answer
-from sleuth.graphs.history import export, history
-from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.store import open_store
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.history import export, history
+from sleuth.graphs.runs.service import Runs, Services
 from sleuth.tools.settings import Settings
 
 FOLDER = Path(__file__).parent

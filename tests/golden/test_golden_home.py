@@ -7,13 +7,13 @@ import pytest
 from hashing_embedder import HashingEmbedder
 from make import AFTER, TEXTS, THREAD, Shelf, corpus
 
-from sleuth.agents.scripted import ScriptedModel
-from sleuth.graphs.ingest import ingest
-from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.store import open_store
-from sleuth.studio.client import last
-from sleuth.tools.library import Library
-from sleuth.tools.retriever import Mode, Query
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.service import Runs, Services
+from sleuth.studio.client.sleuth import last
+from sleuth.tools.collection.collection import Library
+from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 
 HOMES = sorted((Path(__file__).parent).glob("home-*.zip"), key=str)

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from scenes import AnyModel, Chain, Replying, RunsFor, Shelf, example
 
-from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.store import Store, open_store
+from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.runs.service import Runs, Services
 from sleuth.tools.settings import Settings
 
 

@@ -1,28 +1,28 @@
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 
-import sleuth.agents
+import sleuth.agents.roles
 from sleuth import prompts
 from sleuth.agents.role import NAMES, Role
 
 SHARED = {"shared/repair", "shared/schema", "shared/choices"}
-"""Asked for by the desk and the gateway, whatever the role."""
+"""Asked for by the model caller and the client, whatever the role."""
 
 
 def names() -> set[str]:
     root = Path(str(files("sleuth.prompts")))
-    return {file.relative_to(root).with_suffix("").as_posix() for file in root.rglob("*.md")}
+    return {"/".join(file.with_suffix("").parts[-2:]) for file in root.rglob("*.md")}
 
 
 def roles() -> dict[str, Role]:
     modules = (
-        import_module(f"sleuth.agents.{found.name}")
-        for found in iter_modules(sleuth.agents.__path__)
-        if found.name != "gateway"
+        import_module(found.name)
+        for found in walk_packages(sleuth.agents.roles.__path__, "sleuth.agents.roles.")
+        if not found.ispkg
     )
     found = [(name, value) for module in modules for name, value in vars(module).items()]
     return {name: value for name, value in found if isinstance(value, Role)}

@@ -31,7 +31,7 @@ def tell(*_, **__):
     library.fflush(out)
     os._exit(0)
 
-sys.modules["sleuth.studio.serve.server"] = types.SimpleNamespace(serve=tell)
+sys.modules["sleuth.studio.server.main"] = types.SimpleNamespace(serve=tell)
 sys.modules["sleuth.studio.mcp.server"] = types.SimpleNamespace(mcp_server=tell)
 from sleuth.studio.cli import main
 main()

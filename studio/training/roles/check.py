@@ -19,37 +19,28 @@ import typer
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from sleuth.agents import (
-    aggregator,
-    answerer,
-    detective,
-    drafter,
-    evaluator,
-    expander,
-    extractor,
-    fuser,
-    integrator,
-    planner,
-    reader,
-    reasoner,
-    refiner,
-    reviewer,
-    subquery,
-    verifier,
-)
-from sleuth.agents.gateway import Gateway
+from sleuth.agents.formatting import Source
+from sleuth.agents.formatting.sources import in_prompt
+from sleuth.agents.llm.client import Gateway
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.agents.parsing import Unparsable, parse
-from sleuth.agents.probabilities import first_token_probability
+from sleuth.agents.model_calls import Unparsable, first_token_probability, parse
 from sleuth.agents.role import Role
-from sleuth.agents.sources import Source, in_prompt
-from sleuth.graphs.answer import Threshold
+from sleuth.agents.roles.judging import evaluator, reviewer, verifier
+from sleuth.agents.roles.planning import expander, planner, refiner
+from sleuth.agents.roles.planning import step_merger as fuser
+from sleuth.agents.roles.planning import subqueries as subquery
+from sleuth.agents.roles.reading import aggregator, answerer, drafter, extractor, reader
+from sleuth.agents.roles.reasoning import evidence_discovery as detective
+from sleuth.agents.roles.reasoning import path_answerer as integrator
+from sleuth.agents.roles.reasoning import reasoner
+from sleuth.graphs.core import Threshold
+from sleuth.graphs.core import keep as keep_threshold
 from sleuth.graphs.evidence import locate
-from sleuth.graphs.thresholds import keep as keep_threshold
-from sleuth.studio.calibration.fit import Measured, fit
-from sleuth.studio.cli import guarded
-from sleuth.studio.evaluation.metrics import f1
-from sleuth.studio.training.roles.batches import read_examples
+from sleuth.studio.cli.app import guarded
+from sleuth.studio.evaluation.calibration import Measured
+from sleuth.studio.evaluation.calibration.fit import fit
+from sleuth.studio.evaluation.scoring import f1
+from sleuth.studio.training.roles.tuning import read_examples
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 

@@ -16,9 +16,9 @@ from hostile_pdfs import bombs, lies, trees
 from hostile_places import NAMES, corpora, make_places, notebooks, orders, others
 from hostile_texts import EITHER, READ, SAMPLE, Made, characters, encodings, markdown, sizes, tables
 
-from sleuth.tools.bounds import shown
-from sleuth.tools.catalogue import Catalogue
-from sleuth.tools.database import catalogue_url
+from sleuth.tools.documents.resource_limits import shown
+from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.database import catalogue_url
 
 pytestmark = [
     pytest.mark.integration,

@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from sleuth.studio.evaluation import metrics
-from sleuth.studio.evaluation.retrieval import recall
-from sleuth.tools.documents import Hit, Passage
+from sleuth.studio.evaluation.scoring import metrics
+from sleuth.studio.evaluation.scoring.retrieval import recall
+from sleuth.tools.types import Hit, Passage
 
 INVALID = "invalid question"
 

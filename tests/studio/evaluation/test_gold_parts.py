@@ -3,10 +3,10 @@ from collections.abc import Sequence
 import pytest
 from entries import entry
 
-from sleuth.studio.evaluation.golden import FindingGold, Parts
-from sleuth.tools.documents import Hit, Passage
+from sleuth.studio.evaluation.data.oracle import FindingGold, Parts
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.retriever import Query
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.types import Hit, Passage
 
 
 def passages(ids: str) -> list[Passage]:

@@ -1,10 +1,10 @@
 from pathlib import Path
 
-from sleuth.agents.scripted import ScriptedModel
-from sleuth.graphs.answer import Cost
-from sleuth.studio.evaluation.judging import judge_all
-from sleuth.studio.evaluation.questions import GoldQuestion
-from sleuth.studio.evaluation.results import Result, open_results
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.graphs.core.answer import Cost
+from sleuth.studio.evaluation.data.questions import GoldQuestion
+from sleuth.studio.evaluation.scoring.judging import judge_all
+from sleuth.studio.evaluation.scoring.results import Result, open_results
 
 QUESTIONS = {
     "s/town": GoldQuestion(set="s", id="town", question="Which town?", answers=("Tolvane", "the town of Tolvane")),

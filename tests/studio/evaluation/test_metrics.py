@@ -2,7 +2,7 @@
 
 import pytest
 
-from sleuth.studio.evaluation import metrics
+from sleuth.studio.evaluation.scoring import metrics
 
 EXACT: list[tuple[str, list[str], float]] = [
     # articles

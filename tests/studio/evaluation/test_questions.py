@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from written import Write
 
-from sleuth.studio.evaluation.questions import read_questions, sample
+from sleuth.studio.evaluation.data.questions import read_questions, sample
 from sleuth.tools.errors import UsageError
 
 

@@ -2,9 +2,18 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sleuth.studio.evaluation.blocks import Code, Heading, Paragraph, Picture, Table, aligned, to_html, to_markdown
-from sleuth.studio.evaluation.plots import front
-from sleuth.studio.evaluation.tables import amount, difference_table, percent
+from sleuth.studio.evaluation.reporting.blocks import (
+    Code,
+    Heading,
+    Paragraph,
+    Picture,
+    Table,
+    aligned,
+    to_html,
+    to_markdown,
+)
+from sleuth.studio.evaluation.reporting.plots import front
+from sleuth.studio.evaluation.reporting.tables import amount, difference_table, percent
 
 BLOCKS = [
     Heading(1, "Evaluation <1>"),

@@ -8,12 +8,12 @@ from entries import entry
 from written import Write
 
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
-from sleuth.studio.evaluation.folder import open_folder
-from sleuth.studio.evaluation.retrieval import recall
-from sleuth.tools.documents import Hit, Passage
+from sleuth.studio.evaluation.running.run_folder import open_folder
+from sleuth.studio.evaluation.scoring.retrieval import recall
+from sleuth.tools.collection.collection import Library
 from sleuth.tools.errors import StoreBusy, UsageError
-from sleuth.tools.library import Library
 from sleuth.tools.settings import Settings
+from sleuth.tools.types import Hit, Passage
 
 FISH = {"id": "fish", "question": "Which fish swims in the lake?", "gold_ids": ["lake"], "type": "one"}
 BOTH = {"id": "both", "question": "Which bird sits on the hill?", "gold_ids": ["hill", "moon"], "type": "two"}

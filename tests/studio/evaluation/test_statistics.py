@@ -3,7 +3,7 @@ import random
 import numpy as np
 import pytest
 
-from sleuth.studio.evaluation.statistics import difference, interval
+from sleuth.studio.evaluation.scoring.statistics import difference, interval
 
 
 def test_nothing_and_one_value() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from sleuth.graphs.registry import METHODS
-from sleuth.studio.evaluation.systems import systems
+from sleuth.studio.evaluation.data.systems import systems
 from sleuth.tools.errors import UnknownName, UsageError
 
 

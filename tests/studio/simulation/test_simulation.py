@@ -9,31 +9,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.agents.answerer import ANSWER_UNAIDED
-from sleuth.agents.classifier import DOMAIN, DYNAMIC, ClassifyInput
-from sleuth.agents.conversation import Heard, Turn
-from sleuth.agents.drafter import DRAFT, Draft, DraftInput
-from sleuth.agents.evaluator import CONSISTENCY, SUPPORT, ConsistencyInput, SupportInput
-from sleuth.agents.expander import EXPAND, ExpandInput, NextStep
+from sleuth import prompts
+from sleuth.agents.formatting.conversation import Heard, Turn
+from sleuth.agents.formatting.sources import Source
+from sleuth.agents.formatting.steps import Step
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.agents.planner import PLAN, Plan, PlanInput
-from sleuth.agents.probabilities import first_token_probability, perplexity
-from sleuth.agents.refiner import REFINE, Refined, RefineInput
-from sleuth.agents.reviewer import REVIEW_STEP, ReviewStepInput, StepReview
-from sleuth.agents.rewriter import REWRITE, Rewritten
+from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
 from sleuth.agents.role import NAMES, Role
-from sleuth.agents.router import ROUTE
-from sleuth.agents.sources import Source
-from sleuth.agents.subquery import Bare
-from sleuth.agents.trajectory import Step
-from sleuth.agents.verifier import VERIFY, VerifyInput
+from sleuth.agents.roles.conversation.intent_classifier import ROUTE
+from sleuth.agents.roles.conversation.question_rewriter import REWRITE, Rewritten
+from sleuth.agents.roles.judging.classifier import DOMAIN, DYNAMIC, ClassifyInput
+from sleuth.agents.roles.judging.evaluator import CONSISTENCY, SUPPORT, ConsistencyInput, SupportInput
+from sleuth.agents.roles.judging.reviewer import REVIEW_STEP, ReviewStepInput, StepReview
+from sleuth.agents.roles.judging.verifier import VERIFY, VerifyInput
+from sleuth.agents.roles.planning.expander import EXPAND, ExpandInput, NextStep
+from sleuth.agents.roles.planning.planner import PLAN, Plan, PlanInput
+from sleuth.agents.roles.planning.refiner import REFINE, Refined, RefineInput
+from sleuth.agents.roles.planning.subqueries import Bare
+from sleuth.agents.roles.reading.answerer import ANSWER_UNAIDED
+from sleuth.agents.roles.reading.drafter import DRAFT, Draft, DraftInput
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
 from sleuth.studio.simulation.handlers import HANDLERS
 from sleuth.studio.simulation.parameters import ERRORS, ROLES
 from sleuth.studio.simulation.usage import UsageMeter, tokens
 from sleuth.tools.errors import UsageError
-
-PROMPTS = Path(__file__).parents[3] / "prompts"
 
 PASSAGES = {
     "light": ("Pellowrig Light", "The light stands on a reef. It was built by Bastian Oake in 1861."),
@@ -93,8 +92,7 @@ async def drafted(question: str, *sources: Source, simulation: Simulation | None
 
 
 def test_every_prompt_is_played() -> None:
-    written = {path.relative_to(PROMPTS).with_suffix("").as_posix() for path in PROMPTS.rglob("*.md")}
-    asked = {name for name in written if not name.startswith("shared/")}
+    asked = {name for name in prompts.names() if not name.startswith("shared/")}
     assert asked == HANDLERS.keys(), "add what is missing to studio/simulation/handlers.py"
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from sleuth.studio.training.roles.attention import BLOCK, attention_on, blocked
+from sleuth.studio.training.roles.tuning.attention import BLOCK, attention_on, blocked
 
 
 @pytest.mark.parametrize("length", [1, 5, BLOCK, BLOCK + 1, 2 * BLOCK + 3])

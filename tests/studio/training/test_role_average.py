@@ -7,8 +7,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from sleuth.studio.embedded.adapter import CONFIG, WEIGHTS
-from sleuth.studio.training.roles.average import average
+from sleuth.studio.model_server.adapter import CONFIG, WEIGHTS
+from sleuth.studio.training.roles.tuning.average import average
 from sleuth.tools.errors import UsageError
 
 

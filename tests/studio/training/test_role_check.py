@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from sleuth.agents.formatting.sources import Source, number
 from sleuth.agents.model import Reply, TokenLogprob
-from sleuth.agents.sources import Source, number
 from sleuth.studio.training.roles.check import Checked, consistency, judged, reliability, table, thresholds
 
 SOURCES = number((Source(title="Ghent", text="Ghent is a city."), Source(title="Mara", text="Mara was born in Ghent.")))

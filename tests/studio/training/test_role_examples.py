@@ -9,12 +9,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from sleuth import agents
-from sleuth.agents.graph_llm.encoder import graph_of
+from sleuth.agents import roles
+from sleuth.agents.graph_encoder.encoder import graph_of
 from sleuth.agents.role import Role
 from sleuth.studio.simulation import gold_of
-from sleuth.studio.training.roles.arranging import Arranging, silenced
-from sleuth.studio.training.roles.examples import (
+from sleuth.studio.training.roles.data.examples import (
     METHODS,
     WHOLE_QUESTION,
     Diary,
@@ -24,12 +23,13 @@ from sleuth.studio.training.roles.examples import (
     play,
     plays,
 )
-from sleuth.studio.training.roles.facts import PassageFacts
-from sleuth.studio.training.roles.questions import TrainingSet, read
-from sleuth.studio.training.roles.teacher import Example
-from sleuth.tools.documents import Hit, Passage
+from sleuth.studio.training.roles.data.facts import PassageFacts
+from sleuth.studio.training.roles.data.questions import TrainingSet, read
+from sleuth.studio.training.roles.data.source_order import Arranging, silenced
+from sleuth.studio.training.roles.data.teacher import Example
 from sleuth.tools.errors import UnknownName, UsageError
-from sleuth.tools.retriever import Query
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.types import Hit, Passage
 
 FERRY = {"title": "Ferry", "text": "The ferry was built for Oda Brask.", "is_supporting": True}
 BRASK = {"title": "Oda Brask", "text": "Oda Brask was born in Kestrow.", "is_supporting": True}
@@ -163,7 +163,7 @@ def test_only_the_methods_that_are_named_are_played_with_settings_that_they_have
 
 
 def all_roles() -> Iterator[Role[Any, Any]]:
-    for module in pkgutil.iter_modules(agents.__path__, "sleuth.agents."):
+    for module in pkgutil.walk_packages(roles.__path__, "sleuth.agents.roles."):
         yield from (each for each in vars(importlib.import_module(module.name)).values() if isinstance(each, Role))
 
 
@@ -230,7 +230,7 @@ def test_a_silent_passage_says_everything_but_the_answer(known: TrainingSet) -> 
 @pytest.fixture
 def silent(known: TrainingSet, monkeypatch: pytest.MonkeyPatch) -> TrainingSet:
     """The passage of the second question, found without what it is asked for."""
-    monkeypatch.setattr("sleuth.studio.training.roles.arranging.SILENT", 1.0)
+    monkeypatch.setattr("sleuth.studio.training.roles.data.source_order.SILENT", 1.0)
     title, text = known.passages["p2"]
     known.passages["p2"] = (title, f"{text} She built boats.")
     return known

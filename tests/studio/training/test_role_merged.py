@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from peft import LoraConfig, get_peft_model
 
-from sleuth.studio.training.roles.merged import merge_while_tuning
+from sleuth.studio.training.roles.tuning.merge_adapter import merge_while_tuning
 
 
 class Two(torch.nn.Module):

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from sleuth.studio.simulation import Gold, gold_of
-from sleuth.studio.training.roles.facts import by_rule
-from sleuth.studio.training.roles.mix import (
+from sleuth.studio.training.roles.data.facts import by_rule
+from sleuth.studio.training.roles.data.mix import (
     LONGEST,
     MOST,
     SELDOM,
@@ -23,8 +23,8 @@ from sleuth.studio.training.roles.mix import (
     tokens,
     write_lines,
 )
-from sleuth.studio.training.roles.teacher import Example, foretold
-from sleuth.studio.training.roles.wording import clumsy, guided, naturally, reworded
+from sleuth.studio.training.roles.data.teacher import Example, foretold
+from sleuth.studio.training.roles.data.wording import clumsy, guided, naturally, reworded
 from sleuth.tools.errors import UnknownName, UsageError
 
 

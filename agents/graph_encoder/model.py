@@ -1,0 +1,89 @@
+"""A graph model in use: requests go on to the model server with their graph's token, which is made here."""
+
+import asyncio
+import base64
+import io
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from sleuth.agents.graph_encoder.encoder import Encoder, Graph, graph_of, texts_of
+from sleuth.agents.graph_encoder.folder import load
+from sleuth.agents.model import Message, Model, Reply, Request
+from sleuth.tools.errors import UsageError
+from sleuth.tools.search.vectors import Embedder
+
+TOKENS = 2
+"""What a prompt becomes longer by: the token, and the end of its line."""
+
+
+class GraphModels:
+    """Graph models by their folders, each loaded at its first use and kept."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, tuple[Encoder, str]] = {}
+        self._turn = threading.Lock()
+
+    def beside(self, model: Model, folder: str, embedder: Embedder | None) -> Model:
+        """A model that is told each prompt's graph as a token of the graph model in a folder."""
+        return _Told(model, partial(self.token, folder, embedder))
+
+    def token(self, folder: str, embedder: Embedder | None, graph: Graph) -> str | None:
+        """A graph's token as servers take it: base64 of a saved tensor of shape (1, hidden); None of no graph. Blocks.
+
+        Raises:
+            UsageError: no graph model is there, or it was trained with another embedder.
+            MissingExtra: the library for graphs is not installed.
+        """
+        with self._turn:
+            if folder not in self._loaded:
+                self._loaded[folder] = load(Path(folder))
+            encoder, trained_with = self._loaded[folder]
+            if embedder is None or embedder.name != trained_with:
+                now = embedder.name if embedder else "none"
+                raise UsageError(
+                    f"The graph model in {folder} was trained with the embedder {trained_with}, and SLEUTH_EMBEDDER is "
+                    f"{now}: set it to {trained_with} for a collection of its own, or train the graph model again."
+                )
+            return _packed(encoder, embedder, graph) if graph else None
+
+
+def _packed(encoder: Encoder, embedder: Embedder, graph: Graph) -> str:
+    import torch
+
+    texts = texts_of([graph])
+    rows = embedder.embed_passages(texts)
+    if rows.shape[1] != encoder.shape.width:
+        raise UsageError(
+            f"The embedder {embedder.name} gives vectors of {rows.shape[1]} numbers, and the graph model was trained "
+            f"with vectors of {encoder.shape.width}: train it again."
+        )
+    with torch.inference_mode():
+        token = encoder.tokens([graph], dict(zip(texts, rows, strict=True)))
+    file = io.BytesIO()
+    torch.save(token.clone(), file)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A `Model` whose requests carry the token of the triples in their prompts; other requests stay as they are."""
+
+    model: Model
+    token: Callable[[Graph], str | None]
+
+    @property
+    def context_window(self) -> int:
+        """The model's."""
+        return self.model.context_window
+
+    async def call(self, request: Request) -> Reply:
+        """Also a prompt without triples loads the graph model: what is wrong with it is said before any reply."""
+        token = await asyncio.to_thread(self.token, graph_of(request.messages))
+        return await self.model.call(replace(request, soft_token=token))
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        """The model's, with what is put in front."""
+        return TOKENS + await self.model.count_tokens(messages, role=role)

@@ -1,1 +1,0 @@
-"""RAS's graph model: the triples in a prompt, encoded as one token that stands in front of the text."""

@@ -1,0 +1,6 @@
+"""Client of an OpenAI-compatible model server: requests, streaming, capabilities and errors."""
+
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.agents.llm.token_stream import Hearing
+
+__all__ = ["Hearing", "ScriptedModel"]

@@ -1,0 +1,149 @@
+"""What a model server can do, found out once per endpoint and model and kept in a file.
+
+| missing          | used instead                                                        |
+| ---------------- | ------------------------------------------------------------------- |
+| schema           | the JSON schema is written into the prompt, the reply is parsed     |
+| copies           | quotes are guided like any text, and more of them fail the check    |
+| choice           | the choices are written into the prompt, the reply is matched       |
+| logprobs         | a probability is 0.5 (auto: 0 or 1 by the word), no perplexity      |
+| tokenize         | prompts are measured at two bytes per token                         |
+| stream           | replies are read whole: nothing is heard of them before they stand  |
+| context length   | 8,192 tokens                                                        |
+
+A missing schema, choice or logprobs is named in the warnings of every reply that it concerns. Without the file, servers
+are tried again.
+"""
+
+import asyncio
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from sleuth.agents.llm.server_info import Endpoint
+from sleuth.tools.errors import StoreError
+
+CHOICES = ["amber", "violet"]
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {"ready": {"type": "boolean"}},
+    "required": ["ready"],
+    "additionalProperties": False,
+}
+
+_COPIES = {
+    "type": "object",
+    "properties": {"word": {"type": "string", "pattern": f"^(?:{'|'.join(CHOICES)})$"}},
+    "required": ["word"],
+    "additionalProperties": False,
+    "x-guidance": {"key_separator": " : ", "whitespace_flexible": False},
+}
+"""What only llguidance obeys to the letter: others take seconds for a long pattern, or let it be."""
+
+_LOGPROBS = {"logprobs": True, "top_logprobs": 20}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capabilities:
+    """What is used of a server.
+
+    `copies`: a schema with a long pattern, at once. `stream`: also with usage. `thinks`: replies begin with reasoning,
+    which needs room of its own.
+    """
+
+    schema: bool
+    copies: bool
+    choice: bool
+    logprobs: bool
+    tokenize: bool
+    stream: bool
+    thinks: bool
+
+
+async def capabilities(endpoint: Endpoint, model: str, version: str, file: Path) -> Capabilities:
+    """What the file says about this endpoint, model and version; otherwise the server is tried and the file written."""
+    key = f"{endpoint.url} {model} {version}"
+    known = await asyncio.to_thread(_read, file)
+    if set(known.get(key, ())) == {each.name for each in fields(Capabilities)}:  # else an older release wrote it
+        return Capabilities(**known[key])
+    found = await probe(endpoint, model)
+    await asyncio.to_thread(_write, file, known | {key: asdict(found)})
+    return found
+
+
+async def probe(endpoint: Endpoint, model: str) -> Capabilities:
+    """Tries each ability with a few tokens: what a server ignores without a word is not taken for granted."""
+    guided, copied, chosen, plain, tokens = await asyncio.gather(
+        endpoint.probe(model, response_format=json_schema("probe", _SCHEMA)),
+        endpoint.probe(model, response_format=json_schema("copies", _COPIES)),
+        endpoint.probe(model, structured_outputs={"choice": CHOICES}),
+        endpoint.probe(model, **_LOGPROBS, max_tokens=4),
+        endpoint.count_tokens(model, [{"role": "user", "content": "Good morning."}]),
+    )
+    logprobs = bool(_first_choice(plain).get("logprobs"))
+    streamed = await endpoint.probe_stream(model, **(_LOGPROBS if logprobs else {}), max_tokens=4)
+    message = _message(plain)
+    text = str(message.get("content") or "")
+    return Capabilities(
+        schema=_is_ready(_text(guided)),
+        copies=_text(copied) in [f'{{"word" : "{word}"}}' for word in CHOICES],
+        choice=_text(chosen).strip() in CHOICES,
+        logprobs=logprobs,
+        tokenize=tokens is not None,
+        stream=streamed is not None and bool(_first_choice(streamed).get("logprobs")) == logprobs,
+        thinks=bool(message.get("reasoning") or message.get("reasoning_content")) or text.lstrip().startswith("<think"),
+    )
+
+
+def json_schema(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """The `response_format` that guides a reply by a JSON schema."""
+    return {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
+
+
+def _is_ready(text: str) -> bool:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return False
+    return isinstance(value, dict) and isinstance(value.get("ready"), bool)
+
+
+def _first_choice(body: dict[str, Any] | None) -> dict[str, Any]:
+    choices = (body or {}).get("choices")
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+
+
+def _message(body: dict[str, Any] | None) -> dict[str, Any]:
+    message = _first_choice(body).get("message")
+    return message if isinstance(message, dict) else {}
+
+
+def _text(body: dict[str, Any] | None) -> str:
+    return str(_message(body).get("content") or "")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """What is recorded; a file that cannot be read is as good as none: the server is asked again."""
+    try:
+        known = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _write(file: Path, known: dict[str, Any]) -> None:
+    new = file.with_suffix(f".{uuid4().hex}.new")  # of its own: another process may be writing too
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            new.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+            new.replace(file)
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"SLEUTH_HOME ({file.parent}) cannot be written: {error}. "
+            "Free some space or set SLEUTH_HOME to another folder."
+        ) from error

@@ -1,0 +1,209 @@
+"""A server's completion, validated where it enters: a reply that passes can be stored and read without checks."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
+
+from sleuth.agents.llm.errors import BrokenStream, Malformed
+from sleuth.agents.model import Reply, TokenLogprob, Usage
+from sleuth.tools.text import storable
+
+STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+"""What asks for a stream that has all that a whole reply has."""
+
+MAX_TOKENS = 2**31
+"""A larger count of tokens is refused; sums of smaller ones fit every store."""
+
+LOWEST = -9999.0
+"""What servers write for a probability of zero; smaller log-probabilities are raised to it."""
+
+
+def _joined(content: object) -> object:
+    """The texts of a message that comes in parts."""
+    if not isinstance(content, list):
+        return content
+    texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+_Text = Annotated[str, AfterValidator(storable)]
+_Count = Annotated[int, Field(strict=True, ge=0, le=MAX_TOKENS)]
+# Rounding may lift the logarithm of one slightly above zero.
+_LogProbability = Annotated[
+    float, Field(strict=True, le=1e-3), AfterValidator(lambda value: min(max(value, LOWEST), 0.0))
+]
+
+
+class _Alternative(BaseModel):
+    token: _Text
+    logprob: _LogProbability
+
+
+class _Token(_Alternative):
+    top_logprobs: list[_Alternative] | None = None
+
+
+class _LogProbabilities(BaseModel):
+    content: list[_Token] | None = None
+
+
+class _Details(BaseModel):
+    cached_tokens: _Count | None = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: _Count = 0
+    completion_tokens: _Count = 0
+    prompt_tokens_details: _Details | None = None
+
+
+class _Message(BaseModel):
+    content: Annotated[_Text | None, BeforeValidator(_joined)] = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: object = None
+    logprobs: object = None
+
+
+def choice_of(body: object) -> _Choice:
+    """Return the first choice of a completion; raises Malformed for a body without one."""
+    choices = body.get("choices") if isinstance(body, dict) else None
+    if not isinstance(choices, list) or not choices:
+        raise Malformed("it has no choices")
+    try:
+        return _Choice.model_validate(choices[0])
+    except ValidationError as error:
+        raise Malformed("its first choice has no message with a text") from error
+
+
+def reply_of(body: Mapping[str, Any], *, model: str, seconds: float, warnings: list[str]) -> Reply:
+    """Return the reply in a completion.
+
+    Unusable log-probabilities and token counts are treated like missing ones, with a warning.
+
+    Args:
+        body: the completion as the server sent it.
+        model: its name, where the completion has none.
+        seconds: how long it took.
+        warnings: fall-backs that were used.
+
+    Raises:
+        Malformed: the completion has no message.
+    """
+    choice = choice_of(body)
+    usage, unusable_usage = _usage(body.get("usage"))
+    logprobs, unusable_logprobs = _logprobs(choice.logprobs)
+    name = body.get("model")
+    return Reply(
+        text=choice.message.content or "",
+        finish="length" if choice.finish_reason == "length" else "stop",
+        model=storable(name) if isinstance(name, str) and name else model,
+        usage=usage,
+        seconds=round(seconds, 4),
+        logprobs=logprobs,
+        warnings=[*warnings, *unusable_usage, *unusable_logprobs],
+    )
+
+
+def _usage(found: object) -> tuple[Usage, list[str]]:
+    try:
+        usage, warnings = _Usage.model_validate(found or {}), []
+    except ValidationError:
+        usage, warnings = _Usage(), ["the model server sends unusable token counts: the tokens are not counted"]
+    cached = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else 0
+    counted = Usage(
+        prompt_tokens=usage.prompt_tokens,
+        cached_tokens=min(cached or 0, usage.prompt_tokens),
+        completion_tokens=usage.completion_tokens,
+    )
+    return counted, warnings
+
+
+def _logprobs(found: object) -> tuple[list[TokenLogprob] | None, list[str]]:
+    try:
+        tokens = _LogProbabilities.model_validate(found or {}).content
+    except ValidationError:
+        return None, ["the model server sends unusable log-probabilities: probabilities are unavailable"]
+    if not tokens:
+        return None, []
+    return [
+        TokenLogprob(
+            token=each.token,
+            logprob=each.logprob,
+            # likeliest first: of two pieces that read the same, the likelier one counts
+            top={other.token: other.logprob for other in reversed(each.top_logprobs or [])},
+        )
+        for each in tokens
+    ], []
+
+
+async def assemble(chunks: AsyncIterator[object], say: Callable[[str], None]) -> dict[str, Any]:
+    """Return the completion that a stream of chunks is of; `say` gets each text as it comes.
+
+    Raises:
+        Malformed: a chunk that is none, an end before the completion's, or no usage (NoUsage).
+        BrokenStream: the server reports an error.
+    """
+    completion = _Assembly()
+    try:
+        async for chunk in chunks:
+            if text := completion.add(chunk):
+                say(text)
+    except (ValueError, RecursionError) as error:
+        raise Malformed("an event of its stream is not JSON") from error
+    return completion.whole()
+
+
+class NoUsage(Malformed):
+    """A stream without token counts: of no use, and no passing fault."""
+
+
+class _Assembly:
+    """The parts of a completion so far; a finish or a usage that comes twice counts once."""
+
+    def __init__(self) -> None:
+        self._model: object = None
+        self._texts: list[str] = []
+        self._tokens: list[Any] = []
+        self._finish: object = None
+        self._usage: dict[str, Any] | None = None
+        self._begun = False
+
+    def add(self, chunk: object) -> str:
+        """Add a chunk and return its text."""
+        if not isinstance(chunk, dict):
+            raise Malformed("an event of its stream is no object")
+        if chunk.get("object") == "error":
+            raise BrokenStream.of(chunk)
+        self._model = self._model or chunk.get("model")
+        if isinstance(usage := chunk.get("usage"), dict):
+            self._usage = usage
+        choices = chunk.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        return self._continue(choice) if isinstance(choice, dict) else ""
+
+    def _continue(self, choice: dict[str, Any]) -> str:
+        self._begun = True
+        self._finish = choice.get("finish_reason") or self._finish
+        logprobs, delta = choice.get("logprobs"), choice.get("delta")
+        tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+        self._tokens += tokens if isinstance(tokens, list) else []
+        text = delta.get("content") if isinstance(delta, dict) else None
+        if not isinstance(text, str):
+            return ""
+        self._texts.append(text)
+        return text
+
+    def whole(self) -> dict[str, Any]:
+        """Return the body that the server would have sent in one piece."""
+        if self._usage is None and self._finish is None:
+            raise Malformed("its stream ends before the reply does")
+        if self._begun and self._usage is None:
+            raise NoUsage("its stream has no usage")
+        message = {"role": "assistant", "content": "".join(self._texts)}
+        logprobs = {"content": self._tokens} if self._tokens else None
+        choice = {"index": 0, "message": message, "finish_reason": self._finish or "stop", "logprobs": logprobs}
+        return {"model": self._model, "choices": [choice] if self._begun else [], "usage": self._usage}

@@ -1,0 +1,57 @@
+"""What log-probabilities tell about a reply: how likely a yes is, and how sure the model was of its words."""
+
+import math
+
+from sleuth.agents.model import Reply, TokenLogprob
+from sleuth.agents.model_calls.output_parsing import without_thoughts
+
+YES = frozenset({"yes"})
+NO = frozenset({"no"})
+
+
+def first_token_probability(
+    reply: Reply, yes: frozenset[str] = YES, no: frozenset[str] = NO
+) -> tuple[float, str | None]:
+    """P(yes) among yes and no at the answer's first token, and a warning where neither is to be seen.
+
+    Sums over the likeliest alternatives as asked for, without letter case and white space. Ask in plain text: a choice
+    constraint renormalises the probabilities.
+    """
+    tokens = answer_tokens(reply)
+    top = tokens[0]["top"] if tokens else {}
+    p_yes, p_no = _mass(top, yes), _mass(top, no)
+    if p_yes + p_no == 0.0:
+        return 0.5, f"neither {'/'.join(sorted(yes))} nor {'/'.join(sorted(no))} among the likeliest first tokens: 0.5"
+    return p_yes / (p_yes + p_no), None
+
+
+def perplexity(reply: Reply) -> float | None:
+    """exp of the mean negative log-probability of the answer's tokens; None where the server gave none.
+
+    Means below -700 count as -700, so that the result stays a number.
+    """
+    tokens = answer_tokens(reply)
+    if not tokens:
+        return None
+    return math.exp(min(700.0, -sum(token["logprob"] for token in tokens) / len(tokens)))
+
+
+def answer_tokens(reply: Reply) -> list[TokenLogprob]:
+    """The tokens after thoughts and leading white space, without the one that marks the reply's end."""
+    tokens = reply["logprobs"] or []
+    if reply["finish"] == "stop" and tokens and not reply["text"].endswith(tokens[-1]["token"]):
+        tokens = tokens[:-1]
+    written = "".join(token["token"] for token in tokens)
+    answer = without_thoughts(written)
+    begin = len(written) - len(answer.lstrip())
+    answered: list[TokenLogprob] = []
+    end = 0
+    for token in tokens:
+        end += len(token["token"])
+        if end > begin:
+            answered.append(token)
+    return answered
+
+
+def _mass(top: dict[str, float], words: frozenset[str]) -> float:
+    return sum(math.exp(logprob) for token, logprob in top.items() if token.strip().lower() in words)

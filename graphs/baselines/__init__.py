@@ -1,0 +1,1 @@
+"""Baselines to compare the methods with, one module each."""

@@ -1,0 +1,70 @@
+"""Closed-book: what the model says without searching (Roberts et al., EMNLP 2020). A baseline.
+
+    answer
+
+What another run has handed over counts as known; nothing else is read.
+"""
+
+from dataclasses import dataclass
+
+from langgraph.graph import END, START, StateGraph
+from pydantic import Field
+
+from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, MemoryInput, Unaided
+from sleuth.graphs.core import Call, Context, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
+from sleuth.graphs.core.node import node
+from sleuth.graphs.evidence import clean, conclude, ended, known_steps
+
+
+class Settings(MethodSettings):
+    """What can be set with `--set`; what is marked "ours" is off under `profile=paper`."""
+
+    may_not_know: bool = Field(default=True, description="ours: a guess is reported as unknown")
+
+    def as_in_paper(self) -> "Settings":
+        """There is always an answer."""
+        return self.model_copy(update={"may_not_know": False})
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """Nothing beyond what every method keeps."""
+
+
+class Update(RunUpdate, total=False):
+    """What the node may change."""
+
+
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
+    """The question, asked at once."""
+    if not call.affords():
+        return {"verdict": conclude("out_of_budget", "", [])}
+    settings = call.settings
+    given = MemoryInput(question=state.question, known=known_steps(state.notes.values()))
+    said = await ask_or(call.model, ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
+    stands = said.known or not settings.may_not_know
+    notes, verdict = ended(call.model, state, clean(said.answer) if stands else "", [])
+    return {"notes": notes, "verdict": verdict}
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """The state machine, not compiled."""
+    graph = StateGraph(State, context_schema=Context, input_schema=Question)
+    graph.add_node(answer)
+    graph.add_edge(START, "answer")
+    graph.add_edge("answer", END)
+    return graph
+
+
+METHOD = Method(
+    name="closed-book",
+    line="answer from the model's own knowledge, without searching",
+    paper="How much knowledge can you pack into the parameters of a language model? (Roberts et al., 2020)",
+    when="you want to know what documents add to what the model knows by itself",
+    calls="1",
+    graph=graph,
+    state=State,
+    settings=Settings,
+    baseline=True,
+)

@@ -1,0 +1,121 @@
+"""Iter-RetGen: the next search is made with what was generated last (Shao et al., Findings of EMNLP 2023). A baseline.
+
+    (retrieve -> answer)*
+
+A fixed number of times; each generation reads only the passages of its own search (section 3), and the last one is
+the answer. Only a final answer to the same question that another run has handed over is read before the first search.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from langgraph.graph import START, StateGraph
+from pydantic import Field
+
+from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Question, RunState, RunUpdate
+from sleuth.graphs.core.node import node
+from sleuth.graphs.evidence import Generation, conclude, ended, find, generate, load, names_in, note
+from sleuth.tools.search import Mode, Query
+
+
+class Settings(MethodSettings):
+    """What can be set with `--set`."""
+
+    iterations: int = Field(default=3, ge=1, le=10, description="searches, each with what was generated before")
+    top_k: int = Field(default=5, ge=1, le=100, description="passages of a search")
+    mode: Mode = Field(default="graph", description="how to search (paper: dense)")
+
+    def as_in_paper(self) -> "Settings":
+        """Vector search."""
+        return self.model_copy(update={"mode": "dense"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """Attempts are keyed by their iteration as text; "0" had nothing but what was handed over."""
+
+    iteration: int = 0
+    """How often has been searched."""
+    evidence: list[str] = field(default_factory=list)
+    """Passages of the latest search, by archive reference."""
+    attempts: Annotated[dict[str, Generation], Keyed] = field(default_factory=dict)
+    """What was generated."""
+
+
+class Update(RunUpdate, total=False):
+    """What a node may change."""
+
+    iteration: int
+    evidence: list[str]
+    attempts: dict[str, Generation]
+
+
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
+    """Passages for the question; from the second time on for what was generated last, and the question."""
+    settings, latest = call.settings, _latest(state)
+    said = [latest["reason"], latest["answer"]] if latest else []
+    known = names_in(found["finding"] for found in state.notes.values())
+    text = " ".join([*filter(None, said), state.question])
+    query = Query(text=text, k=settings.top_k, mode=settings.mode, entities=known)
+    return {"iteration": state.iteration + 1, "evidence": (await find(call.context, {"": query}))[""]}
+
+
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
+    """Reasons and an answer from the passages of this search; the last one stands."""
+    latest = _latest(state)
+    if not call.affords():
+        told = [note(state.question, latest["answer"], latest["citations"])] if latest else []
+        return {"verdict": conclude("out_of_budget", latest["answer"] if latest else "", told)}
+    shown = await load(call.context.archive, state.evidence)
+    new = await generate(call.model, state, shown, "This round has no answer.")
+    update: Update = {"attempts": {str(state.iteration): new}}
+    if state.iteration >= call.settings.iterations or (new["answer"] and not state.iteration):
+        update["notes"], update["verdict"] = ended(call.model, state, new["answer"], new["citations"])
+    return update
+
+
+# Routers
+
+
+def begin(state: State) -> Literal["retrieve", "answer"]:
+    """A final answer that was handed over may be enough."""
+    return "answer" if state.is_settled else "retrieve"
+
+
+def after_answer(state: State) -> Literal["retrieve", "__end__"]:
+    """To the next search, until the last."""
+    return "__end__" if state.verdict else "retrieve"
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """The state machine, not compiled."""
+    graph = StateGraph(State, context_schema=Context, input_schema=Question)
+    graph.add_node(retrieve)
+    graph.add_node(answer)
+    graph.add_conditional_edges(START, begin)
+    graph.add_edge("retrieve", "answer")
+    graph.add_conditional_edges("answer", after_answer)
+    return graph
+
+
+# What the nodes above are made of
+
+
+def _latest(state: State) -> Generation | None:
+    """What the latest search has led to; on the way from a search to its answer, the one before."""
+    return next(reversed(state.attempts.values()), None)
+
+
+METHOD = Method(
+    name="iter-retgen",
+    line="search, answer, search again with the answer, a fixed number of times",
+    paper="Enhancing retrieval-augmented LLMs with iterative retrieval-generation synergy (Shao et al., 2023)",
+    when="as a baseline of methods that search more than once, at a cost known beforehand",
+    calls="3",
+    graph=graph,
+    state=State,
+    settings=Settings,
+    baseline=True,
+)

@@ -1,0 +1,85 @@
+"""What every node sees: state, context, budget, answer, and the `@node` decorator."""
+
+from sleuth.graphs.core.answer import (
+    Answer,
+    Citation,
+    Cost,
+    Graph,
+    Hop,
+    Note,
+    Status,
+    Threshold,
+    Verdict,
+    Way,
+    cost_of,
+    graph_of,
+    hops_of,
+    public_notes,
+    stored_cost,
+)
+from sleuth.graphs.core.context import Budget, Context, HopEnd, HopInput, MethodSettings, Tell, from_json
+from sleuth.graphs.core.events import Delta, Event, Reset, Step, event_of
+from sleuth.graphs.core.method import Method, faults
+from sleuth.graphs.core.node import Call, affordable, ask_or, desk, settings_of
+from sleuth.graphs.core.private_graph import PrivateCompiled, PrivateGraph
+from sleuth.graphs.core.state import SCHEMA_VERSION, Keyed, Lines, Question, RunState, RunUpdate, merge, same_question
+from sleuth.graphs.core.subrun import apart, counted, delegate, ended
+from sleuth.graphs.core.thresholds import chosen, fitted, keep
+from sleuth.graphs.core.wall_clock import clocked, paused, seconds_at
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Answer",
+    "Budget",
+    "Call",
+    "Citation",
+    "Context",
+    "Cost",
+    "Delta",
+    "Event",
+    "Graph",
+    "Hop",
+    "HopEnd",
+    "HopInput",
+    "Keyed",
+    "Lines",
+    "Method",
+    "MethodSettings",
+    "Note",
+    "PrivateCompiled",
+    "PrivateGraph",
+    "Question",
+    "Reset",
+    "RunState",
+    "RunUpdate",
+    "Status",
+    "Step",
+    "Tell",
+    "Threshold",
+    "Verdict",
+    "Way",
+    "affordable",
+    "apart",
+    "ask_or",
+    "chosen",
+    "clocked",
+    "cost_of",
+    "counted",
+    "delegate",
+    "desk",
+    "ended",
+    "event_of",
+    "faults",
+    "fitted",
+    "from_json",
+    "graph_of",
+    "hops_of",
+    "keep",
+    "merge",
+    "paused",
+    "public_notes",
+    "same_question",
+    "seconds_at",
+    "settings_of",
+    "stored_cost",
+]

@@ -1,0 +1,75 @@
+"""Declaration of a method: each method's module ends with its own."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from langgraph.graph import StateGraph
+from pydantic import ValidationError
+
+from sleuth.graphs.core.context import Context, MethodSettings
+from sleuth.graphs.core.state import RunState
+from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.settings import Profile
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Method:
+    """One reasoning method: a graph from `question` to `verdict`.
+
+    `calls` is how many model calls are typical: fewest to most on the answerable example questions, and on two hops.
+    `benchmarks/studies/calls_by_hop.py` counts them, simulated; empty where it has not been run yet. A `baseline` is
+    there for comparison. `start_from_plan` returns the update that its node `plan` would make of given steps, for its
+    settings; None where a method has no such plan.
+    """
+
+    name: str
+    line: str
+    paper: str
+    when: str
+    graph: Callable[[], StateGraph[Any, Context, Any, Any]]
+    state: type[RunState]
+    settings: type[MethodSettings]
+    calls: str = ""
+    baseline: bool = False
+    start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
+
+    def nodes(self) -> list[str]:
+        """The graph's nodes in the order of the method."""
+        return list(self.graph().nodes)
+
+    def ablations(self) -> list[str]:
+        """The settings that switch off a part of the method to see what it is worth, as its paper does."""
+        return [name for name, field in self.settings.model_fields.items() if "(ablation)" in (field.description or "")]
+
+    def rungs(self) -> list[str]:
+        """The steps in which the method was built, as its setting `rung` names them; most methods have none."""
+        field = self.settings.model_fields.get("rung")
+        return [rung for each in get_args(field.annotation) for rung in get_args(each)] if field else []
+
+    def configure(self, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
+        """Return the settings from text or typed values; a value that is given holds in every profile.
+
+        Settings of other methods in them are not checked: `registry.configure` does that too.
+
+        Raises:
+            UsageError: an unknown key or a value out of range; the message names the nearest key or the range.
+        """
+        known = list(self.settings.model_fields)
+        for key in values:
+            if key not in known:
+                raise UnknownName(f"setting of {self.name}", key, known, f"It has: {', '.join(known)}.")
+        try:
+            given = self.settings.model_validate(dict(values))
+        except ValidationError as error:
+            raise UsageError(f"A setting of {self.name} cannot be used: {faults(error)}.") from None
+        if profile == "default":
+            return given
+        explicit = {key: getattr(given, key) for key in given.model_fields_set}
+        return given.as_in_paper().model_copy(update=explicit)
+
+
+def faults(error: ValidationError) -> str:
+    """What is wrong with settings, each fault after the setting's name."""
+    found = [(fault["loc"], fault["msg"].lower().removeprefix("value error, ")) for fault in error.errors()]
+    return "; ".join(f"{place[0]}: {message}" if place else message for place, message in found)

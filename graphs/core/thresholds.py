@@ -1,0 +1,60 @@
+"""Thresholds that were fitted for a model, one per prompt: in a file of SLEUTH_HOME, or of what comes with sleuth.
+
+CRP-RAG's is of the perplexity of its verifier's answers, RetroRAG's of the probability that two answers say the same.
+Another model, or another wording of the question that it is asked, has other ones: what was fitted for the one says
+nothing about the other.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sleuth import prompts
+from sleuth.agents.roles.judging import CONSISTENCY, VERIFY
+from sleuth.graphs.core.answer import Threshold
+from sleuth.tools.errors import StoreError
+
+FILE = "thresholds.json"
+FITTED = {VERIFY.prompt: VERIFY.name, CONSISTENCY.prompt: CONSISTENCY.name}
+"""The prompts that a threshold belongs to, and the role of each."""
+
+
+def fitted(folders: Sequence[Path], model_of: Callable[[str], str]) -> dict[str, Threshold]:
+    """By prompt, the threshold for its role's model: from the first folder that has one.
+
+    Raises:
+        StoreError: a folder's file cannot be read.
+    """
+    kept = [_read(folder / FILE) for folder in reversed(folders)]
+    every = {key: threshold for each in kept for key, threshold in each.items()}
+    keys = {prompt: _key(model_of(role), prompt) for prompt, role in FITTED.items()}
+    return {prompt: every[key] for prompt, key in keys.items() if key in every}
+
+
+def keep(home: Path, model: str, prompt: str, threshold: Threshold) -> None:
+    """Keeps a model's threshold; it holds for runs that are verified from now on."""
+    file = home / FILE
+    kept = {**_read(file), _key(model, prompt): threshold}
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    new.replace(file)
+
+
+def chosen(given: float | None, fitted: Threshold | None, default: Threshold) -> Threshold:
+    """What holds: as set, else as fitted for the model, else a default."""
+    return fitted or default if given is None else Threshold(value=given, by="as set for this run")
+
+
+def _key(model: str, prompt: str) -> str:
+    return f"{model} {prompt} {prompts.load(prompt).version}"
+
+
+def _read(file: Path) -> dict[str, Threshold]:
+    if not file.exists():
+        return {}
+    try:
+        kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return {key: Threshold(value=float(each["value"]), by=str(each["by"])) for key, each in kept.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{file} cannot be read: {error}. Remove it, and fit again: `sleuth calibrate`.") from error

@@ -1,0 +1,296 @@
+"""CRP-RAG: a graph of possible reasoning steps, each with its own knowledge; only paths of sufficient knowledge answer.
+
+    plan -> plan ... -> retrieve -> aggregate -> verify -> answer      (Xu et al., Electronics 2025, 14(1), 47)
+
+The nodes that are given knowledge at one time are the `wave`: all of the finished graph, or at first the question alone
+(the short cut that section 5.8 proposes), which leads back to `plan` unless what was found for it answers it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Annotated, Literal
+
+from langgraph.graph import START, StateGraph
+from pydantic import Field
+
+from sleuth.agents.roles.judging import VerifyInput
+from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Question, RunState, RunUpdate, Threshold
+from sleuth.graphs.core.node import node
+from sleuth.graphs.evidence import answered, conclude, find, known_steps, load
+from sleuth.graphs.methods.crp_rag.expansion import Structure, alike, bound, drawn, fuse, propose
+from sleuth.graphs.methods.crp_rag.knowledge import Backing, Holdings, Knowledge, handed_over, summarise
+from sleuth.graphs.methods.crp_rag.path_answers import Walk, along, contradictions
+from sleuth.graphs.methods.crp_rag.reasoning_graph import (
+    SOURCE,
+    Node,
+    Path,
+    closed,
+    grown,
+    open_sinks,
+    planted,
+    shortest_and_longest,
+    steps_of,
+    sufficient_paths,
+)
+from sleuth.graphs.methods.crp_rag.sufficiency import Verification, agree, limit_of, measure, missing
+from sleuth.tools.search import Mode, Query
+
+
+class Settings(MethodSettings):
+    """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`.
+
+    The bounds are ours too, and stay: the paper has none. Reaching one is a warning.
+    """
+
+    structure: Structure = Field(default="graph", description="or tree (no merging), chain, text (one step)")
+    samples: int = Field(default=2, ge=1, le=20, description="next steps drawn for each open step")
+    merge_threshold: float = Field(default=0.85, ge=0, le=1, description="steps more alike than this become one")
+    top_k: int = Field(default=5, ge=1, le=100, description="passages for a step")
+    mode: Mode = Field(default="graph", description="how to search (paper: dense)")
+    perplexity_threshold: float | None = Field(
+        default=None,
+        ge=1,
+        description="knowledge is sufficient below it; default: as fitted, else 2.0",
+    )
+    agreement_samples: int = Field(default=3, ge=1, le=20, description="answers compared without log-probabilities")
+    aggregate: bool = Field(default=True, description="off: passages are read as they are (ablation)")
+    verify: bool = Field(default=True, description="off: the shortest and the longest path answer (ablation)")
+    iterate: bool = Field(default=True, description="off: a path is answered at once (ablation)")
+    shortcut: bool = Field(default=True, description="ours: no graph where the question itself has its knowledge")
+    contradictions: bool = Field(default=True, description="ours: warn where paths differ at a step that they share")
+    max_depth: int = Field(default=5, ge=1, le=20, description="steps on a path")
+    max_width: int = Field(default=4, ge=1, le=50, description="new steps in a layer")
+    max_nodes: int = Field(default=16, ge=1, le=200, description="steps in the graph")
+    max_paths: int = Field(default=4, ge=1, le=100, description="paths that are answered from")
+
+    def as_in_paper(self) -> "Settings":
+        """Vector search, always a graph, and paths may contradict each other unseen."""
+        return self.model_copy(update={"mode": "dense", "shortcut": False, "contradictions": False})
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """Nodes are keyed by their number as text; "1" is the question."""
+
+    nodes: Annotated[dict[str, Node], Keyed] = field(default_factory=dict)
+    """The reasoning graph."""
+    depth: int = 0
+    """How many layers it has below the question."""
+    wave: list[str] = field(default_factory=list)
+    """The nodes that are given knowledge now."""
+    passages: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
+    """Passages found for each node, by archive reference."""
+    knowledge: Annotated[dict[str, Knowledge], Keyed] = field(default_factory=dict)
+    """What they say about it."""
+    verified: Annotated[dict[str, Verification], Keyed] = field(default_factory=dict)
+    """Whether that is enough; a node that nothing was found for is not here."""
+    threshold: Threshold | None = None
+    """The perplexity below which it is."""
+
+
+class Update(RunUpdate, total=False):
+    """What a node may change; None removes a key."""
+
+    nodes: dict[str, Node]
+    depth: int
+    wave: list[str]
+    passages: dict[str, list[str]]
+    knowledge: dict[str, Knowledge]
+    verified: dict[str, Verification]
+    threshold: Threshold
+
+
+@node
+async def plan(state: State, call: Call[Settings]) -> Update:
+    """One layer more: next steps are drawn for every open one, and similar ones merged (section 3.2)."""
+    settings = call.settings
+    nodes = state.nodes or planted(state.question)
+    if not state.nodes and settings.verify and (settings.shortcut or state.notes):
+        known = list(handed_over(nodes, state.notes))
+        return {"nodes": closed(nodes, known), "wave": [] if known else [SOURCE]}
+    sinks = open_sinks(nodes)
+    if reached := bound(state.depth, settings.max_depth, len(nodes) - 1 + len(sinks), settings.max_nodes):
+        loss = f"{reached} is reached: {len(sinks)} open steps were taken as the last ones."
+        return {**_planned(state, closed(nodes, sinks)), "warnings": [loss]}
+    draws = drawn(sinks, settings.structure, settings.samples)
+    call.require(len(draws))
+    proposals = await propose(nodes, draws, known_steps(state.notes.values()), settings.structure, call.model)
+    threshold = settings.merge_threshold if settings.structure == "graph" else None
+    similar = await alike(proposals, call.context.embedder, threshold, call.model)
+    room = min(settings.max_width, settings.max_nodes + 1 - len(nodes))
+    fuses = sum(len(group) > 1 for group in similar[:room])
+    call.require(fuses)
+    if len(similar) > room:
+        full = "max_width" if room == settings.max_width else "max_nodes"
+        call.model.warn(f"{full} is reached: {len(similar) - room} proposed steps were left out.")
+    layer = await fuse(state.question, similar[:room], call.model)
+    below = {key for proposal in layer for key in proposal.prev}
+    nodes = closed(grown(nodes, layer), [sink for sink in sinks if sink not in below])
+    return {**_planned(state, nodes), "depth": state.depth + 1}
+
+
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
+    """Passages for each step (equation 7)."""
+    settings, asked = call.settings, state.question
+    queries = {
+        key: Query(text=(text := state.nodes[key]["content"]), k=settings.top_k, mode=settings.mode, hop=text != asked)
+        for key in state.wave
+    }
+    return {"passages": await find(call.context, queries)}
+
+
+@node
+async def aggregate(state: State, call: Call[Settings]) -> Update:
+    """A summary of each step's passages (equation 8)."""
+    settings = call.settings
+    found = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
+    call.require(len(found))
+    shown = {key: await load(call.context.archive, state.passages[key]) for key in found}
+    knowledge = await summarise(state.nodes, shown, call.model)
+    return {"knowledge": knowledge}
+
+
+@node
+async def verify(state: State, call: Call[Settings]) -> Update:
+    """Each step is answered from its knowledge alone: is the model sure of that answer? (section 3.4)."""
+    settings = call.settings
+    backing = await _backing(state, state.wave, call) if settings.verify else {}
+    given = {
+        key: VerifyInput(question=state.nodes[key]["content"], sources=back.sources)
+        for key, back in backing.items()
+        if back.sources
+    }
+    call.require(len(given))
+    limit = state.threshold or limit_of(settings.perplexity_threshold, call.context.thresholds)
+    verified = await measure(given, limit["value"], call.model)
+    unsure = {key: given[key] for key, found in verified.items() if found["answer"] and found["perplexity"] is None}
+    samples = settings.agreement_samples
+    call.require(len(unsure) * samples)
+    verified |= await agree(unsure, verified, samples, call.model)
+    return {"verified": verified, "threshold": limit}
+
+
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
+    """Every path of sufficient knowledge is answered step by step, and their answers made one (section 3.4)."""
+    settings = call.settings
+    if state.halted:
+        return {"verdict": conclude("out_of_budget", "", [])}
+    paths = _paths(state, settings)
+    if not paths:
+        return {"verdict": conclude("refused", missing(state.nodes, _sufficient(state), state.verified), [])}
+    if len(paths) > settings.max_paths:
+        call.model.warn(f"max_paths is reached: only {settings.max_paths} paths were answered from.")
+    paths = paths[: settings.max_paths]
+    backing = await _backing(state, dict.fromkeys(key for path in paths for key in steps_of(path)), call)
+    walk = Walk(nodes=state.nodes, notes=state.notes, backing=backing, iterate=settings.iterate)
+    results = await walk.results(paths, call.model, call.affords)
+    if settings.contradictions:
+        call.model.warn(*contradictions(state.nodes, results))
+    told = [path for path in paths if path in results and results[path]["finding"]]
+    found = [*state.notes.values(), *(note for path in told for note in along(path, results))]
+    text = results[told[0]]["finding"] if told else ""
+    unfinished = not all(path in results for path in paths)
+    if not told and not unfinished and open_sinks(state.nodes):
+        shortcut = Verification(**{**state.verified[SOURCE], "sufficient": False})
+        return {"verified": {SOURCE: shortcut}}
+    if unfinished or (len(told) > 1 and not call.affords(1)):
+        verdict = conclude("out_of_budget", text, found)
+    else:
+        text = await walk.integrate(told, results, call.model) if len(told) > 1 else text
+        verdict = answered(call.model, text, found) if text else conclude("unknown", "", [])
+    return {"notes": walk.notes_of(results), "verdict": verdict}
+
+
+# Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
+
+
+def grow(state: State) -> Literal["plan", "retrieve", "answer"]:
+    """On with the plan until every sink is a last step; then to what the steps need to know."""
+    if state.halted:
+        return "answer"
+    if state.wave:
+        return "retrieve"
+    return "plan" if open_sinks(state.nodes) else "answer"
+
+
+def check_knowledge(state: State) -> Literal["verify", "answer"]:
+    """To the verification."""
+    return "answer" if state.halted else "verify"
+
+
+def expand_or_answer(state: State) -> Literal["plan", "answer"]:
+    """To the graph, where only the question has been tried so far and its knowledge does not suffice."""
+    tried = state.wave == [SOURCE] and not state.halted
+    return "plan" if tried and SOURCE not in _sufficient(state) else "answer"
+
+
+def after_answer(state: State) -> Literal["plan", "__end__"]:
+    """To the graph where the short cut led nowhere after all."""
+    return "plan" if state.verdict is None else "__end__"
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """The state machine, not compiled."""
+    graph = StateGraph(State, context_schema=Context, input_schema=Question)
+    graph.add_node(plan)
+    graph.add_node(retrieve)
+    graph.add_node(aggregate)
+    graph.add_node(verify)
+    graph.add_node(answer)
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges("plan", grow)
+    graph.add_edge("retrieve", "aggregate")
+    graph.add_conditional_edges("aggregate", check_knowledge)
+    graph.add_conditional_edges("verify", expand_or_answer)
+    graph.add_conditional_edges("answer", after_answer)
+    return graph
+
+
+# What the nodes above are made of
+
+
+def _planned(state: State, nodes: dict[str, Node]) -> Update:
+    """What has changed in the graph; once it is finished, its steps are to be given knowledge."""
+    changed = {key: node for key, node in nodes.items() if state.nodes.get(key) != node}
+    known = {SOURCE, *handed_over(nodes, state.notes)}
+    return {"nodes": changed, "wave": [] if open_sinks(nodes) else [key for key in nodes if key not in known]}
+
+
+async def _backing(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, Backing]:
+    holdings = Holdings(
+        nodes=state.nodes,
+        notes=state.notes,
+        passages=state.passages,
+        knowledge=state.knowledge if call.settings.aggregate else None,
+        archive=call.context.archive,
+    )
+    return await holdings.backing(keys)
+
+
+def _sufficient(state: State) -> set[str]:
+    """The nodes whose knowledge suffices; the question needs none as soon as steps lead on from it."""
+    found = {key for key, checked in state.verified.items() if checked["sufficient"]}
+    needless = {SOURCE} if len(state.nodes) > 1 else set()
+    return found | needless | handed_over(state.nodes, state.notes).keys()
+
+
+def _paths(state: State, settings: Settings) -> list[Path]:
+    """The paths to answer from; one more than allowed where there are too many."""
+    if not settings.verify:
+        return shortest_and_longest(state.nodes)
+    return list(islice(sufficient_paths(state.nodes, _sufficient(state)), settings.max_paths + 1))
+
+
+METHOD = Method(
+    name="crp-rag",
+    line="grow a graph of possible steps, gather knowledge for each, answer along the paths where it suffices",
+    paper="CRP-RAG, for complex logical reasoning and knowledge planning (Xu et al., Electronics 14(1), 2025)",
+    when="there is more than one way to the answer, or a refusal is better than a guess",
+    calls="3 to 27; 6 on two hops",
+    graph=graph,
+    state=State,
+    settings=Settings,
+)

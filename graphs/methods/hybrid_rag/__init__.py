@@ -1,0 +1,1 @@
+"""The CRAG hybrid system: pages, tables, calculator, knowledge graph and memory."""

@@ -1,0 +1,192 @@
+"""The reference document of the hybrid system: what was gathered, numbered, within a length, and how each is cited.
+
+A citation counts only if it holds: a quote stands in a passage or table that was shown, an expression was worked out, a
+call was made and says what is quoted, a model's recollection has the answer in it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from typing_extensions import TypedDict
+
+from sleuth.agents.formatting import LABELS, Kind, Labelled, Quote
+from sleuth.agents.model_calls import Desk
+from sleuth.graphs.core import Citation, Note
+from sleuth.graphs.evidence import check, locate, passage_of, quote_at, record, sentence_with
+from sleuth.tools.sources.web_pages import PageText, Table, cell_at
+from sleuth.tools.storage import Archive
+from sleuth.tools.types import Passage
+
+
+class Finding(TypedDict):
+    """What a source other than a search has given: an expression and its value, a call and its result."""
+
+    title: str
+    text: str
+
+
+class Reference(TypedDict):
+    """A numbered reference: its text, or its passage as JSON, is in the archive under `held`, of which `shown` is read.
+
+    `shown` is a number of characters.
+    """
+
+    kind: Kind
+    title: str
+    held: str
+    shown: int
+
+
+ROOMY: tuple[Kind, ...] = ("text", "table")
+"""These come last, best first, and give way first."""
+
+_TABLE_LINE = re.compile(r"\s*\|.*\|\s*")
+_LEAST = 40
+"""Characters; a shorter beginning of a reference says nothing."""
+
+
+def is_table(passage: Passage) -> bool:
+    """Whether a passage is rows of a table in Markdown."""
+    lines = passage.text.strip().splitlines()
+    return bool(lines) and all(_TABLE_LINE.fullmatch(line) for line in lines)
+
+
+async def collect(
+    archive: Archive,
+    findings: Mapping[Kind, Sequence[Finding]],
+    passages: Mapping[Kind, Sequence[Passage]],
+    limits: Mapping[Kind, int],
+    total: int,
+) -> tuple[list[Reference], list[str]]:
+    """The reference document: all kinds in their order, none longer than its limit, at most `total` characters.
+
+    Returns the references, and a line for each kind that was cut.
+    """
+    given = [(kind, each["title"], each["text"], each["text"]) for kind, those in findings.items() for each in those]
+    given += [(kind, each.title, each.text, record(each)) for kind, those in passages.items() for each in those]
+    lengths = _lengths([(kind, text) for kind, _, text, _ in given], limits, total)
+    kept = [(*each, length) for each, length in zip(given, lengths, strict=True) if length]
+    names = await archive.keep([held for _, _, _, held, _ in kept])
+    references = [
+        Reference(kind=kind, title=title, held=name, shown=length)
+        for (kind, title, _, _, length), name in zip(kept, names, strict=True)
+    ]
+    return references, _losses([(kind, text) for kind, _, text, _ in given], lengths)
+
+
+def _lengths(given: Sequence[tuple[Kind, str]], limits: Mapping[Kind, int], total: int) -> list[int]:
+    """How much of each reference is shown: in order, until its kind's room or all room is used up."""
+    room, left = dict(limits), total
+    lengths: list[int] = []
+    for kind, text in given:
+        length = _fitting(text, min(room.get(kind, left), left), by_line=kind == "table")
+        lengths.append(length)
+        left -= length
+        if kind in room:
+            room[kind] -= length
+    return lengths
+
+
+def _fitting(text: str, room: int, *, by_line: bool) -> int:
+    """The length of as much of a text as there is room for; of a table whole rows, and one below its header."""
+    if len(text) <= room:
+        return len(text)
+    if by_line:
+        end = text.rfind("\n", 0, max(room, 0) + 1)
+        return end if text.count("\n", 0, max(end, 0)) >= 1 else 0
+    return room if room >= _LEAST else 0
+
+
+def _losses(given: Sequence[tuple[Kind, str]], lengths: Sequence[int]) -> list[str]:
+    lost: dict[Kind, int] = {}
+    for (kind, text), length in zip(given, lengths, strict=True):
+        lost[kind] = lost.get(kind, 0) + len(text) - length
+    return [
+        f"the references of kind {LABELS[kind]!r} were cut: {count:,} characters are not shown"
+        for kind, count in lost.items()
+        if count
+    ]
+
+
+class Document:
+    """The references as they were loaded: for the roles to read, and for their citations to be checked."""
+
+    def __init__(self, references: Sequence[Reference], held: Sequence[str], pages: Sequence[PageText] = ()) -> None:
+        self._references = references
+        self._passages = [_as_passage(each, text) for each, text in zip(references, held, strict=True)]
+        self._tables = {
+            f"{page.id}#table-{at}": table for page in pages for at, table in enumerate(page.tables, start=1)
+        }
+
+    @classmethod
+    async def load(cls, archive: Archive, references: Sequence[Reference], pages: Sequence[PageText]) -> "Document":
+        """The references of a run."""
+        return cls(references, await archive.load([each["held"] for each in references]), pages)
+
+    @property
+    def sources(self) -> tuple[Labelled, ...]:
+        """All of them in their order, as far as they are shown."""
+        return tuple(
+            Labelled(kind=each["kind"], title=each["title"], text=passage.text)
+            for each, passage in zip(self._references, self._passages, strict=True)
+        )
+
+    def cite(self, asking: Desk, answer: str, quotes: Iterable[Quote], notes: Iterable[Note] = ()) -> list[Citation]:
+        """The citations that hold; each that does not is reported among the desk's warnings."""
+        found: list[Citation] = []
+        for quote in quotes:
+            if quote.source <= len(self._references) and self._references[quote.source - 1]["kind"] not in ROOMY:
+                found += self._cite_finding(asking, answer, quote, notes)
+            else:
+                checked = check(asking, answer, [quote], self._passages)
+                found += [self._with_kind(quote.source, each, answer) for each in checked]
+        return [each for at, each in enumerate(found) if each not in found[:at]]
+
+    def support(self, answer: str) -> list[Citation]:
+        """The first sentence shown, of text or table, in which an answer stands, as its citation."""
+        for at, (reference, passage) in enumerate(zip(self._references, self._passages, strict=True), start=1):
+            span = sentence_with(answer, passage.text) if reference["kind"] in ROOMY else None
+            if span:
+                return [self._with_kind(at, quote_at(passage, span), answer)]
+        return []
+
+    def _cite_finding(self, asking: Desk, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
+        reference, passage = self._references[quote.source - 1], self._passages[quote.source - 1]
+        if reference["kind"] == "note":
+            return [each for note in notes if note["finding"] == passage.text for each in note.get("citations", [])]
+        whole = reference["kind"] == "expression"
+        span = (0, len(passage.text)) if whole else locate(quote.quote, passage.text) or locate(answer, passage.text)
+        if not span:
+            label = LABELS[reference["kind"]]
+            asking.warn(f"dropped a citation of source {quote.source} ({label}): it does not say so")
+            return []
+        return [{**quote_at(passage, span), "kind": reference["kind"], "reference": reference["title"]}]
+
+    def _with_kind(self, number: int, citation: Citation, answer: str) -> Citation:
+        if self._references[number - 1]["kind"] != "table":
+            return {**citation, "kind": "text"}
+        in_row = locate(answer, citation["quote"])  # a quote may be a whole row
+        place = citation["start"] + (in_row[0] if in_row else 0)
+        return {**citation, "kind": "table", "reference": self._cell(self._passages[number - 1], place)}
+
+    def _cell(self, passage: Passage, place: int) -> str:
+        """Row and column of a cell, as far as they are known; a table of the collection may be cut into passages."""
+        table = self._tables.get(passage.document_id)
+        if table is None and passage.start == 0:
+            table = Table(markdown=passage.text)
+        if table is None:
+            return "a row of the table"
+        cell = cell_at(table, place)
+        column = f"column {cell.column}" if cell.column else "a column without a name"
+        return f"row {cell.row}, {column}" if cell.row else f"header, {column}"
+
+
+def _as_passage(reference: Reference, held: str) -> Passage:
+    """What is shown of a reference; one that is no passage has neither an id nor a document."""
+    if reference["kind"] in ROOMY:
+        whole = passage_of(held)
+        text = whole.text[: reference["shown"]]
+        return replace(whole, text=text, end=whole.start + len(text))
+    text = held[: reference["shown"]]
+    return Passage(id="", document_id="", title=reference["title"], text=text, start=0, end=len(text))

@@ -1,0 +1,74 @@
+"""The settings of the hybrid system, and the ladder on which the paper has built it (its table 2)."""
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from sleuth.graphs.core import MethodSettings
+from sleuth.tools.search import Mode
+
+Rung = Literal[
+    "llm", "rag", "chunks", "refusal", "attributes", "tables", "calculator", "reasoning", "premise", "recall", "full"
+]
+
+LADDER: dict[Rung, str] = {
+    "rag": "retrieve",
+    "chunks": "sentences",
+    "refusal": "refuse",
+    "attributes": "attributes",
+    "tables": "tables",
+    "calculator": "calculate",
+    "reasoning": "outline",
+    "premise": "false_premise",
+    "recall": "recall",
+    "full": "graph",
+}
+"""What each rung adds to the one before (the paper's table 2); the first, "llm", has nothing of it."""
+
+
+class Settings(MethodSettings):
+    """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
+
+    rung: Rung | None = Field(default=None, description="the system as far as it was built: what comes later is off")
+    retrieve: bool = Field(default=True, description="search pages or the collection (ablation)")
+    sentences: bool = Field(default=True, description="pages in chunks of sentences; off: in windows (ablation)")
+    refuse: bool = Field(default=True, description="it may say that it does not know (ablation)")
+    attributes: bool = Field(default=True, description="predict domain, and static or dynamic (ablation)")
+    tables: bool = Field(default=True, description="show tables too (ablation)")
+    calculate: bool = Field(default=True, description="work out expressions from what was found (ablation)")
+    outline: bool = Field(default=True, description="reason along an outline (ablation)")
+    false_premise: bool = Field(default=True, description="with the outline: look for a false premise (ablation)")
+    recall: bool = Field(default=True, description="what the model knows by itself is a reference (ablation)")
+    graph: bool = Field(default=True, description="ask the knowledge graph, where there is one (ablation)")
+    predictor: Literal["svm", "in_context"] = Field(
+        default="svm", description="of attributes: an SVM over embeddings, or votes of the model (paper)"
+    )
+    votes: int = Field(default=5, ge=1, le=25, description="of the model for each attribute")
+    fresh: bool = Field(default=False, description="ours: sources are up to date, dynamic questions are answered")
+    asked_at: str = Field(default="", max_length=60, description="when the question is asked; default: today (UTC)")
+    chunks: int = Field(default=10, ge=1, le=100, description="texts to show")
+    mode: Mode = Field(default="graph", description="how to search (paper: dense)")
+    expressions: int = Field(default=5, ge=1, le=20, description="samples of an expression")
+    route: Literal["rules", "functions"] = Field(
+        default="rules", description="to the knowledge graph: entities and rules, or function calls by the model"
+    )
+    max_table_characters: int = Field(default=4000, ge=0, le=100_000, description="of all tables shown")
+    max_graph_characters: int = Field(default=1000, ge=0, le=100_000, description="of all that the graph says")
+    max_characters: int = Field(default=12_000, ge=200, le=1_000_000, description="of all references together")
+    source_seconds: float = Field(
+        default=120.0, gt=0, le=600, description="ours: the most a search or look-up may take"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _climb(cls, given: Any) -> Any:  # noqa: ANN401 - as pydantic has it
+        """Switches off what comes after the rung; what is switched by hand stays so."""
+        if not isinstance(given, dict) or given.get("rung") not in ("llm", *LADDER):
+            return given
+        rungs = list(LADDER)
+        above = rungs[rungs.index(given["rung"]) + 1 :] if given["rung"] in LADDER else rungs
+        return {**{LADDER[rung]: False for rung in above}, **given}
+
+    def as_in_paper(self) -> "Settings":
+        """Vector search; the model votes on attributes; dynamic questions are never answered."""
+        return self.model_copy(update={"mode": "dense", "predictor": "in_context", "fresh": False})

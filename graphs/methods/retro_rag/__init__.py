@@ -1,0 +1,1 @@
+"""RetroRAG: collect and revise evidence until the answer is consistent."""

@@ -1,0 +1,161 @@
+"""What RetroRAG keeps of a case: source evidence, inferences, what left them and why, and the answers tried.
+
+Inferences are notes under keys of their own, so that a fork into another method takes them along. Notes under other
+keys were handed over from another run, and stay.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from typing_extensions import TypedDict
+
+from sleuth.agents.formatting import Source
+from sleuth.graphs.core import Citation, Note, Verdict
+from sleuth.graphs.evidence import conclude, note, sentence_with
+from sleuth.tools.types import Passage
+
+_INFERENCE = "inference "
+
+
+class Piece(TypedDict):
+    """A passage of the source evidence: its place in the archive, the round it came in, and its latest score."""
+
+    reference: str
+    round: int
+    score: float
+
+
+class Departure(TypedDict):
+    """What left the evidence, a passage's id or an inference, in which round and why."""
+
+    round: int
+    what: str
+    why: str
+
+
+class Attempt(TypedDict):
+    """An answer with its reasons, the second one it was held against, and how far the two agree, once that is known."""
+
+    answer: str
+    reason: str
+    second: str
+    declarative: bool
+    consistency: float | None
+    citations: list[Citation]
+
+
+Notes = Mapping[str, Note]
+
+
+# Evidence
+
+
+def inference_key(round: int, at: int) -> str:
+    """A key that no other inference of the run has."""
+    return f"{_INFERENCE}{round}.{at}"
+
+
+def inferences(notes: Notes) -> dict[str, Note]:
+    """The notes that are inferences."""
+    return {key: found for key, found in notes.items() if key.startswith(_INFERENCE)}
+
+
+def handed_over(notes: Notes) -> dict[str, Note]:
+    """The notes that are not."""
+    return {key: found for key, found in notes.items() if not key.startswith(_INFERENCE)}
+
+
+def as_source(inference: Note) -> Source:
+    """An inference as a piece of evidence."""
+    return Source(title="Inference", text=inference["finding"])
+
+
+def resting_on(inference: Note, passages: Iterable[Passage]) -> Note:
+    """An inference with the passages that it came from, also those in which no quote was found."""
+    return Note(**{**inference, "passages": list(dict.fromkeys(passage.id for passage in passages))})
+
+
+def first_places(passages: Sequence[Passage]) -> dict[str, int]:
+    """Where each passage stands first, in their order: one that is found again stands in for what was kept of it."""
+    places: dict[str, int] = {}
+    for at, passage in enumerate(passages):
+        places.setdefault(passage.id, at)
+    return places
+
+
+def orphaned(notes: Notes, passages: Iterable[Passage]) -> dict[str, Note]:
+    """The inferences of which no passage is left."""
+    living = {passage.id for passage in passages}
+    return {key: found for key, found in inferences(notes).items() if not living & set(found["passages"])}
+
+
+def piece(before: Piece | None, reference: str, score: float, round: int) -> Piece:
+    """A passage that stays or comes in."""
+    return Piece(reference=reference, round=before["round"] if before else round, score=score)
+
+
+def ranked(pieces: Mapping[str, Piece]) -> list[str]:
+    """References of the source evidence, best first; of equals the newest."""
+    return [each["reference"] for each in sorted(pieces.values(), key=lambda each: (-each["score"], -each["round"]))]
+
+
+def top(scores: Mapping[str, float], most: int) -> list[str]:
+    """The keys of the highest scores; of equals the first."""
+    return sorted(scores, key=lambda key: -scores[key])[:most]
+
+
+def outranked(
+    round: int, gone: Mapping[str, str], scores: Mapping[str, float], query: str, most: int
+) -> dict[str, Departure]:
+    """The departures of what others outscored for a query; without one nothing was scored, and the newest stayed."""
+    left = {}
+    for key, what in gone.items():
+        why = f"scored {scores[key]:.2f} for {query!r}: not among the best {most}" if key in scores and query else ""
+        not_scored = f"not among the newest {most}" if key in scores else "evidence of earlier rounds is not kept"
+        left[f"{round} {key}"] = Departure(round=round, what=what, why=why or not_scored)
+    return left
+
+
+def orphans_left(round: int, orphans: Notes, kept: Notes, *, tested: bool) -> dict[str, Departure]:
+    """The departures of those orphans that were not kept."""
+    outcome = "no other says so" if tested else "it was not tested again"
+    left = {}
+    for key, found in orphans.items():
+        if key not in kept:
+            why = f"its passages have left ({', '.join(found['passages'])}): {outcome}"
+            left[f"{round} {key}"] = Departure(round=round, what=found["finding"], why=why)
+    return left
+
+
+# Answers
+
+
+def best(attempts: Mapping[str, Attempt]) -> Attempt | None:
+    """The most consistent answer so far that states something; of equals the latest."""
+    stated = [(at, attempt) for at, attempt in attempts.items() if attempt["declarative"]]
+    return max(stated, key=_merit)[1] if stated else None
+
+
+def _merit(tried: tuple[str, Attempt]) -> tuple[float, int]:
+    at, attempt = tried
+    return (-1.0 if attempt["consistency"] is None else attempt["consistency"]), int(at)
+
+
+def as_note(question: str, attempt: Attempt, notes: Notes) -> Note:
+    """An answer with its own citations and those of the inferences that state it."""
+    stating = [found for found in inferences(notes).values() if sentence_with(attempt["answer"], found["finding"])]
+    quoted = [citation for found in stating for citation in found.get("citations", [])]
+    own = attempt["citations"]
+    return note(question, attempt["answer"], own + [citation for citation in quoted if citation not in own])
+
+
+def standing_on(notes: Notes, answer: Note) -> list[Note]:
+    """What an answer cites from: whatever was handed over, and what it says itself."""
+    return [*handed_over(notes).values(), answer]
+
+
+def cut_short(question: str, attempts: Mapping[str, Attempt], notes: Notes) -> Verdict:
+    """The end of a run without further means: the best answer so far."""
+    closest = best(attempts)
+    if closest is None:
+        return conclude("out_of_budget", "", [])
+    return conclude("out_of_budget", closest["answer"], standing_on(notes, as_note(question, closest, notes)))

@@ -1,0 +1,27 @@
+"""Where runs are stored: checkpointers, threads, locks and the checkpoint serializer."""
+
+from sleuth.graphs.persistence.fencing import check
+from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, naming
+from sleuth.graphs.persistence.sqlite_checkpoints import NUMBERED, SqliteCheckpoints
+from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.persistence.thread_locks import Leases
+from sleuth.graphs.persistence.threads import LONGEST_NAME, NAME, Origin, Thread, Threads, ThreadState, ThreadStatus
+
+__all__ = [
+    "FAULTS",
+    "LONGEST_NAME",
+    "NAME",
+    "NUMBERED",
+    "CheckpointSerializer",
+    "Leases",
+    "Origin",
+    "SqliteCheckpoints",
+    "Store",
+    "Thread",
+    "ThreadState",
+    "ThreadStatus",
+    "Threads",
+    "check",
+    "naming",
+    "open_store",
+]

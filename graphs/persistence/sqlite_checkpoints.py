@@ -1,0 +1,210 @@
+"""Checkpoints in SQLite, as LangGraph keeps them, each written in one go."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import aiosqlite
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_id,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import ERROR
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.sqlite.utils import search_where
+
+from sleuth.graphs.persistence.serializer import naming_thread_of, require_parts
+
+_BUSY_SECONDS = 30
+_RETURN = "__return__"
+"""Where LangGraph writes what a task of a node's returns."""
+
+# Triggers number a checkpoint in its own transaction, whichever statement inserts it. `put` replaces a row that exists;
+# a BEFORE trigger still finds that row, so that a rewritten checkpoint keeps its number, or remains without one.
+_PLACE = "thread_id, checkpoint_ns, checkpoint_id"
+_NEW, _OLD = (", ".join(f"{row}.{column}" for column in _PLACE.split(", ")) for row in ("NEW", "OLD"))
+_NUMBERS = (
+    f"""CREATE TABLE IF NOT EXISTS sleuth_checkpoint_numbers (number INTEGER PRIMARY KEY,
+    thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL, checkpoint_id TEXT NOT NULL, UNIQUE ({_PLACE}))""",
+    f"""CREATE TRIGGER IF NOT EXISTS sleuth_number_checkpoint BEFORE INSERT ON checkpoints
+    WHEN NOT EXISTS (SELECT 1 FROM checkpoints WHERE ({_PLACE}) = ({_NEW}))
+    BEGIN INSERT INTO sleuth_checkpoint_numbers ({_PLACE}) VALUES ({_NEW}); END""",  # noqa: S608 - ours
+    f"""CREATE TRIGGER IF NOT EXISTS sleuth_forget_checkpoint AFTER DELETE ON checkpoints
+    BEGIN DELETE FROM sleuth_checkpoint_numbers WHERE ({_PLACE}) = ({_OLD}); END""",  # noqa: S608 - ours
+)
+
+NUMBERED = f"checkpoints LEFT JOIN sleuth_checkpoint_numbers USING ({_PLACE})"
+"""The checkpoints of a SQLite store with their numbers; NULL for those that an older release wrote."""
+
+Place = tuple[str, str, str, int | None]
+"""A checkpoint: its thread, namespace, id and number."""
+
+T = TypeVar("T")
+
+
+def counted(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+    """Of a node that has failed or was stopped only the error: what it had written until then does not count.
+
+    LangGraph saves that too, and when the run is resumed takes a node with anything written for finished. One that was
+    stopped between its update and its router's choice would lead nowhere, and the run be lost. A task of a node's that
+    was stopped after it had returned has returned: a model call is not sent twice.
+    """
+    failed = any(channel == ERROR and isinstance(value, BaseException) for channel, value in writes)
+    if not failed or any(channel == _RETURN for channel, _ in writes):
+        return writes
+    return [(channel, value) for channel, value in writes if channel == ERROR]
+
+
+class InsertionOrder(BaseCheckpointSaver[str]):
+    """Base of our savers: checkpoints in the order in which they were inserted, and errors that name their thread.
+
+    LangGraph's savers order checkpoints by their ids, which contain the time. A clock that is behind would place a new
+    checkpoint before older ones. Checkpoints without a number were written by an older release: they come first, in
+    the order of their ids.
+    """
+
+    async def _places(
+        self, config: RunnableConfig | None, filter: dict[str, Any] | None, limit: int | None
+    ) -> list[Place]:
+        """Return the matching checkpoints, the last inserted first."""
+        raise NotImplementedError
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return the checkpoint that a config names, or the last one of its thread."""
+        with naming_thread_of(config):
+            if get_checkpoint_id(config):
+                return require_parts(await super().aget_tuple(config))
+            latest = {"checkpoint_ns": "", **config["configurable"]}
+            places = await self._places({"configurable": latest}, None, 1)
+            return require_parts(await super().aget_tuple(_config(places[0]))) if places else None
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Yield the matching checkpoints, the last inserted first."""
+        with naming_thread_of(config or {}):
+            places = await self._places(config, filter, limit if before is None else None)
+            if before is not None:
+                position = await self._position(config, before)
+                places = [place for place in places if _order(place) < position][:limit]
+        for place in places:
+            if found := await self.aget_tuple(_config(place)):
+                yield found
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return what the ancestors of a checkpoint wrote to channels."""
+        with naming_thread_of(config):
+            return await super().aget_delta_channel_history(config=config, channels=channels)
+
+    async def _position(self, config: RunnableConfig | None, before: RunnableConfig) -> tuple[int, str]:
+        """Return where a checkpoint is, in whichever namespace: a replay names one of the outer graph."""
+        id, thread = str(get_checkpoint_id(before)), ((config or before)["configurable"]).get("thread_id")
+        every = await self._places({"configurable": {"thread_id": thread}} if thread else None, None, None)
+        return max((_order(place) for place in every if place[2] == id), default=(0, id))
+
+
+def _config(place: Place) -> RunnableConfig:
+    return {"configurable": dict(zip(("thread_id", "checkpoint_ns", "checkpoint_id"), place, strict=False))}
+
+
+def _order(place: Place) -> tuple[int, str]:
+    *_, id, number = place
+    return number or 0, id
+
+
+class SqliteCheckpoints(InsertionOrder, AsyncSqliteSaver):
+    """Reads as LangGraph's own saver, and writes through its synchronous one in a thread of its own.
+
+    The asynchronous saver goes to its thread and back three or four times for each write, some thirteen times for a
+    node; that took longer than the writing (`benchmarks/overhead.py`).
+    """
+
+    def __init__(
+        self, reading: aiosqlite.Connection, writing: SqliteSaver, thread: ThreadPoolExecutor, serde: SerializerProtocol
+    ) -> None:
+        super().__init__(reading, serde=serde)
+        self._writing = writing
+        self._thread = thread
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, file: Path, serde: SerializerProtocol, *pragmas: str) -> AsyncIterator[Self]:
+        """The checkpoints in a file, made at the first time, over connections that these pragmas hold for."""
+
+        def connect() -> sqlite3.Connection:
+            connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, check_same_thread=False)
+            for pragma in pragmas:
+                connection.execute(pragma)
+            return connection
+
+        async with aiosqlite.connect(file, timeout=_BUSY_SECONDS) as reading:
+            for pragma in pragmas:
+                await reading.execute(pragma)
+            # The thread ends before its connection is closed: it goes on with a write whose task was cancelled, and
+            # SQLite crashes the process where a connection is closed under a running statement.
+            with (
+                closing(await asyncio.to_thread(connect)) as connection,
+                ThreadPoolExecutor(1, "checkpoints") as thread,
+            ):
+                saver = cls(reading, SqliteSaver(connection, serde=serde), thread, serde)
+                await saver.setup()
+                for statement in _NUMBERS:
+                    await reading.execute(statement)
+                await reading.commit()
+                yield saver
+
+    async def _places(
+        self, config: RunnableConfig | None, filter: dict[str, Any] | None, limit: int | None
+    ) -> list[Place]:
+        where, values = search_where(config, filter)
+        query = f"""SELECT thread_id, checkpoint_ns, checkpoint_id, number FROM {NUMBERED} {where}
+            ORDER BY number DESC, checkpoint_id DESC LIMIT ?"""  # noqa: S608 - no value is part of it
+        async with self.lock, self.conn.execute(query, (*values, -1 if limit is None else limit)) as rows:
+            return [(str(thread), str(ns), str(id), number) for thread, ns, id, number in await rows.fetchall()]
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Saves a checkpoint."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._writing.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Saves what a task has left for a checkpoint."""
+        loop = asyncio.get_running_loop()
+        left = counted(writes)
+        await loop.run_in_executor(self._thread, self._writing.put_writes, config, left, task_id, task_path)
+
+    async def transact(self, change: Callable[[sqlite3.Cursor], T]) -> T:
+        """A transaction of the writing connection: all that `change` does, or nothing."""
+
+        def changed() -> T:
+            with self._writing.cursor(transaction=False) as cursor, self._writing.conn:
+                return change(cursor)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, changed)

@@ -1,0 +1,178 @@
+"""Where runs live: checkpoints, the archive of texts and the list of threads, in one SQLite file or in Postgres."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from sqlalchemy import URL, event, text
+from sqlalchemy.engine import Engine
+
+from sleuth.graphs.persistence.serializer import CheckpointSerializer
+from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
+from sleuth.graphs.persistence.thread_locks import AdvisoryLeases, FileLeases, Leases
+from sleuth.graphs.persistence.threads import Threads
+from sleuth.tools.errors import StoreDamaged, StoreError, StoreTooNew, ThreadBusy
+from sleuth.tools.optional_imports import extra
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import SqlArchive, catalogue_url, is_damaged, is_of_database, open_engine, sqlite_url
+
+STORE_VERSION = 1
+
+# A commit outlives any end of this process all the same; a power cut may take the last ones with it, never one before
+# them, and a run goes on from there. To wait for the disk at each commit, about five for every node, takes longer than
+# everything else that is ours (`benchmarks/overhead.py`).
+_UNSYNCED = "PRAGMA synchronous=NORMAL"
+
+# What is held while a store is opened; no run can have this name.
+_OPENING = "the store of runs"
+_TURNS, _PAUSE = 1_200, 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """An open store of one owner's runs."""
+
+    saver: BaseCheckpointSaver[str]
+    archive: SqlArchive
+    threads: Threads
+    engine: Engine
+    leases: Leases
+
+
+@asynccontextmanager
+async def open_store(settings: Settings) -> AsyncIterator[Store]:
+    """Opens the store of the settings, and makes it at the first time.
+
+    Raises:
+        StoreError: the folder or database cannot be used; StoreTooNew if a newer release wrote it.
+    """
+    try:
+        await asyncio.to_thread(runs_folder(settings).mkdir, parents=True, exist_ok=True)
+    except OSError as error:
+        name = "SLEUTH_RUNS" if settings.runs else "SLEUTH_HOME"
+        raise StoreError(
+            f"{name} ({runs_folder(settings)}) cannot be made: {error}. Set it to another folder."
+        ) from error
+    engine = await asyncio.to_thread(open_engine, runs_url(settings))
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _leave_syncing)
+    try:
+        leases = await asyncio.to_thread(_leases, settings, engine)
+        async with AsyncExitStack() as opened:
+            async with _turn_of(leases):
+                await asyncio.to_thread(_check_version, engine)
+                store = Store(
+                    saver=await opened.enter_async_context(_saver(settings, engine, leases)),
+                    archive=await asyncio.to_thread(SqlArchive, engine),
+                    threads=await asyncio.to_thread(Threads, engine, settings.owner, leases),
+                    engine=engine,
+                    leases=leases,
+                )
+            yield store
+    except Exception as error:
+        if is_of_database(error):  # also what a full disk does to a run in the middle
+            raise _unusable(engine, error) from error
+        raise
+    finally:
+        await asyncio.to_thread(engine.dispose)
+
+
+@asynccontextmanager
+async def _turn_of(leases: Leases) -> AsyncIterator[None]:
+    """For one process at a time: to make a new store fails where two of them do it at once."""
+    async with AsyncExitStack() as held:
+        for _ in range(_TURNS):
+            with suppress(ThreadBusy):
+                with suppress(OSError):  # nothing can be made in a folder that takes no file
+                    await held.enter_async_context(leases.hold(_OPENING))
+                break
+            await asyncio.sleep(_PAUSE)
+        else:
+            raise StoreError("Another process has been opening the store of runs for a minute. End it, or wait.")
+        yield
+
+
+def _leases(settings: Settings, engine: Engine) -> Leases:
+    if engine.dialect.name == "postgresql":
+        return AdvisoryLeases(engine)
+    return FileLeases(runs_folder(settings) / "leases")
+
+
+def _leave_syncing(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute(_UNSYNCED)
+
+
+def _unusable(engine: Engine, error: Exception) -> StoreError:
+    """What the database said, without SQLAlchemy's wrapping, and what to do about it."""
+    cause = getattr(error, "orig", None) or error
+    said, where = str(cause).strip().rstrip("."), engine.url.database
+    if engine.dialect.name == "postgresql":
+        where = engine.url.render_as_string()
+    if is_damaged(cause):
+        return StoreError(
+            f"The runs in {where} are damaged: {said}. Put a backup of that file in its place, "
+            "or move it away and go on without them; documents are not in it."
+        )
+    return StoreError(f"The runs in {where} cannot be read or written: {said}. What was saved before is not lost.")
+
+
+def runs_folder(settings: Settings) -> Path:
+    """Where the leases of runs are, and the runs too, unless they are in Postgres."""
+    return settings.runs or settings.home
+
+
+def runs_url(settings: Settings) -> str | URL:
+    """SQLAlchemy's URL of the database that holds the runs."""
+    if settings.database_url is None or settings.runs:
+        return sqlite_url(runs_folder(settings) / "runs.sqlite")
+    return catalogue_url(settings.home, settings.database_url)
+
+
+def _check_version(engine: Engine) -> None:
+    with engine.execution_options(sleuth_write=True).begin() as connection:
+        connection.execute(text("CREATE TABLE IF NOT EXISTS sleuth_runs_version (version INTEGER NOT NULL)"))
+        found = connection.scalar(text("SELECT max(version) FROM sleuth_runs_version"))
+        if found is None:
+            connection.execute(text("INSERT INTO sleuth_runs_version VALUES (:version)"), {"version": STORE_VERSION})
+        elif not isinstance(found, int):
+            raise StoreDamaged(f"The version of the runs in {engine.url.database} is {found!r}, not a number.")
+        elif found > STORE_VERSION:
+            raise StoreTooNew(
+                f"The runs were written by a newer release (version {found}, this release knows {STORE_VERSION}): "
+                "upgrade sleuth, or set SLEUTH_HOME to another folder."
+            )
+
+
+@asynccontextmanager
+async def _saver(settings: Settings, engine: Engine, leases: Leases) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    serde = CheckpointSerializer()
+    if engine.dialect.name == "postgresql":
+        with extra("postgres", "Postgres"):
+            from psycopg.rows import dict_row
+            from psycopg_pool import AsyncConnectionPool
+
+            from sleuth.graphs.persistence.postgres_checkpoints import PostgresCheckpoints
+
+        url = str(runs_url(settings)).replace("+psycopg", "", 1)
+        arguments = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
+            url,
+            kwargs=arguments,
+            min_size=1,
+            max_size=8,
+            open=False,
+            check=AsyncConnectionPool.check_connection,  # those of before the database was started anew are no good
+        )
+        async with pool:
+            postgres = PostgresCheckpoints(pool, serde=serde)
+            postgres.fence = leases.token
+            await postgres.setup()
+            yield postgres
+        return
+    async with SqliteCheckpoints.open(runs_folder(settings) / "runs.sqlite", serde, _UNSYNCED) as sqlite:
+        yield sqlite

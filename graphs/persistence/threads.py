@@ -1,0 +1,303 @@
+"""The list of runs: one row per thread, beside its checkpoints."""
+
+import asyncio
+import json
+import re
+from collections.abc import Coroutine
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from typing import Any, Final, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Index,
+    MetaData,
+    Row,
+    Select,
+    String,
+    Table,
+    Text,
+    delete,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.engine import Engine
+from sqlalchemy.sql.dml import UpdateBase
+from typing_extensions import TypedDict
+
+from sleuth.graphs.persistence.fencing import check
+from sleuth.graphs.persistence.thread_locks import Leases
+from sleuth.tools.errors import StoreDamaged, UnknownName
+from sleuth.tools.storage import make_tables
+
+LONGEST_NAME = 100
+NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"
+"""What a thread may be called: it is part of addresses, and of other threads' names."""
+
+ThreadState = Literal["queued", "running", "waiting", "stopped", "interrupted", "failed", "done"]
+"""The state of a run.
+
+queued: written down, and not begun. running: a process holds its lease. waiting: for a person's reply. stopped: by a
+person. interrupted: its process was killed, lost or shut down. failed: by an error. done: it has an answer.
+"""
+
+ThreadStatus = Literal["new", "running", "interrupted", "failed", "done"]
+"""The names of states before `ThreadState`. Deprecated."""
+
+OLD_NAMES: Final[dict[ThreadState, ThreadStatus]] = {
+    "queued": "new",
+    "running": "running",
+    "waiting": "done",
+    "stopped": "interrupted",
+    "interrupted": "interrupted",
+    "failed": "failed",
+    "done": "done",
+}
+
+metadata = MetaData()
+threads = Table(
+    "sleuth_threads",
+    metadata,
+    Column("id", String(LONGEST_NAME), primary_key=True),
+    Column("owner", String(100), nullable=False),
+    Column("method", String(40), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("problem", Text, nullable=False),
+    Column("parent", String(LONGEST_NAME), nullable=False),
+    Column("parent_checkpoint", String(100), nullable=False),
+    Column("created_at", String(40), nullable=False),
+    Column("updated_at", String(40), nullable=False),
+    # Of many runs the latest are listed, and the hops of one are found, without looking at all of them.
+    Index("sleuth_threads_newest", "owner", "updated_at"),
+    Index("sleuth_threads_parent", "owner", "parent"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thread:
+    """One run: its question and method, the options it was started with, and where it stands."""
+
+    id: str
+    owner: str
+    method: str
+    question: str
+    options: dict[str, Any] = field(default_factory=dict)
+    state: ThreadState = "queued"
+    problem: str = ""
+    parent: str = ""
+    parent_checkpoint: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+
+    @property
+    def status(self) -> ThreadStatus:
+        """The state by its old name. Deprecated: use `state`."""
+        return OLD_NAMES[self.state]
+
+    @property
+    def part_of(self) -> str:
+        """The run that this one is a hop of; empty for a run of its own, a fork into another method included."""
+        return self.parent if self.hop else ""
+
+    @property
+    def hop(self) -> int:
+        """Which hop of that run it is, from 1; otherwise 0."""
+        return int(self.options.get("hop", 0))
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form that `runs list` prints."""
+        return {**asdict(self), "status": self.status, "part_of": self.part_of}
+
+
+class DamagedThread(Thread):
+    """A run whose row cannot be read; `problem` names the fault, and `options` has the archived texts that it names."""
+
+
+class _Options(TypedDict, total=False):
+    """What the options of a run contain, as far as code counts on it."""
+
+    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
+
+    values: dict[str, Any]
+    profile: str
+    budget: dict[str, float | None]
+    hop: int
+    pages: dict[str, Any]
+    turn: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """The run and checkpoint that a thread comes from, and as which hop of that run; 0: it is a fork."""
+
+    parent: str
+    checkpoint: str
+    hop: int = 0
+
+
+ADVICE = "Put a backup of the runs in place, or remove this run."
+
+
+@cache
+def _checks() -> tuple[TypeAdapter[Thread], TypeAdapter[_Options]]:
+    return TypeAdapter(Thread), TypeAdapter(_Options)
+
+
+class Threads:
+    """The threads of one owner.
+
+    A thread that is marked running and whose lease nobody holds is read as interrupted: its process ended without
+    recording how.
+    """
+
+    def __init__(self, engine: Engine, owner: str, leases: Leases) -> None:
+        self.engine = engine
+        self.owner = owner
+        self._leases = leases
+        make_tables(engine, metadata)
+        for index in threads.indexes:  # an older release made the table without
+            index.create(engine, checkfirst=True)
+
+    async def add(self, thread: Thread) -> None:
+        """Write a new row; raise ThreadBusy for a hop of a run that another process has taken."""
+        row = {**asdict(thread), "status": thread.state, "options": json.dumps(thread.options)}
+        del row["state"]
+        await asyncio.to_thread(self._write, insert(threads).values(row), thread.part_of)
+
+    async def get(self, id: str) -> Thread:
+        """One thread; raises UnknownName with the nearest id, StoreDamaged where its row cannot be read."""
+        found = await self.find(id)
+        if found is None:
+            known = [thread.id for thread in await self.newest()]
+            raise UnknownName("thread", id, known, "`sleuth runs list` shows them.")
+        return found
+
+    async def find(self, id: str) -> Thread | None:
+        """The same, or None."""
+        rows = await self._find(select(threads).where(threads.c.id == id, self._mine()))
+        if rows and isinstance(rows[0], DamagedThread):
+            raise StoreDamaged(rows[0].problem, thread=id)
+        return rows[0] if rows else None
+
+    async def is_unchanged(self, thread: Thread) -> bool:
+        """Return whether a thread is as it was listed, apart from the state that its lease decides."""
+        here = select(threads).where(threads.c.id == thread.id, self._mine())
+        return [replace(row, state=thread.state) for row in await asyncio.to_thread(self._read, here)] == [thread]
+
+    async def exists(self, id: str) -> bool:
+        """Whether the id is taken, by whomever."""
+        return bool(await asyncio.to_thread(self._read, select(threads).where(threads.c.id == id)))
+
+    async def newest(self, *, limit: int | None = None, before: str | None = None) -> list[Thread]:
+        """Threads, the latest first; `before` keeps those last touched before that time (ISO 8601, UTC)."""
+        wanted = select(threads).where(self._mine()).order_by(threads.c.updated_at.desc()).limit(limit)
+        if before is not None:
+            wanted = wanted.where(threads.c.updated_at < before)
+        return await self._find(wanted)
+
+    async def everyones(self) -> list[Thread]:
+        """The threads of all owners: what is shared between them must not be pruned for one."""
+        return await self._find(select(threads))
+
+    async def mark(self, id: str, state: ThreadState, *, at: str, problem: str = "") -> None:
+        """Record the state of a run. A cancellation is raised after the row is written, never before.
+
+        Raises:
+            ThreadBusy: another process has taken the run.
+        """
+        values = {"status": state, "problem": problem, "updated_at": at}
+        await self._update(id, update(threads).where(threads.c.id == id).values(values))
+
+    async def mark_stopped(self, id: str, *, at: str) -> None:
+        """Record that a person stopped a run, unless it has ended, failed or been resumed."""
+        unfinished = threads.c.status.in_(("new", "queued", "interrupted"))
+        statement = update(threads).where(threads.c.id == id, unfinished)
+        await self._update(id, statement.values(status="stopped", updated_at=at))
+
+    async def _update(self, id: str, statement: UpdateBase) -> None:
+        await _completed(asyncio.to_thread(self._write, statement, id))
+
+    async def hops_of(self, id: str) -> list[Thread]:
+        """The threads of a run's hops, the first one first; those of all its branches."""
+        found = await self._find(select(threads).where(threads.c.parent == id, self._mine()))
+        return sorted((thread for thread in found if thread.hop), key=lambda thread: (thread.hop, thread.created_at))
+
+    async def set_options(self, id: str, options: dict[str, Any]) -> None:
+        """Records what a resumed run is allowed now."""
+        await asyncio.to_thread(
+            self._write, update(threads).where(threads.c.id == id).values(options=json.dumps(options)), id
+        )
+
+    async def remove(self, id: str) -> None:
+        """Removes the row."""
+        await asyncio.to_thread(self._write, delete(threads).where(threads.c.id == id, self._mine()), id)
+
+    def _mine(self) -> ColumnElement[bool]:
+        return threads.c.owner == self.owner
+
+    async def _find(self, query: Select[Any]) -> list[Thread]:
+        """Read rows, and decide which of those marked running are interrupted."""
+        found = await asyncio.to_thread(self._read, query)
+        running = {thread.id for thread in found if thread.state == "running"}
+        lost = running - await self._leases.held(running) if running else set()
+        if not lost:
+            return found
+        # A run that has ended since its row was read holds no lease either: only an unchanged row is interrupted.
+        again = await asyncio.to_thread(self._read, select(threads).where(threads.c.id.in_(lost)))
+        latest = {thread.id: thread for thread in [*found, *again]}
+        interrupted = {each.id for each in found if each.id in lost and latest[each.id] == each}
+        return [replace(each, state="interrupted") if each.id in interrupted else latest[each.id] for each in found]
+
+    def _read(self, query: Select[Any]) -> list[Thread]:
+        with self.engine.connect() as connection:
+            return [_thread(row) for row in connection.execute(query)]
+
+    def _write(self, statement: UpdateBase, fenced: str) -> None:
+        with self.engine.execution_options(sleuth_write=True).begin() as connection:
+            check(connection, fenced, self._leases.token(fenced))
+            connection.execute(statement)
+
+
+def _thread(row: Row[Any]) -> Thread:
+    """Return a row's thread, or what is left of it where a cell is damaged: one such row must not hide the others.
+
+    The old names of states are read as the new ones.
+    """
+    values = dict(row._mapping)
+    status = values.pop("status")
+    try:
+        options = json.loads(values["options"])
+        thread, stored = _checks()
+        stored.validate_python(options)
+        state = "queued" if status == "new" else status
+        return thread.validate_python({**values, "state": state, "options": options})
+    except ValidationError as error:
+        fault = error.errors()[0]
+        reason = f"{'.'.join(map(str, fault['loc'])) or 'options'}: {fault['msg'].lower()}"
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = f"options: {error}"
+    kept: dict[str, Any] = {name: str(value) for name, value in values.items()}
+    problem = (
+        f"The row of run {kept['id']} is damaged ({reason}). Put a backup of the runs in place, or remove the run "
+        f"with `sleuth runs delete {kept['id']}`."
+    )
+    named = {"texts": re.findall("[0-9a-f]{64}", kept["options"])}
+    return DamagedThread(**{**kept, "options": named, "state": "failed", "problem": problem})
+
+
+async def _completed(work: Coroutine[Any, Any, None]) -> None:
+    """Await work to its end; a cancellation is raised after it."""
+    task, cancelled = asyncio.ensure_future(work), None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    task.result()

@@ -1,0 +1,259 @@
+"""Looking back at runs and branching from them: history, fork, export."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, get_origin, get_type_hints
+
+from langgraph.graph import START
+from langgraph.types import StateSnapshot
+from pydantic import TypeAdapter, ValidationError
+
+from sleuth.graphs.core import Budget, Note, Question, Step, merge, paused, same_question
+from sleuth.graphs.evidence import conclude, note
+from sleuth.graphs.persistence import Origin, Thread, naming
+from sleuth.graphs.registry import runnable
+from sleuth.graphs.runs.budget_extension import parent_id
+from sleuth.graphs.runs.pages import beside_collection, load_pages
+from sleuth.graphs.runs.service import Runs, check_version, checkpoint_id, now, unknown_checkpoint
+from sleuth.tools.errors import RunError, UnknownName, UsageError
+
+_DEEPEST = 100
+_LEAST, _MOST = -(2**63), 2**64 - 1
+"""The numbers that msgpack can hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """One checkpoint: the nodes that led to it, those that come next, and the fields that changed.
+
+    `source` is how it came about, in LangGraph's words: by the `input`, by nodes (`loop`), by a changed state
+    (`update`), or as a copy to go on from once more (`fork`).
+    """
+
+    checkpoint: str
+    parent: str
+    step: int
+    node: list[str]
+    next: list[str]
+    at: str
+    changed: dict[str, Any]
+    source: str = "loop"
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON form that `runs history` prints."""
+        return asdict(self)
+
+
+async def history(runs: Runs, id: str) -> list[Moment]:
+    """Every checkpoint of a thread, the newest first, all its branches together."""
+    thread = await runs.store.threads.get(id)
+    states = await _states(runs, thread)
+    by_id = {checkpoint_id(state): state for state in states}
+    return [_moment(state, by_id) for state in states]
+
+
+async def happened(runs: Runs, id: str) -> list[Step]:
+    """Every node that has ended on the way to where a run stands, the first one first, as `Runs.run` has told it.
+
+    Those of its hops come before what follows them; other branches are left out.
+    """
+    thread = await runs.store.threads.get(id)
+    states = await _states(runs, thread)
+    hops = [step for hop in await runs.store.threads.hops_of(id) for step in await happened(runs, hop.id)]
+    about = {"thread": id, "method": thread.method, "part_of": thread.part_of}
+    steps = [
+        Step(node=task.name, state="finished", update=dict(task.result or {}), task=task.id, **about)
+        for state in reversed(_way(states))
+        for task in state.tasks
+        if task.name != START and task.result is not None
+    ]
+    return hops + steps
+
+
+def _way(states: list[StateSnapshot]) -> list[StateSnapshot]:
+    """The newest checkpoint and its ancestors."""
+    by_id = {checkpoint_id(state): state for state in states}
+    way, at = [], states[0] if states else None
+    while at is not None:
+        way.append(at)
+        at = by_id.get(parent_id(at))
+    return way
+
+
+async def _states(runs: Runs, thread: Thread) -> list[StateSnapshot]:
+    with naming(thread.id):
+        states = [state async for state in runs.graph(thread).aget_state_history(runs.config(thread))]
+    for state in states:
+        check_version(state)
+    return states
+
+
+def _moment(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> Moment:
+    parent = states.get(parent_id(state))
+    before = parent.values if parent else {}
+    metadata: dict[str, Any] = dict(state.metadata or {})
+    return Moment(
+        checkpoint=checkpoint_id(state),
+        parent=parent_id(state),
+        step=int(metadata.get("step", 0)),
+        node=_wrote(state, states),
+        next=list(state.next),
+        at=str(state.created_at or ""),
+        changed={name: value for name, value in state.values.items() if before.get(name) != value},
+        source=str(metadata.get("source", "loop")),
+    )
+
+
+def _wrote(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> list[str]:
+    """The nodes whose work a checkpoint holds; a changed state stands where the one stood that it was changed from."""
+    parent, source = states.get(parent_id(state)), (state.metadata or {}).get("source")
+    if parent is None or source == "input":
+        return []
+    if source == "update":
+        return _wrote(parent, states)
+    return [name for name in parent.next if name != START]
+
+
+async def fork(
+    runs: Runs, id: str, *, at: str, changes: dict[str, Any] | None = None, into: str | None = None
+) -> dict[str, str]:
+    """Branches a run from one of its checkpoints without running the branch; returns its thread and checkpoint.
+
+    Within a method the branch belongs to the same thread. Into another method it is a new thread, which starts with
+    what this one had found out.
+
+    Args:
+        at: the checkpoint.
+        changes: new values of state fields; keyed fields are merged by key, null removes a key.
+        into: another method.
+
+    Raises:
+        UnknownName: no such thread, checkpoint, field, method or archived text.
+        UsageError: a field has another type.
+        ThreadBusy: the branch would be this thread's, and it is running.
+    """
+    thread, given = await runs.store.threads.get(id), changes or {}
+    if into and into != thread.method:
+        state, _ = await _from(runs, thread, at, given)
+        return await _hand_over(runs, thread, state, given, into)
+    async with runs.store.leases.hold(id):
+        return await _branch(runs, thread, *await _from(runs, thread, at, given), given)
+
+
+async def _from(runs: Runs, thread: Thread, at: str, changes: dict[str, Any]) -> tuple[StateSnapshot, list[str]]:
+    """The state of a checkpoint that is branched from, and the nodes that led to it."""
+    states = {checkpoint_id(state): state for state in await _states(runs, thread)}
+    if at not in states:
+        raise unknown_checkpoint(at, list(states))
+    _check_fields(thread, changes)
+    await runs.store.archive.load(hashes_in(changes))  # says which of them is not kept
+    return states[at], _wrote(states[at], states)
+
+
+def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
+    _check_storable(changes)
+    kinds = get_type_hints(runnable(thread.method).state)
+    if "schema_version" in changes:
+        raise UsageError("The schema_version of a state is that of the release that wrote it: it cannot be changed.")
+    for name, value in changes.items():
+        if name not in kinds:
+            raise UnknownName(f"state field of {thread.method}", name, list(kinds))
+        if get_origin(kinds[name]) is dict and isinstance(value, dict):
+            kept = {key: entry for key, entry in value.items() if entry is not None}  # null removes a key
+        else:
+            kept = value
+        try:
+            TypeAdapter(kinds[name]).validate_python(kept, strict=True)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            place = ".".join([name, *map(str, wrong["loc"])])
+            shown = f"{wrong['msg'].lower()}, not {json.dumps(wrong['input'], default=str)[:80]}"
+            raise UsageError(f"A state of {thread.method} cannot have that: {place}: {shown}.") from None
+
+
+def _check_storable(changes: object) -> None:
+    """Raise UsageError for values that no checkpoint can hold: nested too deeply, or a number too large."""
+    level = [changes]
+    for _ in range(_DEEPEST):
+        if any(isinstance(value, int) and not _LEAST <= value <= _MOST for value in level):
+            raise UsageError("A changed field has a number that does not fit into 64 bits: take a smaller one.")
+        inner = [
+            value.values() if isinstance(value, dict) else value for value in level if isinstance(value, dict | list)
+        ]
+        level = [value for values in inner for value in values]
+        if not level:
+            return
+    raise UsageError(f"A changed field is nested more than {_DEEPEST} levels deep: change it to a flatter value.")
+
+
+async def _branch(
+    runs: Runs, thread: Thread, state: StateSnapshot, wrote: list[str], changes: dict[str, Any]
+) -> dict[str, str]:
+    if "question" not in state.values:
+        raise UsageError("That checkpoint is from before the question was taken in: fork from a later one.")
+    if not wrote and (other := sorted(set(changes) - set(Question.__dataclass_fields__))):
+        raise UsageError(f"Before the first node only question and notes can be changed, not {', '.join(other)}.")
+    graph, config = runs.graph(thread), runs.config(thread, checkpoint_id(state))
+    made = await graph.aupdate_state(paused(config, state), changes, as_node=(wrote or [START])[-1])
+    await runs.store.threads.mark(thread.id, "queued", at=now())
+    return {"thread": thread.id, "checkpoint": str(made["configurable"]["checkpoint_id"])}
+
+
+async def _hand_over(
+    runs: Runs, thread: Thread, state: StateSnapshot, changes: dict[str, Any], into: str
+) -> dict[str, str]:
+    """A thread of another method that starts with this one's notes."""
+    values = {**state.values, **changes, "notes": merge(state.values.get("notes", {}), [changes.get("notes", {})])}
+    if "question" in changes:  # the run has not answered this one
+        values["verdict"] = None
+    profile, budget = thread.options["profile"], Budget(**thread.options["budget"])
+    question, origin = (
+        values.get("question", thread.question),
+        Origin(parent=thread.id, checkpoint=checkpoint_id(state)),
+    )
+    pages, beside = await load_pages(runs.store.archive, thread), beside_collection(thread)
+    new = await runs.start(question, into, profile=profile, budget=budget, pages=pages, beside=beside, origin=origin)
+    forked = await runs.store.threads.get(new)
+    given = {"question": forked.question, "notes": _notes_for(question, values)}
+    made = await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)
+    return {"thread": new, "checkpoint": str(made["configurable"]["checkpoint_id"])}
+
+
+def _notes_for(question: str, values: Mapping[str, Any]) -> dict[str, Note]:
+    """The notes of a state for another method: the findings for sub-questions, and the run's final answer.
+
+    A finding for the whole question that the run has not ended with is left out: it would be taken for the answer.
+    """
+    steps = [found for found in values["notes"].values() if not same_question(found["question"], question)]
+    notes = {f"handed over {at}": found for at, found in enumerate(steps, 1)}
+    verdict = values.get("verdict") or conclude("unknown", "", [])
+    evidence = [each for each in verdict["citations"] if each.get("kind") != "model"]
+    if verdict["status"] == "answered" and evidence:
+        notes["answer"] = note(question, verdict["text"], verdict["citations"])
+    return notes
+
+
+async def export(runs: Runs, id: str) -> dict[str, Any]:
+    """A run as one JSON value: thread, history, every text that its states name by hash, and its hops likewise."""
+    thread = await runs.store.threads.get(id)
+    states = await _states(runs, thread)
+    if not states:
+        raise RunError(f"Thread {id} has no checkpoints yet: `sleuth resume {id}` starts it.")
+    names = sorted(hashes_in([thread.options, *(state.values for state in states)]))
+    texts = dict(zip(names, await runs.store.archive.load(names), strict=True))
+    moments = [moment.to_json() for moment in await history(runs, id)]
+    hops = [await export(runs, hop.id) for hop in await runs.store.threads.hops_of(id)]
+    whole = {"thread": thread.to_json(), "history": moments, "state": states[0].values, "texts": texts}
+    return {**whole, "hops": hops} if hops else whole
+
+
+def hashes_in(value: object) -> set[str]:
+    """Every archive reference (a SHA-256 in hexadecimal) anywhere in a state."""
+    if isinstance(value, str):
+        return {value} if len(value) == 64 and set(value) <= set("0123456789abcdef") else set()
+    if isinstance(value, dict):
+        return set().union(*map(hashes_in, value.values())) if value else set()
+    if isinstance(value, list | tuple):
+        return set().union(*map(hashes_in, value)) if value else set()
+    return set()

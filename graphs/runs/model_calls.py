@@ -1,0 +1,98 @@
+"""What was said to the model on the way to a checkpoint: each call's prompt and reply, as they were."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from langgraph.types import StateSnapshot
+
+from sleuth import prompts
+from sleuth.agents.model_calls import CallRecord
+from sleuth.graphs.persistence import Thread, naming
+from sleuth.graphs.runs.service import Runs, check_version, checkpoint_id, unknown_checkpoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One model call. `name` is that of its prompt, empty where a later release has changed the prompt; `reply` is
+    empty where the checkpoint that it was made from was pruned.
+    """
+
+    id: str
+    node: str
+    role: str
+    name: str
+    prompt: str
+    reply: str
+    model: str
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    seconds: float
+    repair: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """One checkpoint: the whole state, and the calls that were made on the way to it from its parent."""
+
+    checkpoint: str
+    parent: str
+    values: dict[str, Any]
+    calls: list[Call]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return asdict(self)
+
+
+async def moment(runs: Runs, id: str, checkpoint: str) -> Moment:
+    """One checkpoint of a thread; raises UnknownName where there is none of that name."""
+    with naming(id):
+        return await _moment(runs, id, checkpoint)
+
+
+async def _moment(runs: Runs, id: str, checkpoint: str) -> Moment:
+    thread = await runs.store.threads.get(id)
+    graph = runs.graph(thread)
+    state = await graph.aget_state(runs.config(thread, checkpoint))
+    if not state.created_at:  # LangGraph gives an empty state for a checkpoint that is not there
+        known = [checkpoint_id(each) async for each in graph.aget_state_history(runs.config(thread))]
+        raise unknown_checkpoint(checkpoint, known)
+    check_version(state)
+    parent = str((state.parent_config or {}).get("configurable", {}).get("checkpoint_id", ""))
+    before: StateSnapshot | None = await graph.aget_state(runs.config(thread, parent)) if parent else None
+    made: dict[str, CallRecord] = state.values.get("calls", {})
+    known_before = before.values.get("calls", {}) if before else {}
+    new = {call: record for call, record in made.items() if call not in known_before}
+    calls = await _calls(runs, new, await _replies(runs, thread, parent))
+    return Moment(checkpoint=checkpoint, parent=parent, values=state.values, calls=calls)
+
+
+async def _calls(runs: Runs, new: dict[str, CallRecord], replies: dict[str, str]) -> list[Call]:
+    names = {version: name for name, version in (await prompts.versions()).items()}
+    texts = await runs.store.archive.load(record["prompt"] for record in new.values())
+    return [
+        Call(
+            id=id,
+            node=record["node"],
+            role=record["role"],
+            name=names.get(record["version"], ""),
+            prompt=text,
+            reply=replies.get(id, ""),
+            model=record["model"],
+            prompt_tokens=record["prompt_tokens"],
+            cached_tokens=record["cached_tokens"],
+            completion_tokens=record["completion_tokens"],
+            seconds=record["seconds"],
+            repair=record["repair"],
+        )
+        for (id, record), text in zip(new.items(), texts, strict=True)
+    ]
+
+
+async def _replies(runs: Runs, thread: Thread, checkpoint: str) -> dict[str, str]:
+    """The replies to the calls that were made from a checkpoint, by the calls' ids: results of their tasks."""
+    found = await runs.store.saver.aget_tuple(runs.config(thread, checkpoint)) if checkpoint else None
+    writes = (found.pending_writes or []) if found else []
+    results = {id: value for id, _, value in writes if isinstance(value, dict) and value.get("call_id") == id}
+    return {id: value["reply"]["text"] for id, value in results.items() if value["reply"]}

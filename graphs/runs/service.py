@@ -1,0 +1,319 @@
+"""Durable runs: the one place where methods are started, resumed, forked and read back.
+
+A run is a thread of checkpoints. Whatever stops it, it goes on from its last checkpoint, and no model call that had
+completed is sent again.
+"""
+
+import re
+import uuid
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command, StateSnapshot
+
+from sleuth.agents.graph_encoder import GraphModels
+from sleuth.agents.llm import Hearing
+from sleuth.agents.model import Model
+from sleuth.graphs.core import (
+    SCHEMA_VERSION,
+    Answer,
+    Budget,
+    Context,
+    Event,
+    Method,
+    MethodSettings,
+    Threshold,
+    clocked,
+    cost_of,
+    event_of,
+    graph_of,
+    hops_of,
+    public_notes,
+    seconds_at,
+)
+from sleuth.graphs.persistence import FAULTS, LONGEST_NAME, NAME, Origin, Store, Thread, ThreadState, naming
+from sleuth.graphs.registry import CHAT, configure, runnable
+from sleuth.graphs.runs import chat_turns as talk
+from sleuth.graphs.runs.budget_extension import misled, reopen
+from sleuth.graphs.runs.execution import NO_LIMIT, Compiled, compiled, happenings
+from sleuth.graphs.runs.pages import keep_pages, load_pages, page_warnings, searched
+from sleuth.graphs.runs.subruns import ThreadHops
+from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
+from sleuth.tools.search import Retriever
+from sleuth.tools.search.vectors import Embedder
+from sleuth.tools.settings import Profile, Tracing
+from sleuth.tools.sources.knowledge_graph import KnowledgeGraph
+from sleuth.tools.sources.question_attributes import Predictor
+from sleuth.tools.sources.web_pages import PageText
+from sleuth.tools.storage import Archive, MemoryTriples, TripleStore
+from sleuth.tools.text import check_unicode
+
+MAX_QUESTION = 20_000
+"""Characters; longer questions are documents."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """What runs are made with; read-only commands need none of it. `thresholds`: fitted for the models, by prompt."""
+
+    model: Model
+    retriever: Retriever
+    embedder: Embedder | None = None
+    triples: TripleStore = field(default_factory=MemoryTriples)
+    thresholds: Mapping[str, Threshold] = field(default_factory=dict)
+    graph: KnowledgeGraph | None = None
+    predictor: Predictor | None = None
+    graph_models: GraphModels = field(default_factory=GraphModels)
+    tracing: Tracing = "off"
+
+    def context(self, *, archive: Archive, settings: MethodSettings, budget: Budget, **more: Any) -> Context:  # noqa: ANN401
+        """What a run needs, with these services but for those given anew."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return Context(archive=archive, settings=settings, budget=budget, **{**own, **more})
+
+
+class Runs:
+    """The runs in one store."""
+
+    def __init__(self, store: Store, services: Services | None = None) -> None:
+        self.store = store
+        self.services = services
+
+    async def start(
+        self,
+        question: str,
+        method_name: str,
+        *,
+        values: dict[str, Any] | None = None,
+        profile: Profile = "default",
+        budget: Budget | None = None,
+        thread: str | None = None,
+        pages: Sequence[PageText] = (),
+        beside: bool = False,
+        origin: Origin | None = None,
+    ) -> str:
+        """Writes down a new run, or the next message of a chat, without running it; returns its thread.
+
+        Args:
+            pages: are kept with the run and searched instead of the collection, or `beside` it; a chat keeps those
+                of its first message.
+
+        Raises:
+            UsageError: an empty or gigantic question, an unknown method or setting, pages without any text, a
+                thread that cannot be called so, or that was used before, unless it is a chat and goes on as one.
+            RunError: the last turn of the chat has not ended.
+        """
+        checked = check_question(question)
+        kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
+        if await self.store.threads.exists(id):
+            return await self._say(id, checked, method_name, values or {}, budget or Budget())
+        if not re.fullmatch(NAME, id):
+            raise UsageError(
+                f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
+            )
+        configure(kind, values or {}, profile)
+        if thread and await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
+            raise UsageError(
+                f"The name {id} has checkpoints, but no run: it cannot be given to one. Choose another name."
+            )
+        hop = {"hop": origin.hop} if origin and origin.hop else {}
+        options = {"values": values or {}, "profile": profile, "budget": asdict(budget or Budget()), **hop}
+        options["pages"] = await keep_pages(self.store.archive, pages, beside=beside)
+        options |= talk.turn(checked) if method_name == CHAT.name else {}
+        created = now()
+        await self.store.threads.add(
+            Thread(
+                id=id,
+                owner=self.store.threads.owner,
+                method=method_name,
+                question=checked,
+                options=options,
+                parent=origin.parent if origin else "",
+                parent_checkpoint=origin.checkpoint if origin else "",
+                created_at=created,
+                updated_at=created,
+            )
+        )
+        return id
+
+    async def _say(self, id: str, message: str, name: str, values: dict[str, Any], budget: Budget) -> str:
+        thread = await self.store.threads.find(id)
+        if name != CHAT.name or thread is None or thread.method != CHAT.name:
+            raise UsageError(
+                f"Thread {id} was used already: `sleuth resume {id}` goes on with it, `runs fork` branches."
+            )
+        await talk.say(self, thread, message, values=values, budget=budget)
+        await self.store.threads.mark(id, "queued", at=now())
+        return id
+
+    async def run(
+        self, id: str, *, budget: Budget | None = None, listening: Callable[[], bool] | None = None
+    ) -> AsyncGenerator[Event]:
+        """Runs a thread from wherever it stands to its end: its steps as they happen, then its answer.
+
+        Args:
+            id: the thread.
+            budget: replaces the run's budget from here on; a run that had used up its own goes on.
+            listening: is asked before each model call whether somebody wants its reply word by word.
+
+        Raises:
+            ThreadBusy: another process is running it.
+            SleuthError: whatever stopped the run; it can be resumed.
+        """
+        await self.store.threads.get(id)  # or a lock would be made for what is not there
+        async with self.store.leases.hold(id):
+            thread = await self.store.threads.get(id)
+            if budget is not None:
+                thread = replace(thread, options={**thread.options, "budget": asdict(budget)})
+                await self.store.threads.set_options(id, thread.options)
+            state: ThreadState = "interrupted"
+            problem, worked = "", None
+            try:
+                await self.store.threads.mark(id, "running", at=now())
+                if budget is not None and not thread.part_of:  # a hop is as its outer run has left it
+                    worked = await reopen(self.graph(thread), self.config(thread))
+                async with aclosing(self._events(thread, listening, worked)) as events:
+                    async for event in events:
+                        if isinstance(event, Answer):
+                            state = "waiting" if event.asks else "done"
+                        yield event
+            except SleuthError as error:
+                state, problem = "failed", str(error)
+                raise
+            except FAULTS as error:
+                state, problem = "failed", await misled(self.graph(thread), self.config(thread), error)
+                raise RunError(problem) from error
+            finally:
+                await self.store.threads.mark(id, state, at=now(), problem=problem)
+
+    async def stopped(self, id: str) -> None:
+        """Record that a person stopped a run, unless it has ended, failed or been resumed."""
+        await self.store.threads.mark_stopped(id, at=now())
+
+    async def _events(
+        self, thread: Thread, listening: Callable[[], bool] | None, worked: float | None
+    ) -> AsyncGenerator[Event]:
+        graph, config = self.graph(thread), self.config(thread)
+        before = await graph.aget_state(config)
+        check_version(before)
+        given = _to_give(thread, before)
+        # Not `next`: it leaves out a node whose result is committed while the checkpoint after it is not.
+        if given is not None or (before.tasks and not before.interrupts):
+            again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
+            hearing = Hearing(listening=listening, again=again) if listening else None
+            with naming(thread.id):
+                context = await self._context(thread, runnable(thread.method), hearing)
+            worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
+            async with aclosing(happenings(graph, given, clocked(config, worked), context)) as events:
+                async for event in events:
+                    yield event_of({"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event})
+        yield await self.answer(thread.id)
+
+    def graph(self, thread: Thread) -> Compiled:
+        """The compiled graph of a thread's method over this store."""
+        with naming(thread.id):
+            return compiled(runnable(thread.method).name, self.store.saver)
+
+    def config(self, thread: Thread, checkpoint: str | None = None) -> RunnableConfig:
+        """LangGraph's address of a thread, or of one of its checkpoints."""
+        place = {"thread_id": thread.id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint} if checkpoint else {})
+        return {"configurable": place, "recursion_limit": NO_LIMIT}
+
+    async def _context(self, thread: Thread, kind: Method, hearing: Hearing | None) -> Context:
+        if self.services is None:
+            raise RunError("This store was opened for reading: open it with services to run something.")
+        pages = await load_pages(self.store.archive, thread)
+        return self.services.context(
+            retriever=searched(thread, pages, self.services.retriever, self.services.embedder),
+            pages=pages,
+            archive=self.store.archive,
+            settings=configure(kind, thread.options["values"], thread.options["profile"]),
+            budget=Budget(**thread.options["budget"]),
+            hops=ThreadHops(runs=self, outer=thread, listening=hearing.listening if hearing else None),
+            hearing=hearing,
+        )
+
+    async def answer(self, id: str) -> Answer:
+        """The answer of a finished thread, or of a chat's latest turn; raises RunError while it has none."""
+        with naming(id):
+            return await self._answer(await self.store.threads.get(id))
+
+    async def _answer(self, thread: Thread) -> Answer:
+        id, state = thread.id, await self.graph(thread).aget_state(self.config(thread))
+        check_version(state)
+        asks = talk.waits_for(state)
+        verdict = talk.asked_back(asks) if asks else state.values.get("verdict")
+        if not verdict or (thread.method == CHAT.name and talk.unfinished(thread, state)):
+            raise RunError(f"Run {id} is {thread.state} and has no answer yet: `sleuth resume {id}` resumes it.")
+        return Answer(
+            thread=id,
+            checkpoint=checkpoint_id(state),
+            method=thread.method,
+            question=state.values["question"],
+            status=verdict["status"],
+            text=verdict["text"],
+            citations=verdict["citations"],
+            notes=public_notes(state.values["notes"]),
+            cost=cost_of(state.values["calls"]),
+            seconds=seconds_at(state),
+            warnings=[*page_warnings(thread), *state.values["warnings"]],
+            graph=graph_of(state.values),
+            threshold=state.values.get("threshold"),
+            hops=hops_of(state.values),
+            asks=asks,
+        )
+
+
+def _to_give(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
+    """What a thread's graph begins with; None where it has that already."""
+    if thread.method == CHAT.name:
+        return talk.to_send(thread, state)
+    return None if state.values or state.tasks else {"question": thread.question}
+
+
+def check_question(question: str) -> str:
+    """The question without white space around it; raises UsageError where there is nothing, or far too much, to ask."""
+    stripped = question.strip()
+    if not stripped:
+        raise UsageError("The question is empty.")
+    if len(stripped) > MAX_QUESTION:
+        raise UsageError(
+            f"The question has {len(stripped):,} characters, the most is {MAX_QUESTION:,}: "
+            "put long material into a file, `sleuth ingest` it, and ask about it."
+        )
+    check_unicode(stripped)
+    return stripped.replace("\x00", "")
+
+
+def check_version(state: StateSnapshot) -> None:
+    """Raises StoreTooNew for a checkpoint that a newer release wrote."""
+    found = version_of(state.values or {})
+    if found > SCHEMA_VERSION:
+        raise StoreTooNew(
+            f"This checkpoint was written by a newer release (state version {found}, this release knows "
+            f"{SCHEMA_VERSION}): upgrade sleuth to go on with it."
+        )
+
+
+def version_of(values: Mapping[str, Any]) -> int:
+    """The layout of a state; one that does not say is of the first, whose version no node wrote."""
+    return int(values.get("schema_version", 1))
+
+
+def checkpoint_id(state: StateSnapshot) -> str:
+    """The id of the checkpoint behind a state, empty where there is none."""
+    return str(state.config["configurable"].get("checkpoint_id", ""))
+
+
+def now() -> str:
+    """The time as ISO 8601 in UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:
+    """The error for a checkpoint that a thread does not have."""
+    return UnknownName("checkpoint", id, known, "`sleuth runs history` shows them.")

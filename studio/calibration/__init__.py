@@ -1,1 +1,0 @@
-"""`sleuth calibrate`: where the perplexity of an answer tells whether its knowledge suffices."""

@@ -1,0 +1,98 @@
+"""`sleuth ask` and `sleuth resume`."""
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+
+from sleuth.graphs.core import Budget
+from sleuth.graphs.persistence import open_store
+from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
+from sleuth.graphs.runs import Runs, check_question
+from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
+from sleuth.studio.console import JsonOption, answer_view, emit, progress_console, watch
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+from sleuth.tools.sources.web_pages import get_pages
+
+CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Model calls the run may make.")]
+TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens the run may spend.")]
+SecondsOption = Annotated[
+    float | None, typer.Option("--max-seconds", min=0.001, help="Wall-clock seconds it may take from this start on.")
+]
+
+
+def ask(
+    question: str,
+    *,
+    method: Annotated[str, typer.Option(help=f"One of: {', '.join([*METHODS, CHAT.name])}.")] = DEFAULT_METHOD,
+    thread: Annotated[
+        str | None, typer.Option(help="A name for the run; one is made up otherwise. That of a chat goes on with it.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
+    ] = None,
+    page: Annotated[
+        list[str] | None,
+        typer.Option("--page", metavar="FILE|URL", help="Search this web page instead; may be repeated."),
+    ] = None,
+    with_collection: Annotated[
+        bool, typer.Option("--with-collection", help="Search the collection beside the pages.")
+    ] = False,
+    max_calls: CallsOption = None,
+    max_tokens: TokensOption = None,
+    max_seconds: SecondsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from the documents of the collection, or from web pages."""
+    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
+    options: dict[str, Any] = {"method": method, "values": pairs(set_ or []), "budget": budget, "thread": thread}
+    options |= {"with_collection": with_collection}
+    asyncio.run(_ask(question, options, page or [], as_json=as_json))
+
+
+async def _ask(question: str, options: dict[str, Any], given: list[str], *, as_json: bool) -> None:
+    settings = Settings()
+    check_question(question)  # what can be wrong without a model server is said without one
+    kind = runnable(options["method"])
+    if kind is not CHAT or options["thread"] is None:  # a chat that goes on has settings already
+        configure(kind, options["values"], settings.profile)
+    options["pages"] = await get_pages(given)
+    async with open_sleuth(settings, command="sleuth ask") as sleuth:
+        answer = await watch(sleuth.stream(question, **options), progress_console(), on_stop=sleuth.runs.stopped)
+    emit(answer.to_json(), as_json, answer_view(answer))
+
+
+def resume(
+    thread: str,
+    *,
+    max_calls: CallsOption = None,
+    max_tokens: TokensOption = None,
+    max_seconds: SecondsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a run that was interrupted, killed or forked; show the answer of one that is finished."""
+    given = (max_calls, max_tokens, max_seconds) != (None, None, None)
+    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds) if given else None
+    asyncio.run(_resume(thread, budget, as_json=as_json))
+
+
+async def _resume(thread: str, budget: Budget | None, *, as_json: bool) -> None:
+    settings = Settings()
+    async with open_store(settings) as store:
+        if (await store.threads.get(thread)).state in ("done", "waiting") and budget is None:
+            finished = await Runs(store).answer(thread)
+            emit(finished.to_json(), as_json, answer_view(finished))
+            return
+    async with open_sleuth(settings, command="sleuth resume") as sleuth:
+        events = sleuth.runs.run(thread, budget=budget)
+        answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped)
+    emit(answer.to_json(), as_json, answer_view(answer))
+
+
+def pairs(given: list[str]) -> dict[str, str]:
+    """KEY=VALUE texts as a dict; raises UsageError for one without an equals sign."""
+    for text in given:
+        if "=" not in text:
+            raise UsageError(f"--set takes KEY=VALUE, not {text!r}. `sleuth methods` lists the settings.")
+    return dict(text.split("=", 1) for text in given)

@@ -1,0 +1,185 @@
+"""`sleuth ingest`, `sleuth docs` and `sleuth search`."""
+
+import asyncio
+import shlex
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+from rich.console import Console, Group
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from sleuth.graphs.ingestion import IngestProgress, IngestReport
+from sleuth.graphs.ingestion import ingest as ingest_paths
+from sleuth.studio.console import JsonOption, Listing, emit, explanation_lines, progress_console
+from sleuth.tools.collection import Library
+from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.search import GRAPH_MODES, Mode, Query, find_mode
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import Listed, LockMode, hold
+from sleuth.tools.types import Document, Hit, hit_json
+
+docs_app = typer.Typer(no_args_is_help=True, help="Documents that were read in.")
+
+SNIPPET = 240
+"""Characters of a found passage that people are shown."""
+
+PASSED_OVER = 10
+"""Files that an ingest passed over and that people are shown."""
+
+
+def ingest(
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="PATH", help="Files, folders, .jsonl or .jsonl.gz corpora.")
+    ] = None,
+    *,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="First build the indexes anew with the embedder.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Read documents in; goes on where it was interrupted, and skips what has not changed."""
+    if not paths and not rebuild:
+        raise UsageError("Say what to read: sleuth ingest PATH...")
+    if paths and not all(paths):
+        raise UsageError("One of the paths is empty: a variable that is not set? `.` is the working folder.")
+    roots = [Path(path) for path in paths or []]
+    failures: list[str] = []
+    with _progress(progress_console(), failures) as show:
+        report = asyncio.run(ingest_paths(roots, settings=Settings(), on_progress=show, rebuild=rebuild))
+    emit({**asdict(report), "failures": failures}, as_json, _in_words(report, failures))
+    if roots and not (report.added or report.updated or report.unchanged):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _progress(console: Console, failures: list[str]) -> Iterator[Callable[[IngestProgress], None]]:
+    """A bar of files and a count of passages; failures are lines of their own, and added to `failures`."""
+    columns = SpinnerColumn(), TextColumn("files"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(progress: IngestProgress) -> None:
+            if progress.failure:
+                failures.append(progress.failure)
+                bar.console.print(Text(f"! {progress.failure}", style="yellow"), soft_wrap=True)
+            passages = f"{progress.embedded:,} of {progress.stored:,} new passages indexed"
+            bar.update(task, completed=progress.files, total=progress.total or None, description=passages)
+
+        yield show
+
+
+def _in_words(report: IngestReport, failures: list[str]) -> Text:
+    """Return the counts, the warnings that were not printed as `failures`, and what was passed over."""
+    counts = f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged, {report.failed} failed"
+    lines = [f"{counts}: {report.passages} new passages in {report.seconds:.1f} s"]
+    lines += [warning for warning in report.warnings if warning not in failures]
+    lines += [f"Passed over: {line}" for line in report.passed_over[:PASSED_OVER]]
+    more = len(report.passed_over) - PASSED_OVER
+    return Text("\n".join([*lines, *([f"Passed over: {more} more. --json lists all of them."] if more > 0 else [])]))
+
+
+@asynccontextmanager
+async def _library(command: str, mode: LockMode = "shared") -> AsyncIterator[Library]:
+    settings = Settings()
+    async with hold(settings.home, mode, command=command), await Library.open(settings) as library:
+        yield library
+
+
+@docs_app.command("list")
+def list_(
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 100,
+    after: Annotated[str, typer.Option(help="Go on after this id.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """List documents by id."""
+
+    async def go() -> list[Listed]:
+        async with await Library.open(Settings(), check_embedder=False) as library:
+            return await library.documents(limit=limit, after=after)
+
+    listed = asyncio.run(go())
+    table = Listing("id", "title", "passages", "added (UTC)", folded=["title"], right=["passages"])
+    for document in listed:
+        table.add_row(document.id, Text(document.title), f"{document.passages}", document.added_at[:19])
+    more = f"There may be more: sleuth docs list --after {shlex.quote(listed[-1].id)}" if len(listed) == limit else ""
+    nothing = f"There are none after {after!r}." if after else "There are no documents yet: sleuth ingest PATH"
+    emit([asdict(document) for document in listed], as_json, Group(table, Text(more)) if listed else nothing)
+
+
+@docs_app.command()
+def show(id_: Annotated[str, typer.Argument(metavar="ID")], *, as_json: JsonOption = False) -> None:
+    """Show one document with its text."""
+
+    async def go() -> Document:
+        async with await Library.open(Settings(), check_embedder=False) as library:
+            return await library.document(id_)
+
+    document = asyncio.run(go())
+    about = f"{document.source} · {document.media_type} · added {document.added_at[:19]} UTC"
+    emit(
+        asdict(document),
+        as_json,
+        Group(Text(document.title, style="bold"), Text(about, style="dim"), Text(document.text)),
+    )
+
+
+@docs_app.command()
+def delete(ids: Annotated[list[str], typer.Argument(metavar="ID...")], *, as_json: JsonOption = False) -> None:
+    """Delete documents from the catalogue and every index at once."""
+
+    async def go() -> int:
+        async with _library("sleuth docs delete", "exclusive") as library:
+            return await library.delete(ids)
+
+    deleted = asyncio.run(go())
+    emit({"deleted": deleted}, as_json, f"Deleted {deleted} document{'s' if deleted != 1 else ''}.")
+
+
+def search(
+    query: str,
+    *,
+    mode: Annotated[str, typer.Option(help=f"One of: {', '.join(get_args(Mode))}.")] = "hybrid",
+    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many passages.")] = 5,
+    scorer: Annotated[str | None, typer.Option(help="Of graph search: mentions, or ppr, as --mode graph-ppr.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say how graph search came to each passage.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Search passages without asking a model."""
+    chosen = _scored(find_mode(mode), scorer)
+    if explain and chosen not in GRAPH_MODES:
+        raise UsageError("Only graph search explains its results: add --mode graph.")
+
+    async def go() -> list[Hit]:
+        async with _library("sleuth search") as library:
+            return await library.search(Query(text=query, k=k, mode=chosen))
+
+    hits = asyncio.run(go())
+    lines = [line for hit in hits for line in _hit_lines(hit, explain)]
+    emit([hit_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "Nothing was found.")
+
+
+SCORERS: dict[str, Mode] = {"mentions": "graph", "ppr": "graph-ppr"}
+
+
+def _scored(mode: Mode, scorer: str | None) -> Mode:
+    """The mode with the scorer that was asked for; raises UsageError where it has no scorers, or none of this name."""
+    if scorer is None:
+        return mode
+    if mode not in GRAPH_MODES:
+        raise UsageError("Only graph search has scorers: add --mode graph.")
+    if scorer not in SCORERS:
+        raise UnknownName("scorer", scorer, list(SCORERS), f"There are: {', '.join(SCORERS)}.")
+    return SCORERS[scorer]
+
+
+def _hit_lines(hit: Hit, explain: bool) -> list[Text]:
+    text = " ".join(hit.passage.text.split())
+    head = Text.assemble(f"{hit.rank}. ", (hit.passage.title, "bold"), (f"  {hit.passage.id}  {hit.score:.4f}", "dim"))
+    why = explanation_lines(hit.why) if explain and hit.why else []
+    return [head, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}"), *why]

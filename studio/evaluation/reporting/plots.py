@@ -1,0 +1,111 @@
+"""The report's pictures, as SVG texts; matplotlib is loaded when the first one is drawn."""
+
+import re
+from collections.abc import Callable, Mapping
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from sleuth.studio.evaluation.reporting.blocks import Picture
+from sleuth.studio.evaluation.scoring import Group, Interval, MethodsResult, NodeMeans
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SIZE = (8.0, 4.5)
+_FEWEST_HOPS_GROUPS = 2
+_COLOURS = 10
+_MARKERS, _LINES, _HATCHES = "os^", ("-", "--", ":"), ("", "//", "..")
+"""What tells the second and third ten from the first, whose colours they share."""
+
+
+def pictures(result: MethodsResult, *, label: str) -> list[Picture]:
+    """Quality against tokens, quality by hops, cost by node; `label` stands in every picture (say, that it is a
+    simulation)."""
+    lines = result["summary"]["all"]["systems"]
+    drawn = [
+        Picture(
+            svg(lambda axes: _pareto(axes, lines), label), "F1 against tokens per question: up and left is better."
+        ),
+        Picture(svg(lambda axes: _nodes(axes, result["nodes"]), label), "Tokens per question by node."),
+    ]
+    hops = result["summary"]["by"].get("hops", {})
+    if len(hops) >= _FEWEST_HOPS_GROUPS:
+        drawn.insert(1, Picture(svg(lambda axes: _by_hops(axes, hops), label), "F1 by number of hops."))
+    return drawn
+
+
+def _pareto(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
+    """Each system a point with its intervals; the line joins those that no other beats in both."""
+    points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
+    for at, (name, tokens, f1) in enumerate(points):
+        x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
+        spread = [[x - (tokens["low"] or 0)], [(tokens["high"] or 0) - x]]
+        height = [[y - 100 * (f1["low"] or 0)], [100 * (f1["high"] or 0) - y]]
+        axes.errorbar(x, y, xerr=spread, yerr=height, fmt=_MARKERS[_ten(at)], capsize=2, color=_colour(at))
+        place = (6, -11 if at % 2 else 5)
+        axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
+    best = front([(tokens["mean"] or 0, 100 * (f1["mean"] or 0)) for _, tokens, f1 in points])
+    axes.plot([x for x, _ in best], [y for _, y in best], "--", color="grey", linewidth=1)
+    axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
+    axes.set_xlim(left=0)
+
+
+def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points that are better than all cheaper ones, the cheapest first."""
+    best: list[tuple[float, float]] = []
+    for x, y in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not best or y > best[-1][1]:
+            best.append((x, y))
+    return best
+
+
+def _by_hops(axes: "Axes", groups: Mapping[str, Group]) -> None:
+    systems = next(iter(groups.values()))["systems"]
+    for at, name in enumerate(systems):
+        means = [100 * (group["systems"][name]["f1"]["mean"] or 0) for group in groups.values()]
+        axes.plot(list(groups), means, _MARKERS[_ten(at)] + _LINES[_ten(at)], color=_colour(at), label=name)
+    axes.set(xlabel="hops", ylabel="F1 in percent")
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _nodes(axes: "Axes", nodes: Mapping[str, Mapping[str, NodeMeans]]) -> None:
+    names = list(dict.fromkeys(node for own in nodes.values() for node in own))
+    left = dict.fromkeys(nodes, 0.0)
+    for at, node in enumerate(names):
+        costs = {
+            name: own[node]["prompt_tokens"] + own[node]["completion_tokens"] if node in own else 0.0
+            for name, own in nodes.items()
+        }
+        bars = axes.barh(list(nodes), list(costs.values()), left=list(left.values()), label=node, color=_colour(at))
+        for bar in bars:
+            bar.set(hatch=_HATCHES[_ten(at)], edgecolor="white", linewidth=0)
+        left = {name: left[name] + cost for name, cost in costs.items()}
+    axes.invert_yaxis()
+    axes.set_xlabel("tokens per question")
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _colour(at: int) -> str:
+    return f"C{at % _COLOURS}"
+
+
+def _ten(at: int) -> int:
+    return at // _COLOURS % len(_MARKERS)
+
+
+def svg(draw: "Callable[[Axes], None]", label: str) -> str:
+    """A figure as an SVG element: the same text for the same numbers."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "sleuth", "svg.fonttype": "none", "font.family": "sans-serif"}):
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        axes = figure.subplots()
+        draw(axes)
+        if label:
+            axes.set_title(label, fontsize=9, color="darkred")
+        axes.grid(visible=True, alpha=0.3)
+        written = StringIO()
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    return re.sub(r"^.*?(?=<svg)", "", written.getvalue(), flags=re.DOTALL)

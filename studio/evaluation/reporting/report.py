@@ -1,0 +1,169 @@
+"""The report as blocks: what was evaluated, the tables, what to read, and how to repeat it."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sleuth.studio.evaluation.reporting import plots
+from sleuth.studio.evaluation.reporting.blocks import Block, Code, Heading, Paragraph, Table
+from sleuth.studio.evaluation.reporting.tables import (
+    difference_table,
+    group_table,
+    methods_table,
+    node_table,
+    retrieval_table,
+)
+from sleuth.studio.evaluation.scoring import (
+    COST,
+    EVIDENCE,
+    LEVEL,
+    METRICS,
+    QUALITY,
+    RESAMPLES,
+    Failure,
+    MethodsResult,
+    RetrievalResult,
+)
+
+SIMULATION = "Simulation: no language model has answered here. What the roles say is made from the gold."
+
+DIFFERENCES = (
+    "On the same questions, shares in points. “detectable” is the smallest true difference that so many questions show "
+    "four times in five; “questions needed” is what the difference found would take."
+)
+
+
+def label(report: Mapping[str, Any]) -> str:
+    """What must stand wherever the numbers stand; empty where models have really answered."""
+    if report.get("simulation"):
+        return SIMULATION
+    if parts := report.get("gold"):
+        return (
+            f"Partly gold: {', '.join(parts)}. These are taken from the gold, without error; the rest is the model's."
+        )
+    return ""
+
+
+def _kind(report: Mapping[str, Any]) -> str:
+    """The label in a word or two."""
+    if report.get("simulation"):
+        return "simulation"
+    return "partly gold" if report.get("gold") else ""
+
+
+def blocks(report: Mapping[str, Any], out: Path) -> list[Block]:
+    """The whole report; `out` is the folder that holds the runs."""
+    parts: list[Block] = [Heading(1, f"Evaluation ({kind})" if (kind := _kind(report)) else "Evaluation")]
+    parts += [Paragraph(label(report), label=True)] if label(report) else []
+    parts += [Paragraph(_about(report)), *(Paragraph(f"Note: {line}", label=True) for line in report["warnings"])]
+    if methods := report.get("methods"):
+        parts += _methods(report, methods, out)
+    if retrieval := report.get("retrieval"):
+        parts += _retrieval(retrieval)
+    return [*parts, *_repeat(report)]
+
+
+def _about(report: Mapping[str, Any]) -> str:
+    data, chosen = report["data"], report["questions"]
+    files = ", ".join(f"{file['set']} ({file['questions']})" for file in data["files"])
+    collection = data["collection"]
+    return (
+        f"{chosen} questions, from {files}; collection “{collection['name']}” with {collection['documents']:,} "
+        f"documents and {collection['passages']:,} passages. In brackets the {LEVEL:.0%} interval of {RESAMPLES:,} "
+        "paired bootstrap samples over questions."
+    )
+
+
+def _methods(report: Mapping[str, Any], result: MethodsResult, out: Path) -> list[Block]:
+    counted = result["summary"]["all"]["questions"]
+    models = ", ".join(f"{role}: {name}" for role, name in report["models"].items())
+    parts: list[Block] = [
+        Heading(2, "Methods"),
+        Paragraph(f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {models}."),
+        Heading(3, "Quality"),
+        Table(methods_table(result, QUALITY)),
+        Paragraph(QUALITY_LEGEND),
+        Heading(3, "Evidence"),
+        Table(methods_table(result, EVIDENCE)),
+        Paragraph(EVIDENCE_LEGEND),
+        Heading(3, "Cost per question"),
+        Table(methods_table(result, COST)),
+        Paragraph("Tokens are prompt and completion together; cached ones count in full."),
+        *(plots.pictures(result, label=_kind(report)) if counted else ()),
+    ]
+    for by, groups in result["summary"]["by"].items():
+        parts += [Heading(3, f"By {by}"), Table(group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls")))]
+    if result["summary"]["differences"]:
+        differences = difference_table(result["summary"]["differences"])
+        parts += [Heading(3, "Differences"), Paragraph(DIFFERENCES), Table(differences)]
+    parts += [Heading(3, "Cost per question by node"), Table(node_table(result["nodes"]))]
+    return [*parts, *_failures(result["failures"], out)]
+
+
+QUALITY_LEGEND = (
+    "EM, F1: as in SQuAD 2.0, over all aliases; a refusal says nothing, which is right only where there is no answer. "
+    "Contained: a right answer stands in what was said. CRAG score: +1 right, 0 refused, −1 wrong, as percent."
+)
+EVIDENCE_LEGEND = (
+    "Support: answers with a citation of a gold passage. Answer quoted: answers, other than yes and no, that a "
+    "citation says word for word. Gold shown: the share of gold passages that stood in any prompt of the run."
+)
+
+
+def _failures(failures: list[Failure], out: Path) -> list[Block]:
+    if not failures:
+        return []
+    rows = [["system", "question", "expected", "said", "gold shown", "thread"]]
+    for each in failures:
+        said = each["problem"] or (
+            each["said"] if each["status"] == "answered" else f"({each['status']}) {each['said']}"
+        )
+        expected = " / ".join(each["expected"][:3]) or "(no answer)"
+        rows.append([each["system"], each["asked"], expected, said.strip(), each["gold_shown"], each["thread"]])
+    return [
+        Heading(3, "Failures to read"),
+        Paragraph("Each run can be opened by its thread; the question's id is in report.json."),
+        Code("\n".join(open_commands("THREAD", out))),
+        Table(rows),
+    ]
+
+
+def open_commands(thread: str, out: Path) -> list[str]:
+    """How a run of the evaluation in `out` is looked at."""
+    store = f"SLEUTH_RUNS={shlex.quote(str(out))}"
+    return [f"{store} sleuth runs {command} {thread}" for command in ("show", "history", "export")]
+
+
+def _retrieval(result: RetrievalResult) -> list[Block]:
+    summary = result["summary"]
+    parts: list[Block] = [
+        Heading(2, "Search"),
+        Paragraph(
+            f"{summary['all']['questions']} questions that name their gold passages; shares in percent. “index s” is "
+            "how long the indexes that a mode needs have worked in all, “first s” the first search with all that it "
+            "loads, MiB the memory of the whole process after the mode's searches (modes come one after the other)."
+        ),
+        Table(retrieval_table(result)),
+    ]
+    for by, groups in summary["by"].items():
+        parts += [Heading(3, f"Search by {by}"), Table(group_table(groups, by, METRICS))]
+    if summary["differences"]:
+        differences = difference_table(summary["differences"])
+        parts += [Heading(3, "Differences in search"), Paragraph(DIFFERENCES), Table(differences)]
+    return parts
+
+
+def _repeat(report: Mapping[str, Any]) -> list[Block]:
+    hashes = [f"{file['set']}: {file['sha256']}" for file in report["data"]["files"]]
+    hashes.append(f"collection: {report['data']['collection']['sha256']}")
+    packages = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    simulated = [Paragraph(f"Simulation: {json.dumps(report['simulation'])}")] if report["simulation"] else []
+    return [
+        Heading(2, "To repeat it"),
+        Code(report["command"]),
+        Paragraph(f"Seed {report['seed']}. Versions: {packages}. All settings and prompt hashes are in report.json."),
+        *simulated,
+        Paragraph("SHA-256 of the data: " + "; ".join(hashes) + "."),
+    ]

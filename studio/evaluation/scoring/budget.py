@@ -1,0 +1,62 @@
+"""What a whole evaluation may spend: a model that counts for all runs together, and stops them when it is enough."""
+
+import time
+from dataclasses import dataclass, field
+
+from sleuth.agents.model import Message, Model, Reply, Request
+from sleuth.graphs.core import Budget
+from sleuth.tools.errors import RunError
+
+
+class AllowanceSpent(RunError):
+    """The evaluation may spend no more; what was answered stands, and a bigger allowance goes on from there."""
+
+
+@dataclass(kw_only=True)
+class Allowance:
+    """The limits, and what is spent so far; seconds count from the start of this command."""
+
+    limits: Budget
+    calls: int = 0
+    tokens: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+    def spend(self, calls: int, tokens: int) -> None:
+        """Counts what runs have spent."""
+        self.calls += calls
+        self.tokens += tokens
+
+    def require(self) -> None:
+        """Counts one more call; raises AllowanceSpent where there is none left."""
+        limits = self.limits
+        if limits.max_calls is not None and self.calls >= limits.max_calls:
+            raise AllowanceSpent(f"the {limits.max_calls:,} model calls of --max-calls are made")
+        if limits.max_tokens is not None and self.tokens >= limits.max_tokens:
+            raise AllowanceSpent(f"the {limits.max_tokens:,} tokens of --max-tokens are spent")
+        if limits.max_seconds is not None and time.monotonic() - self.began >= limits.max_seconds:
+            raise AllowanceSpent(f"the {limits.max_seconds:g} seconds of --max-seconds are over")
+        self.calls += 1
+
+
+class Metered:
+    """A model that asks the allowance before each call."""
+
+    def __init__(self, model: Model, allowance: Allowance) -> None:
+        self._model = model
+        self._allowance = allowance
+
+    @property
+    def context_window(self) -> int:
+        """That of the model."""
+        return self._model.context_window
+
+    async def call(self, request: Request) -> Reply:
+        """One reply of the model; raises AllowanceSpent instead of a call too many."""
+        self._allowance.require()
+        reply = await self._model.call(request)
+        self._allowance.tokens += reply["usage"]["prompt_tokens"] + reply["usage"]["completion_tokens"]
+        return reply
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        """As the model counts."""
+        return await self._model.count_tokens(messages, role=role)

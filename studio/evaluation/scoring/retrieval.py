@@ -1,0 +1,160 @@
+"""Search alone: how much of the gold is among the first passages found, and what a search costs."""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from typing_extensions import TypedDict
+
+from sleuth.studio.evaluation.data import GoldQuestion
+from sleuth.studio.evaluation.scoring.summary import Own, Scores, Summary, summarise
+from sleuth.tools.collection import Library
+from sleuth.tools.search import Mode, Query
+from sleuth.tools.settings import Settings
+from sleuth.tools.types import Hit
+
+DEPTHS = (2, 5, 20)
+METRICS = (*(f"recall@{depth}" for depth in DEPTHS), "all@5")
+COMPARED = ("recall@5", "all@5")
+
+FOUND = "retrieval.jsonl"
+
+PARTS: Mapping[str, Mapping[str, str]] = {"training": {"ranker": "formula"}, "vectors": {"embedder": "none"}}
+"""The parts of graph search that can be left out, by the settings that do it."""
+
+
+class Speed(TypedDict):
+    """What the searches of one system cost; memory is this process's, with everything that was loaded before.
+
+    index_seconds: how long the indexes that it searches have worked for the whole collection, where that is known.
+    """
+
+    index_seconds: float | None
+    first_seconds: float
+    p50_ms: float
+    p95_ms: float
+    memory_mib: float
+
+
+class Found(TypedDict):
+    """What one mode found for one question, best first."""
+
+    mode: str
+    question: str
+    passages: list[str]
+    scores: dict[str, float]
+
+
+class RetrievalResult(TypedDict):
+    """Everything that was measured about search."""
+
+    modes: list[str]
+    summary: Summary
+    speed: dict[str, Speed]
+    found: list[Found]
+
+
+Tick = Callable[[], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Searching:
+    """One way to search that is judged: a mode over a library, which may be opened with a part switched off."""
+
+    name: str
+    library: Library
+    mode: Mode
+
+
+@asynccontextmanager
+async def searching(
+    settings: Settings, library: Library, modes: Sequence[Mode], *, ablated: bool
+) -> AsyncIterator[list[Searching]]:
+    """The modes; with `ablated` also graph search with each of its parts switched off that is on."""
+    systems = [Searching(name=mode, library=library, mode=mode) for mode in modes]
+    async with AsyncExitStack() as opened:
+        for part, values in PARTS.items() if ablated else ():
+            less = settings.model_copy(update=values)
+            if less != settings:
+                embedder = None if "embedder" in values else library.embedder
+                without = await opened.enter_async_context(await Library.open(less, embedder=embedder))
+                systems.append(Searching(name=f"graph without {part}", library=without, mode="graph"))
+        yield systems
+
+
+async def measure_search(
+    systems: Sequence[Searching], questions: Sequence[GoldQuestion], *, seed: int, tick: Tick
+) -> RetrievalResult:
+    """Searches for every question that has gold passages, one after the other; calls `tick` after each."""
+    judged = [question for question in questions if question.gold]
+    speed: dict[str, Speed] = {}
+    found: list[Found] = []
+    for system in systems:
+        speed[system.name], results = await _measure(system, judged, tick)
+        found += results
+    names = [system.name for system in systems]
+    scores: Scores = {
+        name: {each["question"]: each["scores"] for each in found if each["mode"] == name} for name in names
+    }
+    summary = summarise(scores, judged, METRICS, compared=COMPARED, seed=seed)
+    return RetrievalResult(modes=names, summary=summary, speed=speed, found=found)
+
+
+async def _measure(system: Searching, questions: Sequence[GoldQuestion], tick: Tick) -> tuple[Speed, list[Found]]:
+    began = time.perf_counter()
+    await _search(system, "Which index is this?")  # loads what it needs
+    first = time.perf_counter() - began
+    found, seconds = [], []
+    for question in questions:
+        began = time.perf_counter()
+        hits = await _search(system, question.question)
+        seconds.append(time.perf_counter() - began)
+        passages, scores = [hit.passage.id for hit in hits], recall(hits, question.gold)
+        found.append(Found(mode=system.name, question=question.key, passages=passages, scores=scores))
+        tick()
+    p50, p95 = (1000 * float(value) for value in np.quantile(seconds, [0.5, 0.95]))
+    index_seconds = await system.library.index_seconds(system.mode)
+    speed = Speed(index_seconds=index_seconds, first_seconds=first, p50_ms=p50, p95_ms=p95, memory_mib=memory_mib())
+    return speed, found
+
+
+async def _search(system: Searching, text: str) -> list[Hit]:
+    return await system.library.search(Query(text=text, k=max(DEPTHS), mode=system.mode))
+
+
+def read_found(folder: Path) -> dict[str, Own]:
+    """The scores of an evaluation's searches by mode and question; empty where it made none."""
+    path = folder / FOUND
+    lines: list[Found] = [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    modes = dict.fromkeys(line["mode"] for line in lines)
+    return {mode: {line["question"]: line["scores"] for line in lines if line["mode"] == mode} for mode in modes}
+
+
+def recall(hits: Sequence[Hit], gold: Sequence[str]) -> dict[str, float]:
+    """The share of gold ids among the first passages, by depth, and whether all are among the first five.
+
+    An id is found with the passage of this id, or with any passage of the document of this id.
+    """
+    found = {depth: _among(hits[:depth], gold) for depth in DEPTHS}
+    shares = {f"recall@{depth}": count / len(gold) for depth, count in found.items()}
+    return shares | {"all@5": float(found[5] == len(gold))}
+
+
+def _among(hits: Sequence[Hit], gold: Sequence[str]) -> int:
+    covered = {id for hit in hits for id in (hit.passage.id, hit.passage.document_id)}
+    return len(covered & set(gold))
+
+
+def memory_mib() -> float:
+    """Resident memory of this process; at its highest, where the system does not tell it as it is now."""
+    status = Path("/proc/self/statm")
+    if status.exists():
+        return int(status.read_text().split()[1]) * resource.getpagesize() / 2**20
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20

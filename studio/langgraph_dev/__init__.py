@@ -1,0 +1,1 @@
+"""The methods in LangGraph Studio (`langgraph dev`)."""

@@ -1,0 +1,145 @@
+"""Where `langgraph dev` keeps its checkpoints (langgraph.json): in a file, so that a kill loses none.
+
+The server itself writes down every ten seconds which threads there are. One that is younger when it is killed has its
+checkpoints all the same: they are found again once the thread is made anew under its id.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from sqlite3 import Cursor
+from uuid import UUID, uuid5
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
+
+from sleuth.graphs.persistence import NUMBERED, CheckpointSerializer, SqliteCheckpoints
+from sleuth.graphs.registry import CHAT, METHODS
+from sleuth.graphs.runs import compiled, make_whole
+from sleuth.tools.settings import Settings
+
+Place = tuple[str, str, str]
+"""A checkpoint: its thread, namespace and id."""
+
+_OF_RUNS = "json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
+
+_OLDER = f"""thread_id IN (SELECT value FROM json_each(?)) AND checkpoint_id <> (SELECT latest.checkpoint_id
+    FROM (SELECT * FROM {NUMBERED}) latest
+    WHERE latest.thread_id = checkpoints.thread_id AND latest.checkpoint_ns = checkpoints.checkpoint_ns
+    ORDER BY latest.number DESC, latest.checkpoint_id DESC LIMIT 1)"""  # noqa: S608 - ours
+
+_CHILDREN = "FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND parent_checkpoint_id = ?"
+
+_HERE = "thread_id = :thread AND checkpoint_ns = :ns AND checkpoint_id = :id"
+_WAITED = f"SELECT task_id FROM writes WHERE {_HERE} AND channel = :interrupt"  # noqa: S608 - ours
+_UNDO = (
+    f"DELETE FROM writes WHERE {_HERE} AND (task_id = :input OR task_id = :nobody AND channel = :resume)",  # noqa: S608
+    f"DELETE FROM writes WHERE {_HERE} AND channel <> :interrupt AND task_id IN ({_WAITED})",  # noqa: S608
+)
+
+_COPY = (
+    f"""INSERT INTO checkpoints
+    (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
+    SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
+    FROM {NUMBERED} WHERE thread_id = :source ORDER BY number, checkpoint_id""",  # noqa: S608 - ours
+    """INSERT INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
+    SELECT :target, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
+    FROM writes WHERE thread_id = :source""",
+)
+
+
+class DevCheckpoints(SqliteCheckpoints):
+    """What a LangGraph server asks of a checkpointer beyond keeping: to take runs back, to copy and to prune threads.
+
+    Our graphs keep what grows as changes on top of earlier checkpoints. Whichever stays while earlier ones go is first
+    rewritten with its whole state.
+    """
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Takes runs back: their checkpoints go, and what they began with."""
+        await self._drop(_OF_RUNS, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """All checkpoints of a thread once more, as another thread's."""
+        await self.transact(partial(_copy, source_thread_id, target_thread_id))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Leaves of each thread the latest checkpoint (`keep_latest`), or nothing (`delete`)."""
+        if strategy == "keep_latest":
+            await self._drop(_OLDER, thread_ids)
+        elif strategy == "delete":
+            for thread in thread_ids:
+                await self.adelete_thread(thread)
+        else:
+            raise ValueError(f"There is no way of pruning that is called {strategy!r}: keep_latest or delete.")
+
+    async def _drop(self, which: str, ids: Sequence[str]) -> None:
+        for place in await self.transact(partial(_left_behind, which, ids)):
+            await self._make_whole(place)
+        await self.transact(partial(_delete, which, ids))
+
+    async def _make_whole(self, place: Place) -> None:
+        thread, namespace, id = place
+        config = {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": id}
+        found, graph = await self.aget_tuple({"configurable": config}), await self.transact(partial(_graph_of, thread))
+        if found and graph in {*METHODS, CHAT.name}:
+            await make_whole(compiled(graph, self), found)
+
+
+def _graph_of(thread: str, cursor: Cursor) -> str:
+    """The graph that a thread belongs to, if it is known: runs write it down, changes of the state do not."""
+    named = "SELECT max(json_extract(CAST(metadata AS TEXT), '$.graph_id')) FROM checkpoints WHERE thread_id = ?"
+    return str(cursor.execute(named, [thread]).fetchone()[0])
+
+
+def _left_behind(which: str, ids: Sequence[str], cursor: Cursor) -> list[Place]:
+    """The checkpoints that stay and whose parents go."""
+    places = f"SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {which}"  # noqa: S608 - ours
+    gone = set(cursor.execute(places, [json.dumps(ids)]).fetchall())
+    children = [
+        (*place[:2], str(id))
+        for place in gone
+        for (id,) in cursor.execute(f"SELECT checkpoint_id {_CHILDREN}", place).fetchall()
+    ]
+    return [child for child in children if child not in gone]
+
+
+def _delete(which: str, ids: Sequence[str], cursor: Cursor) -> None:
+    """Deletes checkpoints with what hangs on them; where a thread ends now, it is as it was before it went on."""
+    deleted = "RETURNING thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id"
+    rows = cursor.execute(f"DELETE FROM checkpoints WHERE {which} {deleted}", [json.dumps(ids)]).fetchall()  # noqa: S608
+    gone = [tuple(row[:3]) for row in rows]
+    cursor.executemany("DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?", gone)
+    ends = {(thread, namespace, parent) for thread, namespace, _, parent in rows if parent}.difference(gone)
+    for place in ends:
+        if not cursor.execute(f"SELECT 1 {_CHILDREN}", place).fetchone():
+            _undo(place, cursor)
+
+
+def _undo(place: Place, cursor: Cursor) -> None:
+    """Takes from a checkpoint what a run that went on from it has left there.
+
+    That is its input, under a task's id that the next run would use again; replies to whoever waited; and what these
+    did once they were replied to.
+    """
+    thread, namespace, id = place
+    begun = {"input": str(uuid5(UUID(id), "__input__")), "nobody": str(UUID(int=0))}
+    given = {"thread": thread, "ns": namespace, "id": id, "resume": RESUME, "interrupt": INTERRUPT, **begun}
+    for statement in _UNDO:
+        cursor.execute(statement, given)
+
+
+def _copy(source: str, target: str, cursor: Cursor) -> None:
+    for statement in _COPY:
+        cursor.execute(statement, {"source": source, "target": target})
+
+
+@asynccontextmanager
+async def saver() -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """Checkpoints in SLEUTH_HOME, apart from those of `sleuth runs`: the server's threads are no runs of ours."""
+    settings = await asyncio.to_thread(Settings)
+    await asyncio.to_thread(settings.home.mkdir, parents=True, exist_ok=True)
+    async with DevCheckpoints.open(settings.home / "studio-checkpoints.sqlite", CheckpointSerializer()) as made:
+        yield made

@@ -1,0 +1,68 @@
+"""Adapters of the embedded model: which one is served, and how one becomes part of the weights."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sleuth.agents.graph_encoder import is_graph_model
+from sleuth.tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+TUNED_NAME = "sleuth-small"
+PACKAGED = Path(__file__).with_name(TUNED_NAME)
+"""The adapter that comes with the package: a card in it says what it has learned, and how far it came."""
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+NONE = "none"
+
+
+def chosen(names: list[str] | None) -> tuple[str, ...]:
+    """Folders of adapters: those named, by default the packaged one; of "none" no adapter.
+
+    Raises:
+        UsageError: a folder that holds no LoRA adapter, two of one name, or a graph model beside another adapter.
+    """
+    if names is None:
+        return (str(PACKAGED),)
+    folders = [Path(name).resolve() for name in names if name != NONE]
+    for folder in folders:
+        if not _is_adapter(folder):
+            raise UsageError(
+                f"{folder} holds no LoRA adapter ({CONFIG} and {WEIGHTS}); `--adapter none` serves without."
+            )
+    if len({folder.name for folder in folders}) < len(folders):
+        raise UsageError("Several adapters are served under the names of their folders: these must differ.")
+    graphs = [folder for folder in folders if is_graph_model(folder)]
+    if graphs and len(folders) > 1:  # adapters beside the weights and embeddings in a request end vLLM's engine
+        raise UsageError(f"{graphs[0]} is a graph model, which can only be served alone: give no other --adapter.")
+    return tuple(map(str, folders))
+
+
+def _is_adapter(folder: Path) -> bool:
+    return (folder / CONFIG).is_file() and (folder / WEIGHTS).is_file()
+
+
+def rank(folder: Path) -> int:
+    """Of an adapter's matrices."""
+    return int(json.loads((folder / CONFIG).read_text(encoding="utf-8"))["r"])
+
+
+def fingerprint(folder: Path) -> str:
+    """Of all that decides what the weights become."""
+    return sha256((folder / CONFIG).read_bytes() + (folder / WEIGHTS).read_bytes()).hexdigest()
+
+
+def merge(model: "PreTrainedModel", folder: Path) -> None:
+    """Adds an adapter to the weights of a model, in place: served on a processor of its own it halves the speed."""
+    from safetensors.torch import load_file
+
+    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    matrices = load_file(folder / WEIGHTS)
+    for name in [name for name in matrices if name.endswith(".lora_A.weight")]:
+        layer = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+        weight = model.get_parameter(f"{layer}.weight").data
+        up = matrices[name.replace(".lora_A.", ".lora_B.")]
+        change = up.float() @ matrices[name].float() * (config["lora_alpha"] / config["r"])
+        weight.copy_(weight.float() + change)

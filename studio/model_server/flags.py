@@ -1,0 +1,107 @@
+"""How vLLM is called: command lines and environments, as plain values."""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sleuth.agents.graph_encoder import is_graph_model
+from sleuth.studio.model_server.adapter import TUNED_NAME, rank
+from sleuth.studio.model_server.convert import CONTEXT, MODEL_NAME
+
+Dtype = Literal["bfloat16", "float32"]
+
+# Asked of every vLLM server: P(yes) reads 20 alternatives, the cost table shows cached tokens.
+# White space between the tokens of guided JSON costs a small model most of its time.
+STRUCTURED = '{"backend": "guidance", "disable_any_whitespace": true}'
+COMMON = ("--structured-outputs-config", STRUCTURED, "--max-logprobs", "50", "--enable-prompt-tokens-details")
+
+
+def physical_cores() -> int:
+    """Cores that this process may use, two hardware threads of one core counted once."""
+    siblings = Path("/sys/devices/system/cpu")
+    cores = set()
+    for cpu in os.sched_getaffinity(0):
+        file = siblings / f"cpu{cpu}" / "topology" / "thread_siblings_list"
+        cores.add(file.read_text().strip() if file.is_file() else str(cpu))
+    return len(cores)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServeOptions:
+    """What a person may choose about the embedded server.
+
+    float32 makes greedy replies repeatable, bfloat16 is 1.6 times as fast. Not `eager` compiles first: a quarter
+    faster afterwards, needs a C++ compiler and up to two minutes at the first start. `threads` 0: one per core.
+    `adapters` are folders: one is in the checkpoint's weights, several are served beside the bare model, under their
+    folders' names. Where the one is a graph model, requests may carry embeddings.
+    """
+
+    port: int = 8000
+    dtype: Dtype = "bfloat16"
+    eager: bool = True
+    max_model_len: int = CONTEXT
+    threads: int = 0
+    adapters: tuple[str, ...] = ()
+
+    @property
+    def merged(self) -> Path | None:
+        """The adapter that belongs into the weights."""
+        return Path(self.adapters[0]) if len(self.adapters) == 1 else None
+
+    @property
+    def model_name(self) -> str:
+        """Under which the weights are served."""
+        return TUNED_NAME if self.merged else MODEL_NAME
+
+
+def serve_command(options: ServeOptions, checkpoint: Path) -> list[str]:
+    """The embedded server's command line; `vllm serve` itself looks for a distribution that the CPU build is not."""
+    return [
+        *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
+        *("--model", str(checkpoint), "--served-model-name", options.model_name),
+        *("--host", "127.0.0.1", "--port", str(options.port)),
+        *("--dtype", options.dtype, "--max-model-len", str(options.max_model_len), "--max-num-seqs", "32"),
+        # A prompt read in pieces takes back a seeded sample after each, which CPU generators cannot: the engine ends.
+        *("--no-enable-chunked-prefill", "--max-num-batched-tokens", str(options.max_model_len)),
+        *COMMON,
+        *(["--enforce-eager"] if options.eager else []),
+        *(["--enable-prompt-embeds"] if options.merged and is_graph_model(options.merged) else []),
+        *(_lora([Path(folder) for folder in options.adapters]) if len(options.adapters) > 1 else []),
+    ]
+
+
+def _lora(folders: Sequence[Path]) -> list[str]:
+    """What loads several adapters beside the model's weights."""
+    modules = [f"{folder.name}={folder}" for folder in folders]
+    most = max(rank(folder) for folder in folders)
+    sizes = next(size for size in (8, 16, 32, 64, 128, 256, 320, 512) if size >= most)  # those that vLLM knows
+    counts = ["--max-loras", str(len(folders)), "--max-lora-rank", str(sizes)]
+    return ["--enable-lora", *counts, "--lora-modules", *modules]
+
+
+def serve_environment(options: ServeOptions) -> dict[str, str]:
+    """What vLLM's CPU build reads from the environment."""
+    return {
+        "HF_HUB_OFFLINE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
+        # The model runs inside the engine's process: one process, ten seconds and 700 MB less.
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "OMP_NUM_THREADS": str(options.threads or physical_cores()),
+        # Threads that wait for each other sleep: spinning ones stop each other when anything else wants the cores.
+        "OMP_WAIT_POLICY": "PASSIVE",
+        # On CPUs the ahead-of-time cache fails to load and everything is compiled again.
+        "VLLM_USE_AOT_COMPILE": "0",
+    }
+
+
+def gpu_command(model: str, *, port: int, gpus: int) -> str:
+    """A command line to type on a machine with GPUs, for any model that vLLM knows."""
+    several = ["--tensor-parallel-size", str(gpus)] if gpus > 1 else []
+    return shlex.join(["vllm", "serve", model, "--port", str(port), *several, *COMMON])

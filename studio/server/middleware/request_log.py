@@ -1,0 +1,55 @@
+"""Every request gets an id, a log line, a place in the metrics and a span."""
+
+import logging
+import re
+import time
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sleuth.studio.server.telemetry import Telemetry
+
+_log = logging.getLogger(__name__)
+
+HEADER = "X-Request-ID"
+UNKNOWN = "(none)"
+"""Stands for paths of no route: they are whatever somebody types."""
+
+
+class Observed:
+    """Goes around everything else."""
+
+    def __init__(self, app: ASGIApp, *, telemetry: Telemetry) -> None:
+        self._app = app
+        self._telemetry = telemetry
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The request, watched to the end of its reply."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get(HEADER, "")
+        id = given if re.fullmatch(r"[\w.-]{1,100}", given) else uuid4().hex
+        scope.setdefault("state", {})["request_id"] = id
+        status, began = 499, time.monotonic()  # until there is a reply, the client has gone
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)[HEADER] = id
+            await send(message)
+
+        with self._telemetry.request(scope["method"], UNKNOWN) as span:
+            try:
+                await self._app(scope, receive, watched)
+            finally:
+                route = getattr(scope.get("route"), "path", UNKNOWN)
+                seconds = time.monotonic() - began
+                span.update_name(f"{scope['method']} {route}")
+                span.set_attributes({"http.route": route, "http.response.status_code": status, "sleuth.request": id})
+                self._telemetry.requested(scope["method"], route, status, seconds)
+                about = {"request": id, "owner": scope["state"].get("owner"), "method": scope["method"]}
+                about |= {"route": route, "status": status, "seconds": round(seconds, 3)}
+                _log.info("request", extra={"about": about})

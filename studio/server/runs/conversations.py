@@ -1,0 +1,123 @@
+"""Conversations: runs asked one after another, each as a follow-up of the one before.
+
+Each is a run of its own, of the question as it was understood. What was typed, and after which run, is kept here.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Column, MetaData, String, Table, Text, delete, insert, select
+from sqlalchemy.engine import Engine
+
+from sleuth.agents.formatting import LATEST, Turn
+from sleuth.graphs.core import Cost, Verdict, stored_cost
+from sleuth.graphs.evidence import footnoted
+from sleuth.graphs.persistence import LONGEST_NAME
+from sleuth.graphs.persistence.threads import threads
+from sleuth.graphs.runs import Runs
+from sleuth.tools.errors import RunError
+from sleuth.tools.storage import make_tables, transaction
+
+metadata = MetaData()
+follow_ups = Table(
+    "sleuth_serve_follow_ups",
+    metadata,
+    Column("thread", String(LONGEST_NAME), primary_key=True),
+    Column("after", String(LONGEST_NAME), nullable=False),
+    Column("conversation", String(LONGEST_NAME), nullable=False, index=True),
+    Column("asked", Text, nullable=False),
+    Column("cost", Text, nullable=False),
+    Column("warnings", Text, nullable=False),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowUp:
+    """A run that was asked in a conversation, which is named after its first run.
+
+    `asked` is what was typed, `cost` what it took to understand it, and `warnings` what went less than well then.
+    """
+
+    thread: str
+    after: str
+    conversation: str
+    asked: str
+    cost: Cost
+    warnings: list[str]
+
+
+class Conversations:
+    """Which run follows up on which."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Blocks while it makes its table."""
+        self._engine = engine
+        make_tables(engine, metadata)
+
+    async def add(self, follow_up: FollowUp) -> None:
+        """Writes one down, before its run is; takes the place of one whose run was never begun."""
+        row = {**asdict(follow_up), "cost": json.dumps(follow_up.cost), "warnings": json.dumps(follow_up.warnings)}
+        old = delete(follow_ups).where(follow_ups.c.thread == follow_up.thread)
+        await asyncio.to_thread(self._write, old, insert(follow_ups).values(row))
+
+    async def get(self, thread: str) -> FollowUp | None:
+        """What a run follows up on; None where it is the first of its conversation."""
+        found = await asyncio.to_thread(self._read, follow_ups.c.thread == thread)
+        return found[0] if found else None
+
+    async def of(self, conversation: str) -> list[FollowUp]:
+        """All of a conversation, but for its first run."""
+        return await asyncio.to_thread(self._read, follow_ups.c.conversation == conversation)
+
+    async def remove(self, thread: str) -> None:
+        """Forgets a run; those that follow up on it stay in the conversation."""
+        await asyncio.to_thread(self._write, delete(follow_ups).where(follow_ups.c.thread == thread))
+
+    async def tidy(self) -> None:
+        """Forgets the runs that are gone, pruned by the command line for instance, or were never begun."""
+        gone = follow_ups.c.thread.not_in(select(threads.c.id))
+        await asyncio.to_thread(self._write, delete(follow_ups).where(gone))
+
+    async def before(self, runs: Runs, thread: str) -> list[Turn]:
+        """What was said up to a run's answer, as the rewriter reads it.
+
+        Raises:
+            UnknownName: there is no such run.
+            RunError: it has no answer yet.
+        """
+        turns: list[Turn] = []
+        at: str | None = (await runs.store.threads.get(thread)).id
+        while at and len(turns) < LATEST:
+            turns = [*await _said(runs, at, needed=at == thread), *turns]
+            follow_up = await self.get(at)
+            at = follow_up.after if follow_up and await runs.store.threads.find(follow_up.after) else None
+        return turns
+
+    def _read(self, wanted: Any) -> list[FollowUp]:  # noqa: ANN401 - a condition
+        with transaction(self._engine) as connection:
+            rows = [dict(row._mapping) for row in connection.execute(select(follow_ups).where(wanted))]
+        return [
+            FollowUp(**{**row, "cost": stored_cost(json.loads(row["cost"])), "warnings": json.loads(row["warnings"])})
+            for row in rows
+        ]
+
+    def _write(self, *statements: Any) -> None:  # noqa: ANN401 - inserts and deletes
+        with transaction(self._engine, write=True) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+
+async def _said(runs: Runs, thread: str, *, needed: bool) -> Sequence[Turn]:
+    """A run's question, and its answer if it has one."""
+    try:
+        answer = await runs.answer(thread)
+    except RunError:
+        if needed:
+            raise
+        return [Turn(speaker="user", text=(await runs.store.threads.get(thread)).question)]
+    verdict = Verdict(status=answer.status, text=answer.text, citations=answer.citations)
+    text = footnoted(verdict).text
+    return [Turn(speaker="user", text=answer.question), Turn(speaker="assistant", text=text)]

@@ -1,0 +1,283 @@
+"""Makes examples for tuning: `python -m sleuth.studio.training.roles.data.examples TRAIN... --out FOLDER`.
+
+Every training question is played by several methods with a simulated model, over real retrieval from all the files'
+paragraphs; what each role should have said at each call is written down with the very prompt that it was sent.
+"""
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any
+
+import typer
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+
+from sleuth.agents.formatting import Source
+from sleuth.agents.roles.reading import EXTRACT, MOST, READ, ExtractInput, Extraction, Triple
+from sleuth.agents.roles.reasoning import INFER
+from sleuth.graphs.core import Context
+from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.registry import configure, method
+from sleuth.graphs.runs import NO_LIMIT, compiled
+from sleuth.studio.cli.app import guarded
+from sleuth.studio.cli.commands.ask import pairs
+from sleuth.studio.simulation import Simulation, gold_of
+from sleuth.studio.training.roles.data.facts import Known, PassageFacts
+from sleuth.studio.training.roles.data.judgements import attributions, irrelevances, supports
+from sleuth.studio.training.roles.data.mix import BUDGET, counted, mixed, write_lines
+from sleuth.studio.training.roles.data.questions import TrainingSet, read
+from sleuth.studio.training.roles.data.source_order import arranged
+from sleuth.studio.training.roles.data.teacher import Example, Learned, Teacher
+from sleuth.studio.training.roles.data.wording import reworded
+from sleuth.tools.collection import Library
+from sleuth.tools.errors import UnknownName
+from sleuth.tools.search import Retriever
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import MemoryArchive, triple_lines
+from sleuth.tools.text import words
+
+METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras")
+STUDENT = {
+    **{"missed": 0.15, "invented": 0.15, "wrong-question": 0.1, "flattering": 0.2, "overconfident": 0.2},
+    "drafter.guessed": 1.0,
+}
+"""How often the roles before have erred; a draft is always written, and whether it holds is for its review to say."""
+WHOLE_QUESTION = frozenset({"reader", "verifier", "evaluator", "reasoner", "aggregator"})
+"""Roles that can be taught by steps that are only derived, if asked the question itself: others speak of the steps."""
+SOURCES = {
+    "plain-rag": ("top_k",),
+    "par-rag": ("coarse_k", "fine_k"),
+    "crp-rag": ("top_k",),
+    "retro-rag": ("top_k", "max_sources"),
+    "ras": ("top_k",),
+}
+"""How many passages a prompt shows, by method. Of few a model learns as much in less time, so the plays differ."""
+FEW = (2, 3, 3, 5)
+ALSO: dict[str, dict[str, Any]] = {"par-rag": {"skip_supported": False}}
+"""Settings that show a role more than it would see: a reviewer learns also from drafts that need no review."""
+REWORDED = 0.7
+"""The share of the plays in which a question is asked in other words, where it can be."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Play:
+    """A question by a method, with further settings of it."""
+
+    row: dict[str, Any]
+    method: str
+    seed: int
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Which one it is."""
+        return f"{self.seed}\n{self.row['set']}\n{self.row['id']}\n{self.method}"
+
+    @property
+    def dice(self) -> Random:
+        """The same for the same play, whatever else is played."""
+        return Random(sha256(self.name.encode()).digest())  # noqa: S311 - repeatable by design
+
+
+class Diary:
+    """What was played so far, a line each in a file: a line that was cut off is played again."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.plays: dict[str, list[dict[str, Any]]] = {}
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.is_file() else []
+        whole = [line for line in lines if line.endswith("\n")]
+        self.plays = dict(map(json.loads, whole))
+        if len(whole) < len(lines):
+            file.write_text("".join(whole), encoding="utf-8")
+
+    def write(self, name: str, learned: Sequence[Example]) -> None:
+        """Adds a play with what was learned from it."""
+        self.plays[name] = [asdict(example) for example in learned]
+        with self._file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps([name, self.plays[name]], ensure_ascii=False) + "\n")
+
+    def examples(self, turns: Iterable[Play]) -> list[Example]:
+        """All that was learned from these plays, in their order."""
+        return [Example(**each) for turn in turns for each in self.plays[turn.name]]
+
+
+async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: PassageFacts) -> list[Example]:
+    """What is to be learned from one run."""
+    gold = facts.worded(gold_of(each.row, {id: known.passages[id] for id in each.row["gold_ids"]}))
+    dice = each.dice
+    if dice.random() < REWORDED:
+        gold = replace(gold, question=reworded(gold, dice))
+    teacher = Teacher(
+        each.row["set"], gold, Simulation(seed=dice.randrange(2**31), rates=STUDENT, rephrase=0.2, teaching=True), facts
+    )
+    kind = method(each.method)
+    few = dice.choice(FEW)
+    context = Context(
+        model=teacher,
+        retriever=arranged(retriever, known, each.row["gold_ids"], gold, dice),
+        archive=MemoryArchive(),
+        settings=configure(
+            kind, {**dict.fromkeys(SOURCES[each.method], few), **ALSO.get(each.method, {}), **each.values}, "default"
+        ),
+    )
+    place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=NO_LIMIT)
+    await compiled(each.method, InMemorySaver()).ainvoke({"question": gold.question}, place, context=context)
+    derived = gold.origin == "derived" and len(gold.hops) > 1
+    # calls go on side by side, and may be learned from in any order
+    in_order = sorted(teacher.learned, key=lambda learned: json.dumps(asdict(learned.example)))
+    wanted = [learned for learned in in_order if not derived or _whole(learned, gold.question)]
+    answers = [learned for learned in wanted if learned.example.prompt == READ.prompt]
+    checked = [example for learned in answers for example in supports(learned, dice)]
+    seen = [learned for learned in wanted if learned.example.prompt == INFER.prompt]
+    beside = [example for learned in seen for example in irrelevances(learned)]
+    return [learned.example for learned in wanted] + checked + beside
+
+
+def _whole(learned: Learned, question: str) -> bool:
+    asked = next((learned.given[name] for name in ("step", "question", "query") if name in learned.given), question)
+    return learned.example.role in WHOLE_QUESTION and words(asked) == words(question)
+
+
+def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
+    """What the extractor should have said of each passage in files such as `sleuth triples import` reads; and that."""
+    known = {(line.title, line.text): line.triples for file in files for line in triple_lines(file) if line.text}
+    return [_extraction(title, text, triples) for (title, text), triples in known.items()], known
+
+
+def _extraction(title: str, text: str, triples: Sequence[tuple[str, str, str]]) -> Example:
+    given = ExtractInput(sources=(Source(title=title, text=text),))
+    fields = [Triple(subject=one[:100], predicate=two[:80], object=three[:160]) for one, two, three in triples[:MOST]]
+    reply = Extraction(triples=fields).model_dump_json()
+    return Example.of(EXTRACT, given, reply, set="triples", hops=0, question=title)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Which:
+    """The methods that are played, and settings that differ from their defaults."""
+
+    methods: Sequence[str] = METHODS
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def checked(self) -> "Which":
+        """Raises UsageError for a method that is not played, or a setting that one of them does not have."""
+        for name in self.methods:
+            if name not in METHODS:
+                raise UnknownName("method to play", name, list(METHODS), f"There are: {', '.join(METHODS)}.")
+            configure(method(name), self.values, "default")
+        return self
+
+
+def plays(known: TrainingSet, *, seed: int, limit: int | None, which: Which | None = None) -> list[Play]:
+    """Every question with one method, drawn at random, then with another, until all had all of theirs."""
+    chosen = which or Which()
+    dice = Random(seed)  # noqa: S311 - repeatable by design
+    rows = [row for row in known.questions if row["gold_ids"]]
+    orders = [_methods(row, dice) for row in rows]
+    shuffled = dice.sample(range(len(rows)), len(rows))
+    turns = [
+        Play(row=rows[at], method=orders[at][turn], seed=seed, values=chosen.values)
+        for turn in range(len(METHODS))
+        for at in shuffled
+        if turn < len(orders[at]) and orders[at][turn] in chosen.methods
+    ]
+    return turns[:limit]
+
+
+def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
+    """All where the steps are known, one where there is one step; where they are only derived, what needs no steps."""
+    if row["decomposition"] or row["evidence_triples"]:
+        return dice.sample(METHODS, len(METHODS))
+    if len(row["gold_ids"]) == 1:
+        return [dice.choice(METHODS)]
+    return dice.sample(["plain-rag", dice.choice(["crp-rag", "retro-rag"])], 2)
+
+
+@asynccontextmanager
+async def collection(known: TrainingSet, folder: Path) -> AsyncIterator[Library]:
+    """All passages read into a home of their own below the folder; what is there already stays."""
+    corpus = folder / "corpus.jsonl"
+    await asyncio.to_thread(write_lines, corpus, known.corpus())
+    settings = Settings(home=folder / "home", embedder="none")
+    await ingest([corpus], settings=settings)
+    async with await Library.open(settings) as library:
+        yield library
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """The files to learn from: questions, triples of passages, and SciFact's claims with its abstracts, or None."""
+
+    questions: Sequence[Path]
+    triples: Sequence[Path] = ()
+    claims: tuple[Path, Path] | None = None
+
+    def all(self) -> list[Path]:
+        """Every file."""
+        return [*self.questions, *self.triples, *(self.claims or ())]
+
+
+async def make(
+    given: Given, folder: Path, *, limit: int | None, budget: float, seed: int, which: Which | None = None
+) -> dict[str, Any]:
+    """Writes `all.jsonl`, of it `examples.jsonl`, and a card of both; returns the card.
+
+    Interrupted, it goes on after the last play that it has written down.
+    """
+    known = read(given.questions)
+    found, triples = extractions(given.triples)
+    found += attributions(*given.claims) if given.claims else []
+    facts = PassageFacts(triples)
+    diary = Diary(folder / "played.jsonl")
+    async with collection(known, folder) as library:
+        turns = plays(known, seed=seed, limit=limit, which=which)
+        with typer.progressbar(turns, label="Playing", file=sys.stderr) as shown:
+            for each in shown:
+                if each.name not in diary.plays:
+                    diary.write(each.name, await play(each, known, library, facts))
+    found += diary.examples(turns)
+    kept = mixed(found, budget=budget, seed=seed)
+    await asyncio.to_thread(write_lines, folder / "all.jsonl", map(asdict, found))
+    await asyncio.to_thread(write_lines, folder / "examples.jsonl", map(asdict, kept))
+    card = {
+        "questions": dict(Counter(row["set"] for row in known.questions)),
+        "seed": seed,
+        "found": dict(sorted(Counter(example.prompt for example in found).items())),
+        "examples": counted(kept),
+        "files": {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in given.all()},
+    }
+    await asyncio.to_thread((folder / "card.json").write_text, json.dumps(card, indent=1) + "\n")
+    return card
+
+
+def main(
+    files: Annotated[list[Path], typer.Argument(help="Training questions with their paragraphs, in JSON Lines.")],
+    *,
+    out: Annotated[Path, typer.Option(help="The folder to write to.")],
+    triples: Annotated[list[Path], typer.Option(help="Triples of passages, as `sleuth triples import` reads.")] = [],  # noqa: B006 - never changed
+    claims: Annotated[tuple[Path, Path] | None, typer.Option(help="SciFact's claims, and its abstracts.")] = None,
+    methods: Annotated[str, typer.Option(help="The methods to play.")] = ",".join(METHODS),
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of these methods.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Runs to play; default: all.")] = None,
+    tokens: Annotated[float, typer.Option(help="About how many tokens the examples may have.")] = BUDGET,
+    seed: Annotated[int, typer.Option(help="For whatever is drawn.")] = 0,
+) -> None:
+    """Make examples for all roles, and print how many of each."""
+    given = Given(questions=files, triples=triples, claims=claims)
+    which = Which(methods=methods.split(","), values=pairs(set_ or [])).checked()
+    card = asyncio.run(make(given, out, limit=limit, budget=tokens, seed=seed, which=which))
+    typer.echo(json.dumps(card, indent=1))
+
+
+if __name__ == "__main__":
+    guarded(lambda: typer.run(main))

@@ -1,0 +1,84 @@
+"""What passages say as triples: as somebody has drawn them, otherwise read off their sentences by rule.
+
+Runs that teach go on with these, so that the facts in their prompts look like those that a model draws, not like gold.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sleuth.agents.roles.reading import MOST, Extraction, Triple
+from sleuth.studio.simulation import Gold, Hop
+from sleuth.studio.simulation.wording import about, filled, says
+from sleuth.tools.text import sentences, words
+
+Known = Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]
+"""Triples by the title and the text of their passage."""
+
+_VERB = re.compile(
+    r"\b(?:is|was|are|were|has|had|became|won|plays|played|wrote|stars|received|died|served|includes|features|took|"
+    r"made|began|lives|moved|married|attended|holds)\b"
+    r"(?: (?:\w+ed|born|known|won|made|set))?(?: (?:in|on|at|by|of|for|to|from)\b)?"
+)
+_LIFE = re.compile(r"\(\s?(?:born )?([^()]*\b\d{4}\b[^()]*)\)")
+_PRONOUN = re.compile(r"(?:he|she|it|they|this|that|the (?:film|song|album|book|band|series))\b", re.IGNORECASE)
+
+
+def by_rule(title: str, text: str) -> list[tuple[str, str, str]]:
+    """A triple for each sentence that has a verb of a short list, and one for the dates of a life."""
+    found = []
+    for unit in sentences(text):
+        if life := _LIFE.search(unit):
+            found.append((title, "lived" if "–" in life[1] else "born", life[1].strip()))
+        plain = _LIFE.sub("", unit)
+        verb = _VERB.search(plain)
+        if verb and plain[verb.end() :].strip(" ."):
+            subject = plain[: verb.start()].strip(" ,")
+            alone = not subject or len(subject) > 60 or _PRONOUN.match(subject)
+            found.append((title if alone else subject, verb[0], plain[verb.end() :].strip(" .,")))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PassageFacts:
+    """The facts that a run on a question finds in a passage: those known of it, with what its hops need among them."""
+
+    known: Known
+
+    def __call__(self, gold: Gold, title: str, text: str) -> Extraction:
+        """At most MOST, in the order in which the passage tells them."""
+        needed = [_triple(gold, at) for at, hop in enumerate(gold.hops) if (hop.title, hop.text) == (title, text)]
+        others = self._of(title, text)
+        room = MOST - len(needed)
+        every = {*needed, *others[:room]}
+        order = sorted(every, key=lambda each: (text.find(each[2]) % (len(text) + 1), each))
+        triples = [Triple(subject=one[:100], predicate=two[:80], object=three[:160]) for one, two, three in order]
+        return Extraction(triples=triples[:MOST])
+
+    def worded(self, gold: Gold) -> Gold:
+        """The gold with predicates that its passages' triples have, where its steps are no relations already."""
+        return replace(gold, hops=tuple(self._worded(hop) for hop in gold.hops))
+
+    def _worded(self, hop: Hop) -> Hop:
+        if hop.question == about(hop.subject, hop.predicate):
+            return hop
+        telling = [each for each in self._of(hop.title, hop.text) if words(each[2]) == words(hop.answer)]
+        if telling:
+            return replace(hop, subject=telling[0][0], predicate=telling[0][1])
+        before, found, _ = hop.evidence.partition(hop.answer)
+        verb = _VERB.search(before) if found else None
+        if verb is None:
+            return hop
+        subject = before[: verb.start()].strip(" ,")
+        alone = not subject or len(subject) > 60 or _PRONOUN.match(subject)
+        return replace(hop, subject=hop.title if alone else subject, predicate=before[verb.start() :].strip(" ,")[:80])
+
+    def _of(self, title: str, text: str) -> Sequence[tuple[str, str, str]]:
+        return self.known.get((title, text)) or by_rule(title, text)
+
+
+def _triple(gold: Gold, at: int) -> tuple[str, str, str]:
+    hop = gold.hops[at]
+    subject = filled(hop.subject, {number: each.answer for number, each in enumerate(gold.hops, start=1)})
+    named = says(f"{hop.title} {hop.text}", subject)
+    return (subject if named else hop.title, hop.predicate, hop.answer)

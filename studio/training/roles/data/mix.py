@@ -1,0 +1,210 @@
+"""How much of each prompt is learned: `python -m sleuth.studio.training.roles.data.mix ALL --out EXAMPLES`.
+
+Time goes by tokens, so the shares are shares of tokens. Within a prompt the answers are balanced: as many yes as no,
+some where nothing can be told, and not too many questions of one hop, which teach no planning.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any
+
+import typer
+
+from sleuth.studio.cli.app import guarded
+from sleuth.studio.training.roles.data.teacher import Example
+from sleuth.tools.errors import UnknownName, UsageError
+
+LONGEST = 5_000
+"""Characters of a prompt; longer ones cost more than they teach."""
+LONG = {"planner/next_with_finding": 8_000, "answerer/from_facts": 8_000}
+"""The same of prompts that would lose their later rounds."""
+PER_TOKEN = 3.9
+"""Characters of a token, about."""
+UNTOLD = {"reader": 0.3, "reviewer": 0.35}
+"""The most of a role's examples in which what was asked for is not there, otherwise SELDOM: these two have to tell."""
+SELDOM = 0.2
+TOLD = {"reviewer": 1 - UNTOLD["reviewer"]}
+"""The most in which it is there: where drafts are mostly right a review that always passes them would be learned."""
+SHARES = {
+    "reader/read": 35,
+    "drafter/draft": 18,
+    "planner/plan": 10,
+    "reviewer/review": 14,
+    "planner/next_with_finding": 5,
+    "answerer/answer": 3.5,
+    "verifier/verify": 3,
+    "reasoner/reason": 3,
+    "answerer/from_facts": 3,
+    "extractor/extract": 2,
+    "aggregator/aggregate": 2,
+    "detective/infer": 2,
+    "evaluator/evidence": 2,
+    "refiner/refine": 2,
+    "reasoner/monitor": 1,
+    "evaluator/attribution": 1,
+    "detective/requery": 1,
+    "evaluator/support": 1,
+    "expander/expand": 1,
+    "evaluator/relevance": 0.7,
+    "evaluator/consistency": 0.7,
+    "integrator/step": 0.6,
+    "integrator/last_step": 0.6,
+    "integrator/integrate": 0.3,
+    "detective/entities": 0.2,
+    "fuser/fuse": 0.2,
+    "planner/begin": 0.1,
+}
+"""Weights of the prompts in tokens. The reader's is the largest, in examples too: others have to beat plain RAG."""
+MOST = {"planner/begin": 60, "detective/entities": 150}
+"""The most examples of a prompt that is learned at once."""
+ONE_HOP = {"planner": 0.08, "expander": 0.08, "refiner": 0.15, "detective": 0.15}
+"""The share of questions of one hop in what a role learns; otherwise OFTEN."""
+OFTEN = 0.35
+BUDGET = 2_400_000
+"""Tokens of an epoch: a hundred minutes at 400 tokens a second."""
+
+
+def tokens(example: Example) -> float:
+    """About how many there are in an example."""
+    return (sum(len(each["content"]) for each in example.messages) + len(example.reply)) / PER_TOKEN
+
+
+def sent(example: Example) -> str:
+    """What the model is sent, as one text: the same for the same prompt."""
+    return json.dumps(example.messages)
+
+
+def mixed(
+    found: Iterable[Example], *, budget: float, seed: int, known: AbstractSet[str] = frozenset()
+) -> list[Example]:
+    """Examples of about so many tokens in all, in an order drawn at random; none twice, none too long.
+
+    What a prompt has too little of goes to the others. Prompts that are `known`, as `sent` writes them, stay out.
+    """
+    dice = Random(seed)  # noqa: S311 - repeatable by design
+    pools: dict[str, dict[str, Example]] = defaultdict(dict)
+    for example in found:
+        written = sent(example)
+        if example.prompt in SHARES and len(written) <= LONG.get(example.prompt, LONGEST) and written not in known:
+            pools[example.prompt].setdefault(written, example)
+    orders = {prompt: balanced(list(pool.values()), dice) for prompt, pool in sorted(pools.items())}
+    kept: list[Example] = []
+    while orders and budget > 0:
+        unit = budget / sum(SHARES[prompt] for prompt in orders)
+        short = [prompt for prompt, order in orders.items() if sum(map(tokens, order)) <= unit * SHARES[prompt]]
+        for prompt in short or list(orders):
+            taken = _until(orders.pop(prompt), unit * SHARES[prompt])
+            budget -= sum(map(tokens, taken))
+            kept += taken
+    dice.shuffle(kept)
+    return kept
+
+
+def _until(order: Sequence[Example], budget: float) -> list[Example]:
+    taken = []
+    for example in order:
+        budget -= tokens(example)
+        if budget < 0:
+            break
+        taken.append(example)
+    return taken
+
+
+def balanced(pool: Sequence[Example], dice: Random) -> list[Example]:
+    """A prompt's examples in an order whose every beginning is mixed as it should be; what would tip it stays out."""
+    left, order = dice.sample(pool, len(pool)), list[Example]()
+    seen: Counter[str] = Counter()
+    while left:
+        later = []
+        for example in left:
+            traits = {trait: limit for trait, limit in _limits(example).items() if limit < 1}
+            if all(seen[trait] + 1 <= limit * (len(order) + 1) + 1 for trait, limit in traits.items()):
+                order.append(example)
+                seen.update(traits.keys())
+            else:
+                later.append(example)
+        if len(later) == len(left):
+            break
+        left = later
+    return order[: MOST.get(order[0].prompt)] if order else []
+
+
+def _limits(example: Example) -> dict[str, float]:
+    """What marks an example, with the share of its prompt's examples that may have it."""
+    if example.reply in ("Yes", "No"):
+        return {example.reply: 0.5}
+    return {
+        "one hop": ONE_HOP.get(example.role, OFTEN) if example.hops == 1 else 1,
+        "untold": UNTOLD.get(example.role, SELDOM) if not example.told else 1,
+        "told": TOLD.get(example.role, 1) if example.told else 1,
+    }
+
+
+def main(
+    found: Annotated[list[Path], typer.Argument(help="Files `all.jsonl`, as roles.examples has made them.")],
+    *,
+    out: Annotated[Path, typer.Option(help="The file to write.")],
+    without: Annotated[list[Path], typer.Option(help="Examples that have been learned and stay out.")] = [],  # noqa: B006 - never changed
+    only: Annotated[str, typer.Option(help="These prompts alone, as in reader/read,drafter/draft.")] = ",".join(SHARES),
+    tokens: Annotated[float, typer.Option(help="About how many tokens in all.")] = BUDGET,
+    seed: Annotated[int, typer.Option(help="For what is drawn.")] = 0,
+) -> None:
+    """Draw what is learned from, and print how many examples of each prompt."""
+    for name in only.split(","):
+        if name not in SHARES:
+            raise UnknownName("prompt", name, list(SHARES), f"There are: {', '.join(SHARES)}.")
+    examples = [example for file in found for example in read_all(file) if example.prompt in only.split(",")]
+    known = {sent(example) for file in without for example in read_all(file)}
+    kept = mixed(examples, budget=tokens, seed=seed, known=known)
+    write_lines(out, map(asdict, kept))
+    typer.echo(json.dumps(counted(kept), indent=1))
+
+
+def read_all(file: Path) -> list[Example]:
+    """The examples in a file.
+
+    Raises:
+        UsageError: the file is missing, or a line of it is no example.
+    """
+    try:
+        return [Example(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"The examples in {file} cannot be read ({error}): make them with roles.examples.") from None
+
+
+def counted(examples: Sequence[Example]) -> dict[str, Any]:
+    """By prompt: examples, about how many tokens, and the shares of one hop, of nothing told, and of yes."""
+    own: dict[str, list[Example]] = defaultdict(list)
+    for example in examples:
+        own[example.prompt].append(example)
+    return {
+        prompt: {
+            "examples": len(those),
+            "tokens": round(sum(map(tokens, those))),
+            "one hop": _share(each.hops == 1 for each in those),
+            "untold": _share(not each.told for each in those),
+            "yes": _share(each.reply == "Yes" for each in those),
+        }
+        for prompt, those in sorted(own.items())
+    }
+
+
+def _share(true: Iterable[bool]) -> float:
+    marks = list(true)
+    return round(sum(marks) / len(marks), 2)
+
+
+def write_lines(file: Path, rows: Iterable[Any]) -> None:
+    """One JSON value a line."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", encoding="utf-8") as lines:
+        lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+if __name__ == "__main__":
+    guarded(lambda: typer.run(main))

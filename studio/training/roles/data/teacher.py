@@ -1,0 +1,153 @@
+"""Who shows how it is done: at each call of a run what should have been said, while the run goes on with what errs.
+
+So the examples cover what a model meets when it, or another role, has gone wrong before, and every reply in them is
+right for what was shown (the idea of DAgger: Ross, Gordon and Bagnell, 2011).
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.model_calls import messages
+from sleuth.agents.role import I, Role
+from sleuth.agents.roles.judging import VERIFY
+from sleuth.agents.roles.planning import EXPAND, PLAN
+from sleuth.agents.roles.reading import DRAFT, EXTRACT, Extraction
+from sleuth.agents.roles.reasoning import REQUERY
+from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
+from sleuth.studio.simulation.wording import broader, names, says
+from sleuth.studio.training.roles.data.wording import clumsy, guided, naturally
+
+Facts = Callable[[Gold, str, str], Extraction]
+"""What a passage says, by its title and text, in the run on a question."""
+
+FAULTLESS = Simulation(rates={}, yes_odds=6.0, yes_spread=0.0, rephrase=0.0, teaching=True)
+"""Errs nowhere, and is sure of every yes and no."""
+
+_SURE = (0.1, 0.9)
+"""P(yes) of a No and of a Yes; what lies between is neither."""
+_PERPLEXED = 2.5
+"""The perplexity above which an answer has no support: the simulation draws it around 1.25 or 8."""
+_NOT_TOLD = re.compile(
+    r'"(?:answer|knowledge)":""|"(?:answerable|known)":false|"status":"UNCONFIDENT"|"inferences":\[\]|"finding":""'
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    """One call: what was sent, and what should come back; `question` is the id of what the run was about.
+
+    `set` is the file that the question is from, `hops` how many it has: 0 where there is none. `told` is false where
+    what was asked for is not there.
+    """
+
+    set: str
+    hops: int
+    question: str
+    role: str
+    prompt: str
+    messages: tuple[Message, ...]
+    reply: str
+    told: bool = True
+
+    @classmethod
+    def of(cls, role: Role[I, Any], given: I, reply: str, *, set: str, hops: int, question: str) -> "Example":
+        """A role asked by itself, with the prompt that it has in use."""
+        sent = messages(role, given)
+        return cls(
+            set=set, hops=hops, question=question, role=role.name, prompt=role.prompt, messages=sent, reply=reply
+        )
+
+
+class Learned(NamedTuple):
+    """An example, and what its role was given, as plain JSON."""
+
+    example: Example
+    given: dict[str, Any]
+
+
+def foretold(example: Example) -> bool:
+    """Whether a plan has a name that nobody has found yet, as where gold calls one thing by two names."""
+    if example.prompt not in (PLAN.prompt, EXPAND.prompt):
+        return False
+    return not all(says(example.messages[-1]["content"], name) for name in names(_asked(example.reply)))
+
+
+def _asked(reply: str) -> str:
+    said = json.loads(reply)
+    return " ".join(step["question"] for step in said["steps"]) if "steps" in said else str(said["step"])
+
+
+def _blank(example: Example) -> bool:
+    """Whether it is a draft of nothing: a draft is always written, and what it should guess nobody can tell."""
+    return example.prompt == DRAFT.prompt and not example.told
+
+
+def _undecided(reply: Reply) -> bool:
+    first = reply["logprobs"][0]["top"] if reply["logprobs"] else {}
+    return "Yes" in first and _SURE[0] < math.exp(first["Yes"]) < _SURE[1]
+
+
+def _unsure(reply: Reply) -> bool:
+    tokens = reply["logprobs"] or []
+    return bool(tokens) and math.exp(-tokens[0]["logprob"]) > _PERPLEXED
+
+
+class Teacher:
+    """The model of one question's run; `student` are the errors with which the run goes on."""
+
+    def __init__(self, set: str, gold: Gold, student: Simulation, facts: Facts) -> None:
+        self.learned: list[Learned] = []
+        self._set = set
+        self._facts = facts
+        self._faultless = SimulatedModel(gold, FAULTLESS)
+        self._student = SimulatedModel(gold, student)
+
+    @property
+    def context_window(self) -> int:
+        """The student's."""
+        return self._student.context_window
+
+    async def call(self, request: Request) -> Reply:
+        """The student's reply; the right one becomes an example, unless nobody can tell which it is."""
+        if request.prompt == EXTRACT.prompt:
+            return await self._read(request)
+        right = await self._faultless.call(request)
+        example = self._example(request, right)
+        told = " ".join(each["content"] for each in example.messages) + example.reply
+        if not (_undecided(right) or clumsy(told) or foretold(example) or self._idle(example) or _blank(example)):
+            self.learned.append(Learned(example, request.input))
+        return await self._student.call(request)
+
+    async def _read(self, request: Request) -> Reply:
+        """What a passage says, whatever the question; not learned here, but from triples that are known."""
+        (source,) = request.input["sources"]
+        said = await self._student.call(request)
+        text = self._facts(self._student.gold, source["title"], source["text"]).model_dump_json()
+        return Reply(**{**said, "text": text})
+
+    def _idle(self, example: Example) -> bool:
+        """Whether it asks for the question itself again: the run has gone on although nothing is missing."""
+        return example.prompt == REQUERY.prompt and broader(self._student.gold.question) in example.reply
+
+    def _example(self, request: Request, right: Reply) -> Example:
+        sent = tuple(Message(role=each["role"], content=naturally(each["content"])) for each in request.messages)
+        said = guided(naturally(right["text"]), request.schema)
+        return Example(
+            set=self._set,
+            hops=len(self._student.gold.hops),
+            question=self._student.gold.id,
+            role=request.role,
+            prompt=request.prompt,
+            messages=sent,
+            reply=said,
+            told=not _NOT_TOLD.search(said) and (request.prompt != VERIFY.prompt or not _unsure(right)),
+        )
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        """As the simulation counts them."""
+        return await self._student.count_tokens(messages, role=role)

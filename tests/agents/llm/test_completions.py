@@ -1,0 +1,237 @@
+"""Completions as servers send them, whole or as streams of chunks: what is a reply, and what is none."""
+
+import json
+import math
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+from openai import APIError, AsyncOpenAI, AsyncStream
+
+from sleuth.agents.llm.completions import LOWEST, MAX_TOKENS, NoUsage, assemble, reply_of
+from sleuth.agents.llm.errors import BrokenStream, Malformed
+from sleuth.agents.model import Reply
+from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}
+
+
+def chunk(text: str | None = None, *, finish: str | None = None, **parts: Any) -> dict[str, Any]:
+    choice = {"index": 0, "delta": {} if text is None else {"content": text}, "finish_reason": finish, **parts}
+    return {"id": "1", "created": 5, "model": "tiny", "choices": [choice], "usage": None}
+
+
+TALE = [chunk(""), chunk("In "), chunk("Varn.\u2028\n"), chunk(finish="stop"), {"choices": [], "usage": USAGE}]
+
+
+def written(*chunks: Any, end: str = "data: [DONE]\n\n", line: str = "\n") -> bytes:
+    events = "".join(f"data: {json.dumps(each, ensure_ascii=False)}\n\n" for each in chunks)
+    return f"{events}{end}".replace("\n", line).encode()
+
+
+async def read(stream: bytes, size: int = 1 << 20) -> tuple[dict[str, Any], list[str]]:
+    """What the SDK's stream of these bytes comes to, and what was said of it."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(stream), size):
+            yield stream[start : start + size]
+
+    said: list[str] = []
+    response = httpx2.Response(200, content=pieces(), request=httpx2.Request("POST", "http://127.0.0.1/v1"))
+    chunks: AsyncStream[object] = AsyncStream(cast_to=object, response=response, client=AsyncOpenAI(api_key="none"))
+    return await assemble(aiter(chunks), said.append), said
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+@pytest.mark.parametrize("line", ["\n", "\r\n"])
+async def test_a_stream_is_the_reply_it_would_have_been_however_it_is_cut(size: int, line: str) -> None:
+    body, said = await read(b": hello\n\nevent: chunk\n" + written(*TALE, line=line), size)
+    assert said == (["In ", "Varn.\u2028\n"])
+    message = {"role": "assistant", "content": "In Varn.\u2028\n"}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+    assert body == {"model": "tiny", "choices": [choice], "usage": USAGE}
+
+
+async def test_log_probabilities_stand_in_their_order_also_those_without_words() -> None:
+    tokens = [{"token": word, "logprob": -0.5, "top_logprobs": []} for word in ("Yes", "<end>")]
+    first, last = (chunk(text, logprobs={"content": [token]}) for text, token in zip(("Yes", ""), tokens, strict=True))
+    body, _ = await read(written(first, last, *TALE[3:]))
+    assert body["choices"][0]["logprobs"] == {"content": tokens}
+
+
+async def test_an_end_that_comes_twice_counts_once() -> None:
+    cut_off = chunk(finish="length")
+    body, said = await read(written(*TALE[:3], cut_off, cut_off, TALE[4], TALE[4]) + written(chunk("more")))
+    assert (body["choices"][0]["finish_reason"], body["usage"], "".join(said)) == ("length", USAGE, "In Varn.\u2028\n")
+
+
+async def test_the_mark_of_the_end_may_be_missing() -> None:
+    body, _ = await read(written(*TALE, end=""))
+    assert body["choices"][0]["message"]["content"] == "In Varn.\u2028\n"
+
+
+@pytest.mark.parametrize(
+    ("stream", "fault"),
+    [
+        (written(*TALE[:2], end=""), "ends before the reply does"),
+        (written(*TALE)[:-60], "no usage|not JSON"),
+        (written(*TALE[:4]), "no usage"),
+        (written(*TALE[:2], end='data: {"id": "1", "choi\n\n'), "not JSON"),
+        (written(*TALE[:2], end="data: 7\n\n"), "no object"),
+        (b"", "ends before"),
+    ],
+    ids=["cut", "cut in the usage", "no usage", "half an event", "a number", "nothing"],
+)
+async def test_a_broken_stream_is_no_reply(stream: bytes, fault: str) -> None:
+    with pytest.raises(Malformed, match=fault):
+        await read(stream)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ({"error": {"message": "out of memory", "code": 503}}, 503),
+        ({"error": {"message": "out of memory", "code": "oom"}}, 500),
+        ({"error": "out of memory"}, 500),
+        ({"object": "error", "message": "out of memory", "code": 400}, 400),
+    ],
+)
+async def test_an_error_in_the_middle_is_the_response_it_would_have_been(error: dict[str, Any], status: int) -> None:
+    with pytest.raises((APIError, BrokenStream)) as raised:
+        await read(written(chunk("In "), error))
+    broken = raised.value if isinstance(raised.value, BrokenStream) else BrokenStream.of(raised.value.body)
+    assert (broken.status, broken.detail) == (status, "out of memory")
+
+
+async def test_a_stream_without_any_choice_is_a_completion_without_one() -> None:
+    body, said = await read(written({"choices": [], "usage": USAGE}))
+    assert (body["choices"], said) == ([], [])
+
+
+async def test_assemble_of_a_finished_stream_without_usage_raises_no_usage() -> None:
+    with pytest.raises(NoUsage):
+        await read(written(*TALE[:4]))
+
+
+async def test_assemble_of_a_deeply_nested_event_raises_malformed() -> None:
+    with pytest.raises(Malformed, match="not JSON"):
+        await read(b"data: " + b"[" * 100_000 + b"\n\n")
+
+
+def completion(**parts: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Yes"}, "finish_reason": "stop"}
+    return {"model": "tiny", "choices": [choice | parts.pop("choice", {})], "usage": USAGE, **parts}
+
+
+def read_reply(body: Any) -> Reply:
+    return reply_of(body, model="listed", seconds=0.5, warnings=["first"])
+
+
+def with_logprobs(*tokens: Any) -> dict[str, Any]:
+    return completion(choice={"logprobs": {"content": list(tokens)}})
+
+
+TOKEN = {"token": "Yes", "logprob": -0.5, "top_logprobs": [{"token": "Yes", "logprob": -0.5}]}
+
+
+def test_reply_of_a_sound_completion_has_all_its_parts() -> None:
+    assert read_reply(with_logprobs(TOKEN, {"token": "<end>", "logprob": -1, "top_logprobs": None})) == {
+        "text": "Yes",
+        "finish": "stop",
+        "model": "tiny",
+        "usage": {"prompt_tokens": 7, "cached_tokens": 4, "completion_tokens": 3},
+        "seconds": 0.5,
+        "logprobs": [
+            {"token": "Yes", "logprob": -0.5, "top": {"Yes": -0.5}},
+            {"token": "<end>", "logprob": -1.0, "top": {}},
+        ],
+        "warnings": ["first"],
+    }
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        "none",
+        [],
+        {"content": "none"},
+        {"content": [None]},
+        *(
+            {"content": [TOKEN | odd]}
+            for odd in ({"logprob": None}, {"logprob": "-0.5"}, {"logprob": 5}, {"token": None})
+        ),
+        {"content": [TOKEN | {"logprob": math.nan}]},
+        {"content": [TOKEN | {"top_logprobs": [{"token": "Yes", "logprob": None}]}]},
+        {"content": [TOKEN | {"top_logprobs": {"Yes": -0.5}}]},
+        {"content": [{"logprob": -0.5}]},
+    ],
+)
+def test_reply_of_unusable_log_probabilities_has_none_and_a_warning(logprobs: Any) -> None:
+    reply = read_reply(completion(choice={"logprobs": logprobs}))
+    assert reply["logprobs"] is None
+    if logprobs:
+        assert "unusable log-probabilities" in reply["warnings"][-1]
+
+
+@pytest.mark.parametrize("value", [-800.0, -1e308, -math.inf, -(10**30), 1e-7, LOWEST])
+def test_probabilities_of_extreme_log_probabilities_are_numbers(value: float) -> None:
+    alternatives = [{"token": "Yes", "logprob": value}, {"token": "No", "logprob": value}]
+    reply = read_reply(with_logprobs(*[{"token": "Yes", "logprob": value, "top_logprobs": alternatives}] * 2))
+    assert reply["logprobs"] is not None
+    assert 0 <= first_token_probability(reply)[0] <= 1
+    assert math.isfinite(perplexity(reply) or 1.0)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        "many",
+        {"prompt_tokens": "7", "completion_tokens": 3},
+        {"prompt_tokens": 10**30, "completion_tokens": 3},
+        {"prompt_tokens": MAX_TOKENS + 1},
+        {"prompt_tokens": -1},
+        {"prompt_tokens": 1.5},
+        {"prompt_tokens": True},
+        {"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": "4"}},
+    ],
+)
+def test_reply_of_unusable_usage_counts_nothing_and_warns(usage: Any) -> None:
+    reply = read_reply(completion(usage=usage))
+    assert reply["usage"] == {"prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0}
+    assert "unusable token counts" in reply["warnings"][-1]
+
+
+def test_reply_of_a_message_in_parts_has_their_texts() -> None:
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "Y"}, {"type": "text", "text": "es"}, 7]
+    assert read_reply(completion(choice={"message": {"content": parts}}))["text"] == "Yes"
+
+
+def test_reply_of_a_completion_without_usage_counts_nothing() -> None:
+    reply = read_reply(completion(usage=None))
+    assert (reply["usage"]["prompt_tokens"], reply["warnings"]) == (0, ["first"])
+
+
+def test_reply_of_texts_with_half_characters_can_be_stored() -> None:
+    odd = {"token": "\ud83d", "logprob": -0.5, "top_logprobs": [{"token": "a\x00\ud83d", "logprob": -0.5}]}
+    body = with_logprobs(odd) | {"model": "ti\ud83dny"}
+    body["choices"][0]["message"]["content"] = "a\x00b\ud83d"
+    reply = read_reply(body)
+    assert (reply["text"], reply["model"]) == ("ab\ufffd", "ti\ufffdny")
+    assert json.dumps(reply, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (7, "no choices"),
+        ({}, "no choices"),
+        (completion(choices={}), "no choices"),
+        (completion(choices=["Yes"]), "no message"),
+        (completion(choice={"message": None}), "no message"),
+        (completion(choice={"message": {"content": 7}}), "no message"),
+    ],
+)
+def test_reply_of_a_body_without_a_message_raises_malformed(body: Any, fault: str) -> None:
+    with pytest.raises(Malformed, match=fault):
+        read_reply(body)

@@ -1,0 +1,72 @@
+import math
+
+import pytest
+
+from sleuth.agents.llm.testing import reply
+from sleuth.agents.model import Reply, TokenLogprob
+from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
+
+
+def token(text: str, p: float = 0.5, **top: float) -> TokenLogprob:
+    return TokenLogprob(token=text, logprob=math.log(p), top={name: math.log(value) for name, value in top.items()})
+
+
+def replied(*tokens: TokenLogprob, end: TokenLogprob | None = None) -> Reply:
+    text = "".join(piece["token"] for piece in tokens)
+    return reply(text, logprobs=[*tokens, *([end] if end else [])])
+
+
+def test_sums_all_spellings_of_yes_and_no() -> None:
+    answer = replied(
+        TokenLogprob(
+            token="Yes",
+            logprob=-1.0,
+            top={k: math.log(p) for k, p in {"Yes": 0.3, " yes": 0.1, "NO": 0.1, "I": 0.4}.items()},
+        )
+    )
+    p, warning = first_token_probability(answer)
+    assert p == pytest.approx(0.8)
+    assert warning is None
+
+
+def test_only_one_of_the_two_is_certain() -> None:
+    assert first_token_probability(replied(token("No", No=0.2))) == (0.0, None)
+
+
+def test_neither_is_a_half_with_a_warning() -> None:
+    p, warning = first_token_probability(replied(token("Well", Well=0.9)))
+    assert p == 0.5
+    assert warning is not None and "neither yes nor no" in warning
+
+
+def test_no_logprobs_is_a_half_with_a_warning() -> None:
+    p, warning = first_token_probability(reply("yes"))
+    assert (p, warning is not None) == (0.5, True)
+
+
+def test_other_words_can_mean_yes() -> None:
+    answer = replied(token("true", true=0.6, false=0.2))
+    assert first_token_probability(answer, frozenset({"true"}), frozenset({"false"}))[0] == pytest.approx(0.75)
+
+
+def test_thoughts_and_leading_white_space_are_no_answer() -> None:
+    thought = [token("<think>"), token("no", 0.1, no=0.9), token("</think>"), token("\n\n", 0.2, no=1.0)]
+    answer = replied(*thought, token("yes", 0.25, yes=0.9))
+    assert first_token_probability(answer) == (1.0, None)
+    assert perplexity(answer) == pytest.approx(4.0)
+
+
+def test_unfinished_thoughts_have_no_answer() -> None:
+    answer = replied(token("<think>"), token("yes", yes=1.0))
+    assert first_token_probability(answer)[0] == 0.5
+    assert perplexity(answer) is None
+
+
+def test_perplexity_is_over_the_words_without_the_end_mark() -> None:
+    answer = replied(token("a", 0.5), token(" b", 0.125), end=token("<|im_end|>", 0.001))
+    assert perplexity(answer) == pytest.approx(4.0)
+
+
+def test_perplexity_of_a_cut_off_reply_has_all_its_tokens() -> None:
+    answer = replied(token("a", 0.5), token(" b", 0.125))
+    assert perplexity({**answer, "finish": "length"}) == pytest.approx(4.0)

@@ -1,0 +1,181 @@
+import asyncio
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from sleuth.agents.model_calls.output_parsing import MAX_CHARS, Unparsable, parse, parse_in_thread, without_thoughts
+from sleuth.agents.role import Output
+
+
+class Fact(Output):
+    name: str
+    years: list[int] = Field(default_factory=list)
+
+
+FACT = Fact(name="Oda", years=[1871])
+JSON = '{"name": "Oda", "years": [1871]}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        JSON,
+        f"```json\n{JSON}\n```",
+        f"Here it is:\n```\n{JSON}\n```\nI hope it helps.",
+        f"Sure! {JSON} Anything else?",
+        f"<think>maybe {{not this}}</think>{JSON}",
+        f"<think>{{}}</think>\n<THINKING>x</THINKING>\n{JSON}",
+        f"the opening tag was in the prompt</think>{JSON}",
+        '{"name": "Oda", "years": [1871,],}',
+        '{"Name": "Oda", "YEARS": [1871]}',
+        f'{{"other": 1}} {JSON}',
+        f"a set {{1, 2}} of numbers, then {JSON}",
+        '{"name": "Oda", "years": [1871], "mood": "good"}',
+        f'{{"name": "Oda}} then {JSON}',
+        f'[he said "yes] {JSON}',
+        f'{{"found": {JSON}, and more}}',
+    ],
+)
+def test_finds_the_json_in_whatever_surrounds_it(text: str) -> None:
+    assert parse(text, Fact) == FACT
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "empty"),
+        ("<think>and then", "empty"),
+        ("I do not know.", "no complete JSON"),
+        ('{"name": "Od', "no complete JSON"),
+        ('{"years": []}', "name: Field required"),
+        ('{"name": ["x"]}', "name: Input should be a valid string"),
+        ("[1, 2]", "the whole"),
+    ],
+)
+def test_says_why_a_reply_cannot_be_used(text: str, reason: str) -> None:
+    with pytest.raises(Unparsable, match=reason):
+        parse(text, Fact)
+
+
+def test_says_that_a_reply_was_cut_off() -> None:
+    with pytest.raises(Unparsable, match="be shorter"):
+        parse('{"name": "Oda", "years": [18', Fact, cut_off=True)
+    with pytest.raises(Unparsable, match="while thinking"):
+        parse("<think>I wonder", Fact, cut_off=True)
+
+
+def test_a_complete_reply_counts_although_it_was_cut_off_behind() -> None:
+    assert parse(f"{JSON} and more chat that was cut o", Fact, cut_off=True) == FACT
+
+
+def test_a_comma_before_a_bracket_inside_a_string_stays() -> None:
+    assert parse('{"name": "a,] and ,}"}', Fact).name == "a,] and ,}"
+
+
+def test_plain_text_loses_thoughts_and_fences_only() -> None:
+    assert parse("<think>hm</think>\n```\nOda, 1871\n```", str) == "Oda, 1871"
+    assert parse(' "Oda" ', str) == '"Oda"'
+
+
+@pytest.mark.parametrize("text", ["yes", " Yes. ", '"YES"', "**yes**", "<think>no</think> yes!"])
+def test_choices_match_exactly_after_normalisation(text: str) -> None:
+    assert parse(text, str, choices=("yes", "no")) == "yes"
+
+
+@pytest.mark.parametrize("text", ["yesterday", "yes and no", "maybe", "unsure, no"])
+def test_choices_never_match_a_part(text: str) -> None:
+    with pytest.raises(Unparsable, match="exactly one of yes, no"):
+        parse(text, str, choices=("yes", "no"))
+
+
+facts = st.builds(
+    Fact,
+    name=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")),
+    years=st.lists(st.integers()),
+)
+
+
+@given(facts, st.text(alphabet=st.characters(exclude_characters="{}[]<>`")))
+def test_any_output_survives_its_own_json_in_prose(fact: Fact, prose: str) -> None:
+    if "<" not in fact.name:
+        assert parse(f"{prose}\n{fact.model_dump_json()}\n{prose}", Fact) == fact
+
+
+@given(facts, st.data())
+def test_truncated_json_never_passes_for_the_whole(fact: Fact, data: st.DataObject) -> None:
+    whole = fact.model_dump_json()
+    cut = data.draw(st.integers(min_value=0, max_value=len(whole) - 1))
+    with pytest.raises(Unparsable):
+        parse(whole[:cut], Fact, cut_off=True)
+
+
+@given(st.text())
+def test_any_text_is_parsed_or_refused(text: str) -> None:
+    try:
+        assert isinstance(parse(text, Fact), Fact)
+    except Unparsable as fault:
+        assert str(fault)
+
+
+@given(st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_any_json_is_parsed_or_refused(value: object) -> None:
+    try:
+        assert isinstance(parse(json.dumps(value), Fact), Fact)
+    except Unparsable as fault:
+        assert str(fault)
+
+
+def test_deep_nesting_is_refused() -> None:
+    with pytest.raises(Unparsable):
+        parse("[" * 2_000, Fact)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("[", '{"', '"\\', '["', '{"a":', '["\\"', "[{", "[[],", '["" ""]', "[1,],", "[, ", "<think>", "</think"),
+        *("\n```", "[ ", '{"x '),
+    ],
+)
+@pytest.mark.parametrize("wrapping", [("", ""), ("[", "x]"), ("[" * 200, "]" * 200)], ids=["bare", "list", "nested"])
+def test_parse_of_hostile_text_takes_linear_time(piece: str, wrapping: tuple[str, str]) -> None:
+    before, after = wrapping
+    started = time.process_time()
+    with pytest.raises(Unparsable):
+        parse(f"{before}{piece * (128_000 // len(piece))}{after}", Fact)
+    assert time.process_time() - started < 15, "a quadratic parser takes minutes"
+
+
+def test_parse_of_too_long_a_reply_refuses_it_unread() -> None:
+    with pytest.raises(Unparsable, match=f"longer than {MAX_CHARS:,} characters"):
+        parse(f"{JSON}{' ' * MAX_CHARS}", Fact)
+
+
+def test_parse_of_a_number_with_thousands_of_digits_is_refused() -> None:
+    with pytest.raises(Unparsable):
+        parse(f'{{"name": "Oda", "years": [{"9" * 5_000}]}}', Fact)
+
+
+async def test_parse_in_thread_of_a_long_reply_lets_others_run() -> None:
+    parsing = asyncio.create_task(parse_in_thread("[[],[" * 50_000, Fact))
+    turns = 0
+    while not parsing.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 10
+    with pytest.raises(Unparsable):
+        await parsing
+
+
+def test_thoughts_end_where_they_end() -> None:
+    assert without_thoughts("<think>a</think>b<think>c") == "b"
+    assert without_thoughts("a < b > c") == "a < b > c"
+
+
+def test_what_escapes_stand_for_can_be_kept() -> None:
+    fact = parse('{"name": "a\\u0000b \\ud83d\\ude00 \\ud83d \\\\u0000", "\\u0000years": [1]}', Fact)
+    assert fact == Fact(name="ab \U0001f600 \ufffd \\u0000", years=[1])

@@ -1,0 +1,88 @@
+"""Iter-RetGen: searches with what was generated, a fixed number of times."""
+
+from typing import Any
+
+import pytest
+from scenes import Case, Shelf, passage, resolves
+
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.graphs.baselines import iter_retgen
+from sleuth.graphs.baselines.iter_retgen import Settings
+from sleuth.graphs.core.context import Budget
+
+QUESTION = "Which town has the tower's builder left?"
+TOWER = passage("tower", "The tower was built by Oda Brell.")
+BRELL = passage("brell", "Oda Brell left Varn as a child.")
+
+FIRST: dict[str, Any] = {"reason": "Oda Brell built the tower; her towns are not told.", "citations": [], "answer": ""}
+THEN: dict[str, Any] = {
+    "reason": "Oda Brell left Varn.",
+    "citations": [{"source": 1, "quote": "left Varn"}],
+    "answer": "Varn",
+}
+
+
+def iterating(*replies: Any, settings: Settings | None = None, **more: Any) -> Case:
+    shelf = Shelf([TOWER], found={f"{FIRST['reason']} {QUESTION}": [BRELL]})
+    return Case(iter_retgen.graph, ScriptedModel(replies), shelf, settings or Settings(iterations=2), **more)
+
+
+async def test_it_searches_with_what_it_generated_and_reads_only_what_that_finds() -> None:
+    case = iterating(FIRST, THEN)
+    verdict = await case.run(QUESTION)
+    assert case.nodes == ["retrieve", "answer"] * 2
+    assert case.prompts() == ["reasoner/reason"] * 2
+    assert case.retriever.asked() == [(QUESTION, "graph", 5), (f"{FIRST['reason']} {QUESTION}", "graph", 5)]
+    read = [[source["title"] for source in request.input["sources"]] for request in case.model.requests]
+    assert read == [["Tower"], ["Brell"]]
+    assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
+    assert [citation["quote"] for citation in verdict["citations"]] == ["left Varn"]
+    assert all(resolves(citation, [BRELL]) for citation in verdict["citations"])
+
+
+async def test_the_last_generation_stands_also_where_an_earlier_one_had_an_answer() -> None:
+    case = iterating(THEN, FIRST)
+    assert (await case.run(QUESTION))["status"] == "unknown"
+    assert case.state["attempts"]["1"]["answer"] == "Varn"
+    assert case.retriever.queries[1].text == f"{THEN['reason']} Varn {QUESTION}"
+
+
+@pytest.mark.parametrize("said", ["unknown", "I don't know.", " [1] "])
+async def test_an_answer_that_states_nothing_is_none(said: str) -> None:
+    case = iterating(FIRST, {**THEN, "answer": said})
+    assert (await case.run(QUESTION))["status"] == "unknown"
+
+
+async def test_how_often_and_how_it_searches_can_be_set() -> None:
+    case = iterating(*[THEN] * 4, settings=Settings(iterations=4, top_k=2, mode="keyword"))
+    await case.run(QUESTION)
+    assert [asked[1:] for asked in case.retriever.asked()] == [("keyword", 2)] * 4
+    assert Settings().as_in_paper().mode == "dense"
+
+
+async def test_a_round_without_a_readable_reply_searches_with_the_question_again() -> None:
+    case = iterating("no", "no", THEN)
+    assert (await case.run(QUESTION))["status"] == "answered"
+    assert [query.text for query in case.retriever.queries] == [QUESTION] * 2
+    assert case.state["warnings"][0].endswith("This round has no answer.")
+
+
+@pytest.mark.parametrize(("calls", "text"), [(0, ""), (1, "Varn"), (2, "Varn")])
+async def test_it_keeps_to_its_budget_and_ends_with_the_latest_answer(calls: int, text: str) -> None:
+    case = iterating(*[THEN] * 3, settings=Settings(iterations=3), budget=Budget(max_calls=calls))
+    case.retriever.passages = [BRELL]
+    verdict = await case.run(QUESTION)
+    assert (verdict["status"], verdict["text"], len(case.model.requests)) == ("out_of_budget", text, calls)
+    assert len(verdict["citations"]) == min(calls, 1)
+
+
+async def test_a_final_answer_that_was_handed_over_is_tried_first() -> None:
+    known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
+    enough = iterating(THEN)
+    assert (await enough.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
+    assert (enough.nodes, enough.retriever.queries) == (["answer"], [])
+    assert "nothing that was read supports this answer word for word" in enough.state["warnings"]
+    not_enough = iterating(FIRST, FIRST, THEN)
+    assert (await not_enough.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
+    assert not_enough.nodes == ["answer", *["retrieve", "answer"] * 2]
+    assert not_enough.retriever.queries[0].entities == ("Varn",)

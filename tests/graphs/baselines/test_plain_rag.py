@@ -1,0 +1,89 @@
+"""Plain RAG: one search, one reading."""
+
+from typing import Any
+
+import pytest
+from scenes import example, passage, plain, resolves
+
+from sleuth.graphs.baselines.plain_rag import Settings
+from sleuth.graphs.core.context import Budget
+
+TOWER = passage("tower", "The tower stands in Varn. It is 30 m high.")
+
+
+def reading(answer: str, *quotes: tuple[int, str], answerable: bool = True) -> dict[str, Any]:
+    citations = [{"source": source, "quote": quote} for source, quote in quotes]
+    return {"answerable": answerable, "answer": answer, "citations": citations}
+
+
+async def test_it_searches_once_and_reads_once() -> None:
+    chain = example("q01")
+    case = plain([reading("812 metres", (1, "known: 812 metres"))], chain.passages)
+    verdict = await case.run(chain.question)
+    assert case.nodes == ["retrieve", "answer"]
+    assert case.prompts() == ["reader/read"]
+    assert case.retriever.asked() == [(chain.question, "graph", 5)]
+    assert (verdict["status"], verdict["text"]) == ("answered", "812 metres")
+    assert len(verdict["citations"]) == 1
+    assert all(resolves(citation, chain.passages) for citation in verdict["citations"])
+    assert case.state["notes"]["answer"]["passages"] == ["q01-1"]
+
+
+async def test_how_it_searches_can_be_set() -> None:
+    case = plain([reading("x")], [TOWER], Settings(top_k=2, mode="keyword"))
+    await case.run("?")
+    assert case.retriever.asked() == [("?", "keyword", 2)]
+
+
+@pytest.mark.parametrize("said", [reading("30 m", answerable=False), reading(" [1] ")])
+async def test_it_may_not_know(said: dict[str, Any]) -> None:
+    case = plain([said], [TOWER])
+    assert await case.run("?") == {"status": "unknown", "text": "", "citations": []}
+    assert case.state["notes"] == {}
+
+
+async def test_a_final_answer_that_is_enough_is_read_without_a_search() -> None:
+    citation = {"passage": "p", "document": "d", "title": "T", "quote": "in Varn", "start": 3, "end": 10}
+    known = {"question": "Where?", "finding": "Varn", "passages": ["p"], "citations": [citation]}
+    case = plain([reading("Varn")], [TOWER])
+    verdict = await case.run(" where", {"1": known})  # type: ignore[dict-item]
+    assert (case.nodes, case.retriever.queries) == (["answer"], [])
+    assert case.model.requests[0].input["known"] == ({"question": "Where?", "answer": "Varn"},)
+    assert verdict["citations"] == [citation]
+
+
+@pytest.mark.parametrize(
+    ("second", "status"), [(reading("30 m"), "answered"), (reading("", answerable=False), "unknown")]
+)
+async def test_a_final_answer_that_is_not_enough_is_read_with_passages(second: dict[str, Any], status: str) -> None:
+    known = {"question": "Where?", "finding": "Varn", "passages": []}
+    case = plain([reading("", answerable=False), second], [TOWER])
+    verdict = await case.run("Where?", {"1": known})  # type: ignore[dict-item]
+    assert case.nodes == ["answer", "retrieve", "answer"]
+    assert [len(request.input["sources"]) for request in case.model.requests] == [0, 1]
+    assert all(request.input["known"] for request in case.model.requests)
+    assert verdict["status"] == status
+
+
+async def test_a_sub_answer_that_was_handed_over_is_read_with_passages() -> None:
+    known = {"question": "Where?", "finding": "Varn", "passages": []}
+    case = plain([reading("30 m")], [TOWER])
+    await case.run("How high is it there?", {"1": known})  # type: ignore[dict-item]
+    assert case.nodes == ["retrieve", "answer"]
+    assert case.retriever.queries[0].entities == ("Varn",)
+    assert case.model.requests[0].input["known"] == ({"question": "Where?", "answer": "Varn"},)
+
+
+async def test_a_reply_that_cannot_be_read_leaves_the_question_open() -> None:
+    case = plain(["no", "no"], [TOWER])
+    assert (await case.run("?"))["status"] == "unknown"
+    assert len(case.state["calls"]) == 2
+    assert case.state["warnings"][0].endswith("The question stays open.")
+
+
+@pytest.mark.parametrize(("budget", "calls"), [(Budget(max_calls=0), 0), (Budget(max_calls=1), 1), (Budget(), 2)])
+async def test_it_keeps_to_its_budget(budget: Budget, calls: int) -> None:
+    case = plain(["no", "no"], [TOWER], budget=budget)
+    verdict = await case.run("?")
+    assert len(case.model.requests) == calls
+    assert verdict["status"] == ("unknown" if calls else "out_of_budget")

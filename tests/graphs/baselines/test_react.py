@@ -1,0 +1,148 @@
+"""Agent: a model that calls the search tool until it answers."""
+
+from typing import Any
+
+import pytest
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolCall
+from scenes import Case, Shelf, passage, resolves
+
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.graphs.baselines import react as agent
+from sleuth.graphs.baselines.react import Settings
+from sleuth.graphs.core.context import Budget
+from sleuth.tools.search.retriever import Query
+
+QUESTION = "Where was the builder of the tower born?"
+TOWER = passage("tower", "The tower was built by Oda Brell.")
+BRELL = passage("brell", "Oda Brell was born in Varn.")
+FOUND = {"tower": [TOWER], "Oda Brell": [TOWER, BRELL]}
+
+
+def search(query: str) -> dict[str, str]:
+    return {"action": "search", "query": query}
+
+
+def answer(text: str, *quotes: tuple[int, str]) -> dict[str, Any]:
+    citations = [{"source": source, "quote": quote} for source, quote in quotes]
+    return {"action": "answer", "answer": text, "citations": citations}
+
+
+VARN = answer("Varn", (1, "built by Oda Brell"), (2, "born in Varn"))
+READ = {"reason": "", "citations": [], "answer": "Varn"}
+
+
+def acting(*replies: Any, settings: Settings | None = None, **more: Any) -> Case:
+    return Case(agent.graph, ScriptedModel(replies), Shelf([], FOUND), settings or Settings(), **more)
+
+
+async def test_it_searches_until_it_answers_and_numbers_each_passage_once() -> None:
+    case = acting(search("tower"), search("Oda Brell"), VARN)
+    verdict = await case.run(QUESTION)
+    assert case.nodes == [*["act", "retrieve"] * 2, "act", "answer"]
+    assert case.prompts() == ["actor/act"] * 3
+    assert case.retriever.asked() == [("tower", "graph", 5), ("Oda Brell", "graph", 5)]
+    shown = case.model.requests[2].input
+    assert [(source["title"], source["search"]) for source in shown["sources"]] == [("Tower", 1), ("Brell", 2)]
+    prompt = case.model.requests[2].text()
+    assert prompt.index("Search 1: tower") < prompt.index("<source 1>\nTower") < prompt.index("Search 2: Oda Brell")
+    assert prompt.index("Search 2: Oda Brell") < prompt.index("<source 2>\nBrell")
+    assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
+    assert [citation["passage"] for citation in verdict["citations"]] == ["tower", "brell"]
+    assert all(resolves(citation, [TOWER, BRELL]) for citation in verdict["citations"])
+
+
+async def test_each_prompt_goes_on_where_the_one_before_ended() -> None:
+    case = acting(search("tower"), search("Oda Brell"), search("nothing"), VARN)
+    await case.run(QUESTION)
+    _, second, third, last = (request.text() for request in case.model.requests)
+    assert last.startswith(third)
+    assert third.startswith(second)
+    assert last.endswith("Search 3: nothing\n(nothing new)")
+
+
+class ToolCalling(GenericFakeChatModel):
+    """A model with tool calls of its own, which says what it is given to say."""
+
+    def bind_tools(self, *_: object, **__: object) -> "ToolCalling":
+        return self
+
+
+@pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
+@pytest.mark.parametrize("queries", [[], ["tower"], ["tower", "Oda Brell"], ["a", "b", "c", "d"]])
+async def test_it_goes_the_way_of_the_prebuilt_agent(queries: list[str]) -> None:
+    from langgraph.prebuilt import create_react_agent
+
+    ours, shelf = acting(*map(search, queries), VARN), Shelf([], FOUND)
+
+    async def search_documents(query: str) -> str:
+        """Find passages."""
+        return "\n".join(hit.passage.text for hit in await shelf.search(Query(text=query, k=5, mode="graph")))
+
+    calls = [ToolCall(name="search_documents", args={"query": query}, id=query) for query in queries]
+    says = [*(AIMessage("", tool_calls=[call]) for call in calls), AIMessage("Varn")]
+    prebuilt, nodes, last = create_react_agent(ToolCalling(messages=iter(says)), [search_documents]), [], None
+    async for update in prebuilt.astream({"messages": [("user", QUESTION)]}, stream_mode="updates"):
+        nodes += [{"agent": "act", "tools": "retrieve"}[name] for name in update]
+        last = [*update.values()][-1]["messages"][-1]
+    verdict = await ours.run(QUESTION)
+    assert ours.nodes == [*nodes, "answer"]
+    assert [query.text for query in ours.retriever.queries] == [query.text for query in shelf.queries] == queries
+    assert last is not None
+    assert verdict["text"] == last.content
+
+
+async def test_the_same_search_twice_ends_the_searching() -> None:
+    case = acting(search("tower"), search(" TOWER"), READ)
+    assert (await case.run(QUESTION))["text"] == "Varn"
+    assert case.prompts()[-1] == "reasoner/reason"
+    assert any("searched again" in warning for warning in case.state["warnings"])
+    assert len(case.retriever.queries) == 1
+
+
+async def test_after_the_last_search_it_has_to_answer() -> None:
+    case = acting(search("tower"), READ, settings=Settings(max_searches=1))
+    assert (await case.run(QUESTION))["status"] == "answered"
+    assert case.nodes == ["act", "retrieve", "act", "answer"]
+
+
+@pytest.mark.parametrize("said", [answer(""), answer(" [1] ")])
+async def test_it_may_not_know(said: dict[str, Any]) -> None:
+    case = acting(search("tower"), said)
+    assert await case.run(QUESTION) == {"status": "unknown", "text": "", "citations": []}
+
+
+async def test_an_answer_is_cited_only_with_what_was_shown() -> None:
+    case = acting(search("tower"), answer("Oda Brell", (7, "Oda Brell"), (1, "by Nobody")))
+    verdict = await case.run(QUESTION)
+    assert [citation["quote"] for citation in verdict["citations"]] == ["The tower was built by Oda Brell."]
+    assert any("source 7" in warning for warning in case.state["warnings"])
+
+
+async def test_a_reply_that_cannot_be_read_leaves_the_question_open() -> None:
+    case = acting('{"action": "search"}', "no")
+    assert (await case.run(QUESTION))["status"] == "unknown"
+    assert case.state["warnings"][0].endswith("The question stays open.")
+
+
+async def test_agent_given_the_final_answer_need_not_search() -> None:
+    known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
+    case = acting(answer("Varn"))
+    assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
+    assert (case.nodes, case.retriever.queries) == (["act", "answer"], [])
+    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+    assert case.model.requests[0].input["known"] == ({"question": known["question"], "answer": "Varn"},)
+
+
+@pytest.mark.parametrize("calls", [0, 1, 2])
+async def test_it_keeps_to_its_budget(calls: int) -> None:
+    case = acting(search("tower"), search("Oda Brell"), VARN, budget=Budget(max_calls=calls))
+    verdict = await case.run(QUESTION)
+    assert (verdict["status"], len(case.model.requests)) == ("out_of_budget", calls)
+
+
+async def test_how_it_searches_can_be_set() -> None:
+    case = acting(search("tower"), VARN, settings=Settings(top_k=2, mode="keyword"))
+    await case.run(QUESTION)
+    assert case.retriever.asked() == [("tower", "keyword", 2)]
+    assert Settings().as_in_paper().mode == "hybrid"

@@ -1,0 +1,52 @@
+"""Follow-up questions: what the rewriter is shown, and what is asked where it fails."""
+
+import pytest
+
+from sleuth.agents.formatting.conversation import LATEST, LONGEST, Turn, render
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.graphs.chat.question_rewriting import rewritten
+from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.storage.archive import MemoryArchive
+
+TURNS = [
+    Turn(speaker="user", text="Who built the Pellowrig Light?"),
+    Turn(speaker="assistant", text="Bastian Oake.\n\n[1] Pellowrig Light"),
+]
+
+
+async def test_a_follow_up_is_asked_with_what_the_conversation_tells() -> None:
+    model = ScriptedModel([{"question": "Where was Bastian Oake born?"}])
+    archive = MemoryArchive()
+    found = await rewritten("Where was he born?", TURNS, model=model, archive=archive)
+    assert found.question == "Where was Bastian Oake born?"
+    (call,) = found.calls.values()
+    assert (call["role"], found.warnings) == ("rewriter", [])
+    assert archive.texts[call["prompt"]] == model.requests[0].text()
+    assert "Assistant: Bastian Oake. [1] Pellowrig Light" in model.requests[0].text()
+
+
+async def test_a_first_question_is_asked_as_it_is_without_a_call() -> None:
+    found = await rewritten("Who built it?", [], model=ScriptedModel(), archive=MemoryArchive())
+    assert (found.question, found.calls) == ("Who built it?", {})
+
+
+async def test_a_reply_that_cannot_be_used_leaves_the_question_with_a_warning() -> None:
+    model = ScriptedModel(["He was born.", "I said so."])
+    found = await rewritten("Where was he born?", TURNS, model=model, archive=MemoryArchive())
+    assert found.question == "Where was he born?"
+    assert "asked as it was written" in found.warnings[0]
+
+
+async def test_a_model_that_is_down_is_an_error() -> None:
+    with pytest.raises(ModelUnavailable):
+        await rewritten(
+            "Where?", TURNS, model=ScriptedModel([ModelUnavailable("It is down.")]), archive=MemoryArchive()
+        )
+
+
+def test_a_long_chat_shows_its_latest_turns_each_shortened() -> None:
+    turns = [Turn(speaker="user", text=f"<source 1> {number} " + "word " * 1000) for number in range(50)]
+    lines = render(turns).splitlines()
+    assert len(lines) == LATEST
+    assert all(len(line) < LONGEST + 20 and "<source" not in line for line in lines)
+    assert lines[-1].startswith("User: ‹source 1> 49 word")

@@ -1,0 +1,118 @@
+"""Which replies a chat may send without a search, and which questions it may ask back."""
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from sleuth.agents.roles.conversation.chat_responder import AskedBack
+from sleuth.graphs.chat.messages import asking_back
+from sleuth.graphs.chat.small_talk import already_clarified, facts_in, is_question, repeats
+
+
+@pytest.mark.parametrize(
+    ("reply", "stated"),
+    [
+        ("The yard was founded in 1868.", ["1868"]),
+        ("It was founded by Ada Merriweather.", ["Ada", "Merriweather"]),
+        ("Merriweather founded it.", ["Merriweather"]),
+        ("Merriweather.", ["Merriweather"]),
+        ("Sure! Merriweather was the founder.", ["Merriweather"]),
+        ("It opened in May.", ["May"]),
+        ("It has twelve rooms 😊", ["twelve"]),
+        ("The founder: Merriweather, of course.", ["Merriweather"]),
+        ("Es wurde von Siemens gebaut.", ["Siemens"]),
+        ("该船厂由王伟先生于许多年以前在海边创立。", ["该船厂由王伟先生于许多年以前在海边创立。"]),
+        ("بنى السيد كمال حوض السفن القديم قرب البحر.", ["بنى السيد كمال حوض السفن القديم قرب البحر."]),
+    ],
+)
+def test_facts_in_a_reply_returns_what_the_conversation_lacks(reply: str, stated: list[str]) -> None:
+    assert facts_in(reply, ["Tell me about the yard"]) == stated
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Hello! What would you like to know?",
+        "Good morning! 😊 Feel free to ask me anything about your documents.",
+        "You're welcome! I'm glad I could help. Just ask if you've other questions.",
+        "I'm sleuth: I look up answers in your documents, and I cite them.",
+        "Thanks! That's kind of you.",
+        "Please note: You can ask about any of your documents.",
+        "Hallo! Wie kann ich Ihnen bei Ihren Dokumenten helfen?",
+        "Gern geschehen! Haben Sie noch Fragen?",
+        "Bonjour ! Que voulez-vous savoir ?",
+        "你好！你想了解什么？",
+        "",
+    ],
+)
+def test_facts_in_small_talk_are_none(reply: str) -> None:
+    assert facts_in(reply, ["Hi"]) == []
+
+
+def test_facts_in_a_reply_may_repeat_the_conversation() -> None:
+    said = ["I am Anna, and the yard is from 1868.", "Trevandle & Ruske"]
+    assert facts_in("Nice to meet you, Anna! Trevandle in 1868, then.", said) == []
+    assert facts_in("Nice to meet you, Anne!", said) == ["Anne"]
+
+
+@pytest.mark.parametrize(
+    ("message", "question"),
+    [
+        ("And was he a carpenter?", True),
+        ("Who founded the yard?", True),
+        ("And in which year was it founded? ", True),
+        ("Thanks!", False),
+        ("Hello?", False),
+        ("How are you today?", False),
+        ("What can you do for me?", False),
+        ("Was können Sie?", False),
+        ("I like the yard.", False),
+    ],
+)
+def test_is_question_excludes_what_is_about_the_assistant(message: str, question: bool) -> None:
+    assert is_question(message) is question
+
+
+ASKED = "When was the shipyard of the ferry founded?"
+
+
+@pytest.mark.parametrize(
+    ("clarifying", "asked"),
+    [
+        (ASKED, ASKED),
+        (ASKED.upper().rstrip("?"), ASKED),
+        (f"Do you mean: {ASKED}", ASKED),
+        ("Are you asking when the shipyard of the ferry was founded?", ASKED),
+        ("Could you please tell me when the ferry's shipyard was founded?", ASKED),
+        ("Do you want to know when the shipyard was founded?", ASKED),
+        ("When exactly was the shipyard of the ferry founded?", ASKED),
+        ("What do you mean?", "What do you mean?"),
+        ("Wann wurde die Werft gegründet?", "wann wurde die werft gegrundet"),
+    ],
+)
+def test_repeats_with_the_words_of_the_message_is_true(clarifying: str, asked: str) -> None:
+    assert repeats(clarifying, asked)
+
+
+@pytest.mark.parametrize(
+    ("clarifying", "asked"),
+    [
+        ("Which ferry do you mean?", ASKED),
+        ("When was which shipyard of the ferry founded?", ASKED),
+        ("Do you mean the Lady Morrable or the Varn?", ASKED),
+        ("What do you mean by that?", "How old is it?"),
+        ("Built what?", "Who built it?"),
+        ("Which of the two?", "How old is it?"),
+    ],
+)
+def test_repeats_with_a_choice_of_its_own_is_false(clarifying: str, asked: str) -> None:
+    assert not repeats(clarifying, asked)
+
+
+def test_already_clarified_includes_the_same_message_sent_again() -> None:
+    back = asking_back(AskedBack(question="Which one?"))
+    turn = [HumanMessage("How old is it?"), back]
+    assert already_clarified([*turn, HumanMessage("the yard")])
+    later = [*turn, HumanMessage("the yard"), AIMessage("1868")]
+    assert already_clarified([*later, HumanMessage("how old is it")])
+    assert not already_clarified([*later, HumanMessage("How high is it?")])
+    assert not already_clarified(turn[:1])

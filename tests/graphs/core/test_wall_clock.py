@@ -1,0 +1,112 @@
+"""The seconds of a run: by the wall clock, without pauses, the same at every reading."""
+
+import asyncio
+import time
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+from langgraph.types import StateSnapshot
+from scenes import Chain, Replying, RunsFor, finish
+
+from sleuth.agents.model import Reply, Request
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.wall_clock import seconds_at
+from sleuth.graphs.runs.history import fork, history
+from sleuth.graphs.runs.service import Runs
+
+AT = "1970-01-01T00:01:40+00:00"
+"""100 seconds after the epoch."""
+
+
+def snapshot(metadata: dict[str, float], *, first: bool = False) -> StateSnapshot:
+    parent = None if first else {"configurable": {"checkpoint_id": "before"}}
+    return StateSnapshot({}, (), {}, metadata, AT, parent, (), ())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "seconds"),
+    [
+        ({"sleuth_began": 90.0, "sleuth_seconds_before": 2.5}, 12.5),
+        ({"sleuth_began": 130.0, "sleuth_seconds_before": 2.5}, 2.5),
+        ({"sleuth_seconds_before": 2.5}, 2.5),
+        ({}, None),
+    ],
+    ids=["working", "clock-set-back", "made-without-working", "older-release"],
+)
+def test_seconds_at_reads_what_a_checkpoint_records(metadata: dict[str, float], seconds: float | None) -> None:
+    assert seconds_at(snapshot(metadata)) == seconds
+
+
+def test_seconds_at_first_checkpoint_are_zero() -> None:
+    assert seconds_at(snapshot({}, first=True)) == 0
+
+
+class Busy(Replying):
+    """Claims 100 seconds for each call, and takes some milliseconds."""
+
+    async def call(self, request: Request) -> Reply:
+        await asyncio.sleep(0.02)
+        return {**await super().call(request), "seconds": 100.0}
+
+
+@pytest.fixture
+def busy(runs_with: RunsFor, chain: Chain) -> Runs:
+    return runs_with(Busy(chain.reply_to))
+
+
+async def test_seconds_are_wall_clock_and_model_seconds_a_sum(busy: Runs, chain: Chain) -> None:
+    began = time.time()
+    answer = await finish(busy, await busy.start(chain.question, "par-rag"))
+    took = time.time() - began
+    assert answer.seconds is not None and answer.cost["calls"] * 0.02 <= answer.seconds <= took
+    assert answer.cost["model_seconds"] == 100 * answer.cost["calls"]
+    assert "seconds" not in answer.cost
+    assert answer.to_json()["seconds"] == answer.seconds
+    assert (await busy.answer(answer.thread)).seconds == answer.seconds
+
+
+async def test_seconds_leave_out_the_pause_before_a_resume(busy: Runs, chain: Chain) -> None:
+    id, began = await busy.start(chain.question, "par-rag"), time.time()
+    async with aclosing(busy.run(id)) as events:
+        async for event in events:
+            if isinstance(event, Step) and (event.node, event.state) == ("draft", "finished"):
+                break
+    worked = time.time() - began
+    state = await busy.graph(await busy.store.threads.get(id)).aget_state(busy.config(await busy.store.threads.get(id)))
+    before = seconds_at(state)
+    await asyncio.sleep(0.5)
+    began = time.time()
+    answer = await finish(busy, id)
+    worked += time.time() - began
+    assert before is not None and answer.seconds is not None
+    assert 0 < before < answer.seconds <= worked
+
+
+async def test_seconds_of_a_fork_are_those_of_its_path(busy: Runs, chain: Chain) -> None:
+    id = await busy.start(chain.question, "plain-rag")
+    first = await finish(busy, id)
+    await asyncio.sleep(0.3)
+    moments = await history(busy, id)
+    await fork(busy, id, at=moments[0].checkpoint)
+    assert (await busy.answer(id)).seconds == first.seconds
+    began = time.time()
+    await fork(busy, id, at=moments[1].checkpoint)
+    again = await finish(busy, id)
+    assert first.seconds and again.seconds
+    assert 0.02 <= again.seconds <= first.seconds + time.time() - began
+
+
+async def test_seconds_of_a_run_that_is_given_more_budget_are_kept(busy: Runs, chain: Chain) -> None:
+    id = await busy.start(chain.question, "par-rag", budget=Budget(max_calls=3))
+    ended = await finish(busy, id)
+    answer = await finish(busy, id, budget=Budget())
+    assert ended.seconds and answer.seconds
+    assert answer.seconds >= answer.cost["calls"] * 0.02
+
+
+async def test_seconds_of_a_run_of_an_older_release_are_absent(busy: Runs, chain: Chain) -> None:
+    answer: Answer = await finish(busy, await busy.start(chain.question, "plain-rag"))
+    assert "seconds" not in replace(answer, seconds=None).to_json()

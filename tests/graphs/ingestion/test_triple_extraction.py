@@ -1,0 +1,142 @@
+"""Reading ahead keeps each passage as it is read, goes on where it was, and stays within its budget."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from entries import entry
+from scenes import Replying
+
+from sleuth.agents.model import Request
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.ingestion.triple_extraction import BATCH, ReadingContext, ReadingState, read_passages
+from sleuth.graphs.methods.ras.triple_graph import prompt_version
+from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.storage.catalogue import Catalogue
+
+MANY = BATCH + 6
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
+    opened = Catalogue(f"sqlite:///{tmp_path}/catalogue.db", owner="local", collection="default")
+    opened.put_documents([entry(f"d{at}", f"Oda {at} was born in Varn.", title=f"Oda {at}") for at in range(MANY)])
+    yield opened
+    opened.close()
+
+
+@dataclass
+class Told:
+    """What was told of each passage."""
+
+    updates: list[Any] = field(default_factory=list)
+
+    def __call__(self, update: Any) -> None:
+        self.updates.append(update)
+
+
+def born(request: Request) -> Any:
+    name = request.input["sources"][0]["title"]
+    return {"triples": [{"subject": name, "predicate": "born in", "object": "Varn"}]}
+
+
+def context(
+    catalogue: Catalogue, answer: Callable[[Request], Any], *, concurrency: int = 4, **budget: float
+) -> ReadingContext:
+    return ReadingContext(
+        model=Replying(answer),
+        name="small",
+        readings=catalogue.readings(),
+        store=catalogue.triples(model="small"),
+        budget=Budget(**budget),  # type: ignore[arg-type]
+        concurrency=concurrency,
+    )
+
+
+async def run(given: ReadingContext) -> ReadingState:
+    return await read_passages(given, on_read=Told())
+
+
+async def test_all_passages_are_read_once_and_told_of(catalogue: Catalogue) -> None:
+    told = Told()
+    done = await read_passages(context(catalogue, born), on_read=told)
+    assert (done.read, done.triples, done.calls, done.failed, done.ended) == (MANY, MANY, MANY, 0, True)
+    assert sum(update["read"] for update in told.updates) == MANY
+    (summary,) = catalogue.readings().summary()
+    assert (summary.model, summary.passages, summary.triples) == ("small", MANY, MANY)
+    assert (await run(context(catalogue, born))).calls == 0
+
+
+async def test_what_was_read_before_a_fault_is_kept_and_not_read_again(catalogue: Catalogue) -> None:
+    answered: list[str] = []
+
+    def breaks_down(request: Request) -> Any:
+        if len(answered) == 10:
+            return ModelUnavailable("The server is gone.")
+        answered.append(request.input["sources"][0]["title"])
+        return born(request)
+
+    with pytest.raises(ModelUnavailable):
+        await run(context(catalogue, breaks_down, concurrency=1))
+    assert len(answered) == 10
+    again = context(catalogue, born)
+    assert (await run(again)).read == MANY - 10
+    assert isinstance(again.model, Replying)
+    asked = {request.input["sources"][0]["title"] for request in again.model.requests}
+    assert asked.isdisjoint(answered)
+    assert len(asked) == MANY - 10
+
+
+async def test_a_failed_reading_is_left_for_the_next_time(catalogue: Catalogue) -> None:
+    def mumbles(request: Request) -> Any:
+        return "No idea." if request.input["sources"][0]["title"] == "Oda 3" else born(request)
+
+    done = await run(context(catalogue, mumbles))
+    assert (done.read, done.failed, len(done.warnings)) == (MANY - 1, 1, 1)
+    assert (await run(context(catalogue, born))).read == 1
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("most", [1, 7])
+async def test_no_more_calls_are_made_than_allowed(catalogue: Catalogue, most: int, concurrency: int) -> None:
+    given = context(catalogue, lambda _: "No idea.", max_calls=most, concurrency=concurrency)
+    done = await run(given)
+    assert isinstance(given.model, Replying)
+    assert done.calls == len(given.model.requests) <= most
+    assert (await run(context(catalogue, born, max_calls=most, concurrency=concurrency))).read == most
+
+
+async def test_tokens_and_seconds_end_it_too(catalogue: Catalogue) -> None:
+    assert 0 < (await run(context(catalogue, born, max_tokens=200, concurrency=1))).read < MANY
+    assert (await run(context(catalogue, born, max_seconds=0.0))).read == 0
+
+
+async def test_no_more_than_so_many_are_read_side_by_side(catalogue: Catalogue) -> None:
+    busy, most = 0, 0
+
+    class Slow(Replying):
+        async def call(self, request: Request) -> Any:
+            nonlocal busy, most
+            busy += 1
+            most = max(most, busy)
+            await asyncio.sleep(0)
+            busy -= 1
+            return await super().call(request)
+
+    given = context(catalogue, born, concurrency=3)
+    slow = ReadingContext(
+        model=Slow(born), name="small", readings=given.readings, store=given.store, concurrency=given.concurrency
+    )
+    await run(slow)
+    assert most == 3
+
+
+async def test_what_ras_has_read_is_not_read_again(catalogue: Catalogue) -> None:
+    (passage,) = catalogue.readings().unread(model="small", version=await prompt_version(), after="", limit=1)
+    await catalogue.triples(model="small").put({passage.fingerprint(): []}, version=await prompt_version())
+    assert (await run(context(catalogue, born))).read == MANY - 1
+    assert json.dumps(catalogue.readings().triples()[passage.id]) == "[]"

@@ -1,0 +1,594 @@
+"""auto: what it asks of which method, when it goes on, and that nothing is asked twice whatever stops it."""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scenes import AnyModel, Case, Chain, Replying, RunsFor, Shelf, example, finish, plain, resolves, sent
+from ways import Ways, way
+
+from sleuth.agents.llm.testing import reply
+from sleuth.agents.model import Reply, Request, TokenLogprob
+from sleuth.graphs.core.answer import Answer, Hop
+from sleuth.graphs.core.context import Budget, HopInput
+from sleuth.graphs.core.events import Step
+from sleuth.graphs.methods.auto import graph as auto
+from sleuth.graphs.methods.auto.escalation import concluded, independent, new_hop
+from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.registry import METHODS
+from sleuth.graphs.runs.history import export, fork, history
+from sleuth.graphs.runs.pruning import Pruned, prune
+from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.subruns import SaverHops
+from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UsageError
+from sleuth.tools.sources.web_pages.page import PageText
+
+PAR_CALLS = 7
+"""Of PAR-RAG over a chain of two hops."""
+
+
+class Clerk(Replying):
+    """Knows the chain; the plain reading and the check say what they are told to."""
+
+    def __init__(self, chain: Chain, *, read: Any = None, holds: Any = "Yes") -> None:
+        super().__init__(self._say)
+        self.chain, self.read, self.holds = chain, read, holds
+
+    def _say(self, request: Request) -> Any:
+        if request.role == "reader" and self.read is not None:
+            return self.read
+        if request.role == "evaluator":
+            return word(self.holds) if isinstance(self.holds, str) else self.holds
+        return self.chain.reply_to(request)
+
+    def roles(self, start: int = 0) -> list[str]:
+        return [request.role for request in self.requests[start:]]
+
+
+def word(text: str) -> Reply:
+    """A reply of one token."""
+    return reply(text, logprobs=[TokenLogprob(token=text, logprob=-0.1, top={text: -0.1})])
+
+
+UNKNOWN = {"answerable": False, "answer": "", "citations": []}
+
+
+def reading(answer: str) -> dict[str, Any]:
+    return {"answerable": True, "answer": answer, "citations": []}
+
+
+async def ask(runs: Runs, question: str, **options: Any) -> Answer:
+    return await finish(runs, await runs.start(question, "auto", **options))
+
+
+def hops(answer: Answer) -> list[Hop]:
+    assert answer.hops is not None
+    return answer.hops
+
+
+def turns(answer: Answer) -> list[tuple[str, str]]:
+    return [(hop["method"], hop["status"]) for hop in hops(answer)]
+
+
+async def test_it_stops_at_plain_rag_where_its_answer_holds(runs_with: RunsFor, chain: Chain) -> None:
+    model = Clerk(chain)
+    runs = runs_with(model)
+    answer = await ask(runs, chain.question)
+    assert (answer.method, answer.status, answer.text) == ("auto", "answered", "1868")
+    assert turns(answer) == [("plain-rag", "answered")]
+    assert [request.prompt for request in model.requests] == ["reader/read", "evaluator/support"]
+    (hop,) = hops(answer)
+    assert (hop["why"], hop["doubt"], hop["confidence"]) == ("first in the order", "", 1.0)
+    assert answer.citations == hop["citations"] != []
+    assert all(resolves(citation, chain.passages) for citation in answer.citations)
+    assert [(note["question"], note["finding"]) for note in answer.notes] == [(chain.question, "1868")]
+    nodes = {name: node["calls"] for name, node in answer.cost["nodes"].items()}
+    assert (nodes, answer.cost["calls"]) == ({"plain-rag/answer": 1, "verify": 1}, 2)
+
+
+async def test_the_check_reads_what_the_answer_cites(runs_with: RunsFor, chain: Chain) -> None:
+    model = Clerk(chain)
+    answer = await ask(runs_with(model), chain.question)
+    check = model.requests[1]
+    assert check.input["question"] == chain.question
+    assert check.input["answer"] == "1868"
+    assert [source["text"] for source in check.input["sources"]] == [each["quote"] for each in answer.citations]
+    assert (check.sampling.max_tokens, check.schema, check.choices) == (1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("read", "holds", "doubt"),
+    [
+        (UNKNOWN, "Yes", "it ended as unknown"),
+        (reading("1999"), "Yes", "none of its citations hold, 1 must"),
+        (None, "No", "P(it holds) is 0.00, not above 0.5"),
+        (None, "Perhaps", "P(it holds) is 0.50, not above 0.5"),
+    ],
+)
+async def test_it_goes_on_where_the_answer_does_not_pass(
+    runs_with: RunsFor, chain: Chain, read: Any, holds: str, doubt: str
+) -> None:
+    model = Clerk(chain, read=read, holds=holds)
+    answer = await ask(runs_with(model), chain.question)
+    assert (answer.status, answer.text) == ("answered", "1868")
+    assert [method for method, _ in turns(answer)] == ["plain-rag", "par-rag"]
+    plain, second = hops(answer)
+    assert plain["doubt"] == doubt
+    assert second["why"] == f"plain-rag was not accepted: {doubt}; its parts build on each other"
+    assert second["thread"].startswith(f"{answer.thread}.2.")
+    asked = ["reader", *(["evaluator"] if "P(" in doubt else []), "planner"]
+    assert model.roles()[: len(asked)] == asked
+    assert len(model.requests) == len(asked) + PAR_CALLS == answer.cost["calls"]
+    assert sum(node["calls"] for node in answer.cost["nodes"].values()) == answer.cost["calls"]
+    assert {"plan", "plain-rag/answer", "par-rag/plan", "par-rag/review"} <= answer.cost["nodes"].keys()
+    in_doubt = [warning for warning in answer.warnings if "not accepted" in warning]
+    assert in_doubt == ([f"plain-rag had answered {plain['text']!r}, not accepted: {doubt}."] if plain["text"] else [])
+
+
+async def test_an_answer_that_did_not_pass_is_not_handed_on(runs_with: RunsFor, chain: Chain) -> None:
+    model = Clerk(chain, holds="No")
+    answer = await ask(runs_with(model), chain.question)
+    assert [list(request.input["known"]) for request in model.requests if request.role == "planner"] == [[], []]
+    assert chain.question not in [note["question"] for note in answer.notes]
+    assert hops(answer)[0]["text"] == "1868", "it is told, though"
+
+
+async def test_independent_parts_are_for_crp_rag(runs_with: RunsFor, chain: Chain) -> None:
+    ways = Ways(way(chain))
+    asked = {"plan": [{"question": "Which yard?"}, {"question": "Which year?"}]}
+
+    def say(request: Request) -> Any:
+        match request.role:
+            case "planner":
+                return asked["plan"]
+            case "reader":
+                return UNKNOWN
+        return ways(request)
+
+    model = Replying(say)
+    answer = await ask(runs_with(model), chain.question, values={"hop_settings": '{"crp-rag": {"samples": 1}}'})
+    assert turns(answer) == [("plain-rag", "unknown"), ("crp-rag", "answered")]
+    assert hops(answer)[1]["why"].endswith("its parts need nothing of each other")
+    assert answer.text == "1868"
+    expanded = [request for request in model.requests if request.role == "expander"]
+    assert len(expanded) == len(chain.hops), "one sample a layer, as its setting says"
+
+
+REFUSING = {"hop_settings": {"par-rag": {"max_requeries": 0}}, "order": "plain-rag, par-rag, ras"}
+
+
+def half_known(chain: Chain) -> Clerk:
+    """PAR-RAG finds out the first hop only, and says so; RAS concludes after its first search."""
+    clerk = Clerk(chain, read=UNKNOWN)
+    known = clerk.chain.reply_to
+
+    def say(request: Request) -> Any:
+        question = request.input.get("question")
+        match request.role, request.prompt:
+            case "reader", _:
+                return UNKNOWN
+            case "drafter", _ if question == chain.hops[1].asked:
+                return {"answer": "", "citations": []}
+            case "planner", "planner/begin" | "planner/next" | "planner/next_with_finding":
+                return "[NO_RETRIEVAL]" if request.prompt.endswith("begin") else {"plan": "[SUFFICIENT]"}
+            case "extractor", _:
+                return {"triples": []}
+            case "answerer", "answerer/answer":
+                return {"known": False, "answer": ""}
+            case "answerer", _:
+                return {"facts": [], "answer": "1868", "known": True}
+        return known(request)
+
+    clerk.answer = say
+    return clerk
+
+
+async def test_it_goes_on_twice_and_hands_over_what_was_found(store: Store, chain: Chain) -> None:
+    model, shelf = half_known(chain), Shelf(chain.passages)
+    runs = Runs(store, Services(model=model, retriever=shelf))
+    answer = await ask(runs, chain.question, values=REFUSING)
+    assert [method for method, _ in turns(answer)] == ["plain-rag", "par-rag", "ras"]
+    found = (chain.hops[0].asked, chain.hops[0].answer)
+    third = await runs.graph(await store.threads.get(hops(answer)[2]["thread"])).aget_state(
+        runs.config(await store.threads.get(hops(answer)[2]["thread"]))
+    )
+    handed = [(note["question"], note["finding"]) for note in third.values["notes"].values()]
+    assert handed[0] == found, "and not what was not found, nor what stands in no passage"
+    assert all(finding for _, finding in handed)
+    assert found in [(note["question"], note["finding"]) for note in answer.notes]
+    assert len([note for note in answer.notes if note["question"] == found[0]]) == 1
+
+
+async def test_what_a_run_is_given_is_not_looked_up_by_any_hop(store: Store, chain: Chain) -> None:
+    model, shelf = Clerk(chain, read=UNKNOWN), Shelf(chain.passages)
+    runs = Runs(store, Services(model=model, retriever=shelf))
+    model.chain = replace(chain, hops=[replace(hop, planned=hop.asked) for hop in chain.hops])
+    first = await runs.start(chain.question, "par-rag")
+    await finish(runs, first)
+    notes = (await history(runs, first))[0].checkpoint
+    forked = await fork(runs, first, at=notes, into="auto")
+    searched = len(shelf.queries)
+    answer = await finish(runs, forked["thread"])
+    assert turns(answer) == [("plain-rag", "unknown"), ("par-rag", "answered")]
+    assert shelf.asked()[searched:] == [(chain.question, "graph", 5)], "only plain RAG searches"
+    assert len(answer.notes) == len(chain.hops) + 1, "each hop's, and the final answer"
+
+
+async def test_hops_search_the_pages_that_came_with_the_question(store: Store, chain: Chain) -> None:
+    shelf = Shelf(chain.passages)
+    runs = Runs(store, Services(model=Clerk(chain, read=UNKNOWN), retriever=shelf))
+    page = PageText(id="yard", name="yard", text="Trevandle & Ruske was founded in 1868.")
+    answer = await ask(runs, chain.question, pages=[page])
+    assert shelf.queries == []
+    for hop in await store.threads.hops_of(answer.thread):
+        assert hop.options["pages"] == (await store.threads.get(answer.thread)).options["pages"]
+
+
+async def test_a_refusal_lists_what_nobody_has_found(runs_with: RunsFor, chain: Chain) -> None:
+    model = half_known(chain)
+    answer = await ask(runs_with(model), chain.question, values={**REFUSING, "order": "plain-rag,par-rag"})
+    assert (answer.status, answer.citations) == ("unknown", [])
+    assert answer.text.splitlines() == [
+        "No method has found the answer. What is missing:",
+        f"- {chain.hops[1].asked}",
+    ]
+    assert [note["finding"] for note in answer.notes] == [chain.hops[0].answer, ""]
+
+
+async def test_the_refusal_of_a_method_that_says_what_is_missing_is_kept() -> None:
+    hop = Hop(**{**new_hop("crp-rag", ""), "status": "refused", "text": "What is missing:\n- x"})
+    verdict = concluded([new_hop("plain-rag", ""), hop], {}, cut_short=False)
+    assert verdict == {"status": "refused", "text": "What is missing:\n- x", "citations": []}
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 8, 10, 11])
+async def test_the_budget_is_that_of_all_hops_together(runs_with: RunsFor, chain: Chain, most: int) -> None:
+    model = Clerk(chain, holds="No")
+    answer = await ask(runs_with(model), chain.question, budget=Budget(max_calls=most))
+    needed = 3 + PAR_CALLS
+    assert len(model.requests) == answer.cost["calls"] <= most
+    assert answer.status == ("answered" if most >= needed else "out_of_budget")
+    assert answer.text == "1868", "the answer in doubt is the best so far"
+    if most == 8:
+        assert turns(answer)[1] == ("par-rag", "out_of_budget"), "in the middle of the second hop"
+
+
+async def test_tokens_are_counted_over_all_hops(runs_with: RunsFor, chain: Chain) -> None:
+    model = Clerk(chain, read=UNKNOWN)
+    whole = await ask(runs_with(model), chain.question)
+    tokens = whole.cost["prompt_tokens"] + whole.cost["completion_tokens"]
+    model = Clerk(chain, read=UNKNOWN)
+    answer = await ask(runs_with(model), chain.question, budget=Budget(max_tokens=tokens // 2))
+    assert answer.status == "out_of_budget"
+    assert 2 < len(model.requests) < whole.cost["calls"]
+
+
+async def test_a_run_without_room_for_a_call_ends_with_nothing(runs_with: RunsFor, chain: Chain) -> None:
+    model = Clerk(chain)
+    answer = await ask(runs_with(model), chain.question, budget=Budget(max_calls=0))
+    assert (answer.status, answer.text, hops(answer), model.requests) == ("out_of_budget", "", [], [])
+
+
+@pytest.mark.parametrize(("says", "methods"), [("Yes.", ["plain-rag"]), ("No", ["plain-rag", "par-rag"])])
+async def test_without_log_probabilities_the_word_counts(
+    runs_with: RunsFor, chain: Chain, says: str, methods: list[str]
+) -> None:
+    answer = await ask(runs_with(Clerk(chain, holds=reply(says))), chain.question)
+    assert [method for method, _ in turns(answer)] == methods
+    assert "no log-probabilities: whether an answer holds is a plain yes or no" in answer.warnings
+
+
+async def test_the_thresholds_are_settings(runs_with: RunsFor, chain: Chain) -> None:
+    model = Clerk(chain, read=reading("1999"), holds="No")
+    answer = await ask(runs_with(model), chain.question, values={"min_citations": "0", "min_confidence": "0"})
+    assert turns(answer) == [("plain-rag", "answered")]
+    assert model.roles() == ["reader"]
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"order": "plain-rag,parrag"}, "'parrag' is none of plain-rag, par-rag"),
+        ({"order": "auto"}, "'auto' is none of"),
+        ({"order": "ras,ras"}, "may be named once"),
+        ({"order": "ras/par-rag/crp-rag"}, "two at most"),
+        ({"hop_settings": '{"par-rag": {"corse_k": 5}}'}, "no setting of par-rag 'corse_k'. Did you mean coarse_k"),
+        ({"hop_settings": '{"parrag": {}}'}, "no method 'parrag'. Did you mean par-rag"),
+        ({"hop_settings": "{"}, "hop_settings: .*json"),
+        ({"min_confidence": "1"}, "min_confidence: .* less than 1"),
+    ],
+)
+async def test_settings_that_cannot_be_used_are_refused_at_once(runs: Runs, values: dict[str, str], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        await runs.start("?", "auto", values=values)
+    assert await runs.store.threads.newest() == []
+
+
+def test_every_method_may_be_a_hop_but_not_the_baselines_beyond_the_first() -> None:
+    peers = {name for name, each in METHODS.items() if not each.baseline}
+    assert set(auto.METHODS) == peers - {"auto"} | {"plain-rag"}
+
+
+async def test_it_says_what_it_lacks_where_nobody_runs_hops() -> None:
+    case = plain([], [], auto.Settings())
+    case.graph = auto.graph
+    with pytest.raises(RunError, match="give its Context `hops`"):
+        await case.run("?")
+
+
+# Steps, threads, resuming
+
+
+async def test_the_steps_of_hops_are_told_with_their_method(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(Clerk(chain, read=UNKNOWN))
+    id = await runs.start(chain.question, "auto")
+    told = [event async for event in runs.run(id) if isinstance(event, Step) and event.state == "finished"]
+    steps = [(step.method, step.node) for step in told]
+    assert steps[:5] == [
+        ("auto", "plan"),
+        ("plain-rag", "retrieve"),
+        ("plain-rag", "answer"),
+        ("auto", "act"),
+        ("auto", "verify"),
+    ]
+    assert steps[6] == ("par-rag", "plan")
+    assert {(step.thread == id, step.part_of) for step in told} == {(True, ""), (False, id)}
+    assert len({step.thread for step in told}) == 3
+
+
+async def test_hops_are_runs_that_name_their_parent(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(Clerk(chain, read=UNKNOWN))
+    answer = await ask(runs, chain.question, budget=Budget(max_calls=40))
+    moments = {moment.checkpoint: moment for moment in await history(runs, answer.thread)}
+    threads = await runs.store.threads.hops_of(answer.thread)
+    assert [(thread.id, thread.method) for thread in threads] == [
+        (hop["thread"], hop["method"]) for hop in hops(answer)
+    ]
+    for number, thread in enumerate(threads, start=1):
+        assert (thread.part_of, thread.hop, thread.status) == (answer.thread, number, "done")
+        assert moments[thread.parent_checkpoint].next == ["act"]
+        assert (await runs.answer(thread.id)).status == hops(answer)[number - 1]["status"]
+    exported = await export(runs, answer.thread)
+    assert [hop["thread"]["id"] for hop in exported["hops"]] == [thread.id for thread in threads]
+
+
+async def test_a_hop_alone_sends_what_its_method_sends(runs_with: RunsFor, chain: Chain) -> None:
+    model, alone = Clerk(chain, read=UNKNOWN), Clerk(chain)
+    await ask(runs_with(model), chain.question, values={"order": "plain-rag,par-rag"})
+    runs = runs_with(alone)
+    await finish(runs, await runs.start(chain.question, "par-rag"))
+    assert sent(model.requests[1:]) == sent(alone.requests)
+
+
+class Failing(Clerk):
+    """Is down at one call, once."""
+
+    fails_at = 0
+
+    async def call(self, request: Request) -> Reply:
+        if len(self.requests) + 1 == self.fails_at:
+            self.fails_at = 0
+            raise ModelUnavailable("The server is down: start it.")
+        return await super().call(request)
+
+
+async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(runs_with: RunsFor, chain: Chain) -> None:
+    model = Clerk(chain, holds="No")
+    expected = await ask(runs_with(model), chain.question)
+    for at in (1, 2, 3, 6, 3 + PAR_CALLS):
+        failing = Failing(chain, holds="No")
+        failing.fails_at = at
+        runs = runs_with(failing)
+        id = await runs.start(chain.question, "auto")
+        with pytest.raises(ModelUnavailable):
+            await finish(runs, id)
+        stopped = await runs.store.threads.hops_of(id)
+        assert (await runs.store.threads.get(id)).status == "failed"
+        answer = await finish(runs, id)
+        assert sent(failing.requests) == sent(model.requests)
+        ids = [request.call_id for request in failing.requests]
+        assert len(ids) == len(set(ids))
+        assert (answer.text, answer.cost, answer.warnings) == (expected.text, expected.cost, expected.warnings)
+        threads = await runs.store.threads.hops_of(id)
+        assert [thread.id for thread in threads[: len(stopped)]] == [thread.id for thread in stopped]
+        assert len(threads) == 2
+
+
+@pytest.mark.parametrize("stop", ["plain-rag answer", "auto act", "auto verify", "par-rag draft", "par-rag answer"])
+async def test_a_run_that_stops_between_hops_or_in_one_goes_on_there(
+    runs_with: RunsFor, chain: Chain, stop: str
+) -> None:
+    model = Clerk(chain, read=UNKNOWN)
+    runs = runs_with(model)
+    id = await runs.start(chain.question, "auto")
+    async with aclosing(runs.run(id)) as events:
+        async for event in events:
+            if isinstance(event, Step) and (event.state, f"{event.method} {event.node}") == ("finished", stop):
+                break
+    statuses = {(await runs.store.threads.get(id)).status}
+    statuses |= {thread.status for thread in await runs.store.threads.hops_of(id)}
+    assert statuses <= {"interrupted", "done"}
+    answer = await finish(runs, id)
+    assert (answer.text, len(await runs.store.threads.hops_of(id))) == ("1868", 2)
+    ids = [request.call_id for request in model.requests]
+    assert len(ids) - len(set(ids)) <= 1, "only the call in flight may go out again"
+
+
+async def test_a_hop_is_run_by_one_at_a_time(runs_with: RunsFor, chain: Chain) -> None:
+    model = Failing(chain, read=UNKNOWN)
+    model.fails_at = 5
+    runs = runs_with(model)
+    id = await runs.start(chain.question, "auto")
+    with pytest.raises(ModelUnavailable):
+        await finish(runs, id)
+    hop = (await runs.store.threads.hops_of(id))[1]
+    async with runs.store.leases.hold(hop.id):
+        with pytest.raises(ThreadBusy, match=f"Thread {hop.id} is being run"):
+            await finish(runs, id)
+    assert (await finish(runs, hop.id)).text == "1868", "by hand, as any run"
+    asked = len(model.requests)
+    assert (await finish(runs, id)).text == "1868"
+    assert len(model.requests) == asked == 2 + PAR_CALLS
+
+
+def in_memory(case: Case) -> SaverHops:
+    async def announce(thread: str, hop: HopInput) -> None:
+        assert thread and hop.parent == "1"
+
+    return SaverHops(saver=case.saver, context=case._context(), profile="default", announce=announce)
+
+
+async def test_a_hop_in_another_checkpointer_goes_on_after_a_fault(chain: Chain) -> None:
+    model = Failing(chain, holds="No")
+    model.fails_at = 6
+    case = plain([], chain.passages, auto.Settings())
+    case.graph, case.model = auto.graph, model
+    with pytest.raises(ModelUnavailable):
+        await case.run(chain.question, hops=in_memory(case))
+    verdict = await case.run(chain.question, hops=in_memory(case))
+    assert (verdict["status"], verdict["text"]) == ("answered", "1868")
+    ids = [request.call_id for request in model.requests]
+    assert len(ids) == len(set(ids)) == 3 + PAR_CALLS
+    assert {UUID(hop["thread"]).version for hop in case.state["hops"].values()} == {5}
+
+
+async def test_a_cancelled_run_cancels_its_hop(runs_with: RunsFor, chain: Chain) -> None:
+    hanging, clerk = asyncio.Event(), Clerk(chain, read=UNKNOWN)
+
+    class Hanging(Clerk):
+        async def call(self, request: Request) -> Reply:
+            if request.role == "drafter":
+                hanging.set()
+                await asyncio.Event().wait()
+            return await super().call(request)
+
+    stuck = Hanging(chain, read=UNKNOWN)
+    runs = runs_with(stuck)
+    id = await runs.start(chain.question, "auto")
+    running = asyncio.create_task(finish(runs, id))
+    await hanging.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert [thread.status for thread in await runs.store.threads.hops_of(id)] == ["done", "interrupted"]
+    assert (await finish(runs_with(clerk), id)).text == "1868"
+    assert len(stuck.requests) + len(clerk.requests) == 2 + PAR_CALLS
+
+
+async def test_a_fork_before_a_hop_gets_a_thread_of_its_own(runs_with: RunsFor, chain: Chain) -> None:
+    model = Clerk(chain, read=UNKNOWN)
+    runs = runs_with(model)
+    first = await ask(runs, chain.question)
+    moments = await history(runs, first.thread)
+    before_second = next(moment for moment in moments if moment.next == ["act"])
+    asked = len(model.requests)
+    await fork(runs, first.thread, at=before_second.checkpoint)
+    again = await finish(runs, first.thread)
+    assert (again.text, again.cost) == (first.text, first.cost)
+    assert len(model.requests) - asked == PAR_CALLS
+    (plain, old), (same, new) = ([hop["thread"] for hop in hops(answer)] for answer in (first, again))
+    assert plain == same
+    assert old != new
+    assert len(await runs.store.threads.hops_of(first.thread)) == 3
+    assert (await runs.answer(old)).text == "1868"
+
+
+async def test_a_fork_after_a_hop_keeps_its_thread(runs_with: RunsFor, chain: Chain) -> None:
+    model = Clerk(chain, read=UNKNOWN)
+    runs = runs_with(model)
+    first = await ask(runs, chain.question)
+    asked = len(model.requests)
+    acted = next(moment for moment in await history(runs, first.thread) if moment.next == ["verify"])
+    await fork(runs, first.thread, at=acted.checkpoint)
+    assert hops(await finish(runs, first.thread)) == hops(first)
+    assert len(model.requests) == asked
+
+
+async def test_a_fork_may_name_other_methods(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(Clerk(chain, read=UNKNOWN))
+    first = await ask(runs, chain.question)
+    checked = next(moment for moment in await history(runs, first.thread) if moment.next == ["plan"])
+    await fork(runs, first.thread, at=checked.checkpoint, changes={"order": ["plain-rag", "par-rag"]})
+    assert "parts" not in hops(await finish(runs, first.thread))[1]["why"]
+
+
+# Pruning
+
+
+async def touched(runs: Runs, id: str, year: int) -> None:
+    thread = await runs.store.threads.get(id)
+    await runs.store.threads.mark(id, thread.status, at=f"{year}-01-01T00:00:00.000+00:00")
+
+
+async def test_hops_go_with_their_run_and_not_before(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(Clerk(chain, read=UNKNOWN))
+    answer = await ask(runs, chain.question)
+    for hop in hops(answer):
+        await touched(runs, hop["thread"], 2020)
+    assert (await prune(runs, older_than=3600, keep_last=1)).threads == 0
+    again = await runs.answer(answer.thread)
+    assert again == answer
+    await touched(runs, answer.thread, 2020)
+    await touched(runs, hops(answer)[0]["thread"], 2999)
+    assert (await prune(runs, older_than=3600, keep_last=None)).threads == 0, "somebody has gone on with a hop"
+    await touched(runs, hops(answer)[0]["thread"], 2020)
+    gone = await prune(runs, older_than=3600, keep_last=None)
+    assert gone == Pruned(threads=3, checkpoints=0, texts=gone.texts)
+    assert gone.texts > 0
+    assert await runs.store.threads.newest() == []
+
+
+async def test_a_run_stopped_in_a_hop_goes_on_after_a_prune(runs_with: RunsFor, chain: Chain) -> None:
+    model = Failing(chain, read=UNKNOWN)
+    model.fails_at = 6
+    runs = runs_with(model)
+    id = await runs.start(chain.question, "auto")
+    with pytest.raises(ModelUnavailable):
+        await finish(runs, id)
+    for thread in await runs.store.threads.hops_of(id):
+        await touched(runs, thread.id, 2020)
+    await prune(runs, older_than=3600, keep_last=1)
+    assert (await finish(runs, id)).text == "1868"
+    assert len(model.requests) == 2 + PAR_CALLS
+
+
+# Properties
+
+
+needs = st.lists(st.integers(1, 6), max_size=3)
+planned = st.lists(st.tuples(st.sampled_from(["Retrieve", "Answer"]), needs), max_size=6)
+
+
+@given(planned)
+def test_parts_are_independent_only_if_no_search_waits_for_another(steps: list[tuple[str, list[int]]]) -> None:
+    parts: Any = {
+        str(at): {"action": action, "needs": [str(need) for need in needs]}
+        for at, (action, needs) in enumerate(steps, start=1)
+    }
+    searches = [needs for action, needs in steps if action == "Retrieve"]
+    assert independent(parts) == (len(searches) >= 2 and all(not needs for needs in searches))
+
+
+@given(
+    answers=st.sampled_from([UNKNOWN, reading("1999"), None]),
+    holds=st.sampled_from(["Yes", "No", "?"]),
+    most=st.none() | st.integers(0, 12),
+    order=st.sampled_from(["plain-rag", "par-rag,plain-rag", "plain-rag,par-rag/crp-rag"]),
+)
+async def test_whatever_is_said_it_ends_within_its_budget(
+    answers: Any, holds: str, most: int | None, order: str
+) -> None:
+    chain = example("q08")
+    model: AnyModel = Clerk(chain, read=answers, holds=holds)
+    case = plain([], chain.passages, auto.Settings(order=order), budget=Budget(max_calls=most))
+    case.graph, case.model = auto.graph, model
+    verdict = await case.run(chain.question, hops=in_memory(case))
+    assert len(model.requests) == len(case.state["calls"])
+    assert most is None or len(model.requests) <= most
+    assert 0 <= len(case.state["hops"]) <= len(order.split(","))
+    assert all(resolves(citation, chain.passages) for citation in verdict["citations"])

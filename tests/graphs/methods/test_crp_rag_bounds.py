@@ -1,0 +1,144 @@
+"""What CRP-RAG may cost at most, and what it never does, whatever a model says and however little is understood."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from itertools import cycle, pairwise
+from typing import Any
+
+import pytest
+from hashing_embedder import HashingEmbedder
+from hypothesis import example, given
+from hypothesis import settings as tests
+from hypothesis import strategies as st
+from scenes import Case, Replying, crp, passage, resolves, sure, without_checkpoints
+
+from sleuth.agents.model import Request
+from sleuth.graphs.methods.crp_rag.graph import Settings
+from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, open_sinks, planted, steps_of
+
+TOWER = passage("tower", "The tower stands in Varn. It is 30 m high. Nobody lives there.")
+
+STEPS = st.sampled_from(["a?", "b?", "A? ", "c?", "?", "d e f?", "d e g?", "", " "])
+replies = st.fixed_dictionaries(
+    {
+        "expander": st.lists(st.fixed_dictionaries({"step": STEPS, "final": st.booleans()}), min_size=1, max_size=9),
+        "fuser": st.lists(st.fixed_dictionaries({"step": STEPS}), min_size=1, max_size=3),
+        "verifier": st.lists(st.booleans(), min_size=1, max_size=5),
+        "aggregator": st.lists(st.sampled_from(["It stands in Varn.", "", None]), min_size=1, max_size=3),
+        "integrator": st.lists(st.sampled_from(["Varn", "Ostel", "", None]), min_size=1, max_size=3),
+    }
+)
+shapes = st.builds(
+    Settings,
+    samples=st.sampled_from([1, 2, 4, 20]),
+    structure=st.sampled_from(["graph", "tree", "chain"]),
+    shortcut=st.booleans(),
+    iterate=st.booleans(),
+    merge_threshold=st.sampled_from([0.5, 0.85]),
+    max_depth=st.integers(1, 3),
+    max_width=st.sampled_from([1, 4, 50]),
+    max_nodes=st.sampled_from([1, 9, 60]),
+    max_paths=st.integers(1, 4),
+)
+
+
+def saying(lines: dict[str, list[Any]]) -> Replying:
+    """A model that says these lines in turn; None is not to be understood."""
+    turns = {role: cycle(said) for role, said in lines.items()}
+
+    def reply_to(request: Request) -> Any:
+        said = next(turns[request.role])
+        if said is None:
+            return "I see."
+        match request.role:
+            case "verifier":
+                return sure("Varn", 1.2 if said else 90.0)
+            case "aggregator":
+                return {"knowledge": said}
+            case "integrator":
+                return {"answer": said}
+        return said
+
+    return Replying(reply_to)
+
+
+async def layers(case: Case) -> AsyncIterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The states before and after each execution of `plan` that drew steps."""
+    compiled = without_checkpoints(case.graph).copy({"checkpointer": case.saver})
+    states = [state async for state in compiled.aget_state_history({"configurable": {"thread_id": "1"}})]
+    for after, before in pairwise(states):
+        if before.next == ("plan",) and after.values.get("depth", 0) > before.values.get("depth", 0):
+            yield before.values, after.values
+
+
+def made(before: dict[str, Any], after: dict[str, Any], role: str) -> int:
+    """Calls of a role between two states, repairs left out."""
+    new = [call for id, call in after["calls"].items() if id not in before.get("calls", {})]
+    return sum(call["role"] == role and not call["repair"] for call in new)
+
+
+def sufficient_prefixes(nodes: Nodes, state: dict[str, Any]) -> set[Path]:
+    """The beginnings of all paths of which every node but the question has sufficient knowledge, walked by hand."""
+    good = {key for key, checked in state.get("verified", {}).items() if checked["sufficient"]}
+
+    def walk(path: Path) -> list[Path]:
+        after = [key for key in nodes[path[-1]]["next"] if key in good]
+        whole = [] if nodes[path[-1]]["next"] else [path]
+        return whole + [found for key in after for found in walk((*path, key))]
+
+    whole = [path for path in walk((SOURCE,)) if len(path) > 1 or SOURCE in good]
+    return {path[:length] for path in whole for length in range(1 if len(path) == 1 else 2, len(path) + 1)}
+
+
+def proposed(*steps: tuple[str, bool]) -> list[dict[str, Any]]:
+    return [{"step": step, "final": final} for step, final in steps]
+
+
+FORKED = {
+    "expander": proposed(("a?", False), ("a?", False), ("b?", True), ("c?", True)),
+    "verifier": [True],
+    "aggregator": ["It stands in Varn."],
+    "integrator": ["Varn"],
+}
+"""One step, and after it two ways to the end: both share its result."""
+
+
+@tests(max_examples=30, deadline=None)
+@given(replies, shapes)
+@example(FORKED, Settings(shortcut=False))
+@pytest.mark.sweep
+async def test_calls_by_kind_are_bounded_and_no_insufficient_step_is_answered(
+    lines: dict[str, list[Any]], settings: Settings
+) -> None:
+    case = crp(saying(lines), [TOWER], settings, embedder=HashingEmbedder())
+    verdict = await case.run("?")
+    state, nodes = case.state, case.state["nodes"]
+
+    async for before, after in layers(case):
+        sinks = open_sinks(before.get("nodes") or planted("?"))
+        grown = len(after["nodes"]) - len(before.get("nodes") or planted("?"))
+        assert made(before, after, "expander") <= len(sinks) * settings.samples
+        assert made(before, after, "fuser") <= grown <= settings.max_width
+
+    assert [key for key, node in nodes.items() if not node["prev"]] == [SOURCE]
+    assert all(int(after) > int(key) for key, node in nodes.items() for after in node["next"]), "no way leads back"
+    assert len(nodes) <= settings.max_nodes + 1 and state.get("depth", 0) <= settings.max_depth
+
+    of_role = Counter(call["role"] for call in state["calls"].values() if not call["repair"])
+    tried = Counter(call["node"] for call in state["calls"].values() if not call["repair"])
+    assert max(of_role["aggregator"], of_role["verifier"]) <= len(nodes)
+    prefixes, good = sufficient_prefixes(nodes, state), _contents(nodes, state)
+    answers = [request for request in case.model.requests if request.prompt.startswith("integrator/")]
+    merges = {request.sampling.seed for request in answers if request.prompt == "integrator/integrate"}
+    assert tried["answer"] - min(1, len(merges)) <= len(prefixes) + (settings.shortcut and SOURCE in state["verified"])
+    for request in answers:
+        steps = request.input.get("steps", (request.input.get("step"),))
+        assert request.prompt == "integrator/integrate" or set(steps) <= good
+    assert verdict["status"] != "answered" or prefixes
+    assert verdict["status"] != "refused" or not (prefixes and state.get("notes"))
+    assert all(resolves(citation, [TOWER]) for citation in verdict["citations"])
+
+
+def _contents(nodes: Nodes, state: dict[str, Any]) -> set[str]:
+    tried = {nodes[SOURCE]["content"]} if SOURCE in state.get("verified", {}) else set()
+    return tried | {nodes[key]["content"] for path in sufficient_prefixes(nodes, state) for key in steps_of(path)}

@@ -1,0 +1,170 @@
+"""The reasoning graph is acyclic, has one source, and gives exactly the paths of sufficient nodes."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sleuth.graphs.methods.crp_rag.reasoning_graph import (
+    SOURCE,
+    Node,
+    Path,
+    Proposal,
+    closed,
+    distinct,
+    groups,
+    grown,
+    joined,
+    leading_to,
+    open_sinks,
+    planted,
+    repeats,
+    shortest_and_longest,
+    stages,
+    steps_of,
+    sufficient_paths,
+)
+
+
+def below(content: str, *prev: str, end: bool = False) -> Proposal:
+    return Proposal(content=content, end=end, prev=prev)
+
+
+def diamond() -> dict[str, Node]:
+    """The question, two ways to one step, and a dead end beside it: 1 > 2, 3 > 4; 3 > 5."""
+    first = grown(planted("q"), [below("a", SOURCE), below("b", SOURCE)])
+    return grown(first, [below("c", "2", "3", end=True), below("d", "3", end=True)])
+
+
+def test_a_new_layer_hangs_below_the_old_one_and_both_know_it() -> None:
+    nodes = diamond()
+    assert nodes["1"] == {"content": "q", "start": True, "end": False, "next": ["2", "3"], "prev": []}
+    assert nodes["3"] == {"content": "b", "start": False, "end": False, "next": ["4", "5"], "prev": ["1"]}
+    assert nodes["4"] == {"content": "c", "start": False, "end": True, "next": [], "prev": ["2", "3"]}
+    assert open_sinks(nodes) == []
+    assert leading_to(nodes, "4") == ["2", "3", "4"]
+    assert leading_to(nodes, SOURCE) == []
+
+
+def test_growing_leaves_the_graph_before_as_it_was() -> None:
+    before = planted("q")
+    assert open_sinks(before) == [SOURCE]
+    grown(before, [below("a", SOURCE)])
+    closed(before, [SOURCE])
+    assert before == planted("q")
+
+
+def test_an_edge_to_a_step_of_the_same_layer_is_a_mistake() -> None:
+    with pytest.raises(AssertionError, match="earlier layer"):
+        grown(planted("q"), [below("a", SOURCE), below("b", "2")])
+
+
+def test_a_step_that_repeats_what_leads_to_it_is_seen() -> None:
+    nodes = diamond()
+    assert repeats(nodes, below("  A ", "4"))
+    assert not repeats(nodes, below("d", "4"))
+    assert not repeats(nodes, below("q", "4"))  # the question itself may be the last step
+
+
+def test_the_same_words_are_one_step_below_one_node_or_anywhere() -> None:
+    said = [below("Who?", "2", end=True), below("who? ", "3"), below("Who?", "2", end=True), below("When?", "2")]
+    merged = [below("Who?", "2", "3"), below("When?", "2")]
+    assert distinct(said, across=True) == merged
+    assert distinct(said, across=False) == [below("Who?", "2", end=True), below("who? ", "3"), below("When?", "2")]
+
+
+def test_what_is_joined_keeps_all_edges_and_is_the_end_only_if_all_say_so() -> None:
+    assert joined([below("a", "2", end=True), below("b", "3", "2")], "ab") == below("ab", "2", "3")
+    assert joined([below("a", "2", end=True), below("b", "3", end=True)], "ab").end
+
+
+def test_texts_join_the_first_group_whose_first_member_is_more_like_them_than_the_threshold() -> None:
+    similarity = [[1, 0.8, 0.2, 0.9], [0.8, 1, 0.9, 0.1], [0.2, 0.9, 1, 0.1], [0.9, 0.1, 0.1, 1]]
+    assert groups(similarity, 0.8) == [[0, 3], [1, 2]]
+    assert groups(similarity, 1.0) == [[0], [1], [2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("sufficient", "paths"),
+    [
+        ("12345", ["124", "134", "135"]),
+        ("1345", ["134", "135"]),
+        ("1245", ["124"]),
+        ("1235", ["135"]),
+        ("123", []),
+        ("145", []),
+        ("2345", []),
+    ],
+)
+def test_paths_lead_over_sufficient_nodes_only(sufficient: str, paths: list[str]) -> None:
+    assert list(sufficient_paths(diamond(), sufficient)) == [tuple(path) for path in paths]
+
+
+def test_the_question_alone_is_a_path_where_it_is_sufficient() -> None:
+    assert list(sufficient_paths(planted("q"), "1")) == [("1",)]
+    assert list(sufficient_paths(planted("q"), "")) == []
+    assert steps_of(("1",)) == ("1",)
+    assert steps_of(("1", "2", "4")) == ("2", "4")
+
+
+def test_breadth_first_search_finds_the_shortest_and_the_longest_path() -> None:
+    nodes = grown(planted("q"), [below("a", SOURCE), below("b", SOURCE, end=True)])
+    nodes = grown(nodes, [below("c", "2", end=True)])
+    assert shortest_and_longest(nodes) == [("1", "3"), ("1", "2", "4")]
+    assert shortest_and_longest(planted("q")) == [("1",)]
+
+
+def test_a_shared_beginning_is_one_stage() -> None:
+    paths: list[Path] = [("1", "2", "4"), ("1", "3", "4"), ("1", "3", "5"), ("1", "6")]
+    assert stages(paths) == [
+        [("1", "2"), ("1", "3"), ("1", "6")],
+        [("1", "2", "4"), ("1", "3", "4"), ("1", "3", "5")],
+    ]
+    assert stages([("1",)]) == [[("1",)]]
+
+
+layers = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from(["a", "b", "c", "q", ""]), st.booleans(), st.lists(st.integers(0, 9))), max_size=6
+    ),
+    max_size=4,
+)
+
+
+def built(layers: Sequence[Sequence[tuple[str, bool, list[int]]]]) -> dict[str, Node]:
+    """A graph of such layers; each step hangs below some of the open sinks."""
+    nodes = planted("q")
+    for layer in layers:
+        sinks = open_sinks(nodes)
+        if not sinks:
+            break
+        chosen = [below(text, *(sinks[at % len(sinks)] for at in prev or [0]), end=end) for text, end, prev in layer]
+        nodes = grown(nodes, distinct(chosen, across=True))
+        nodes = closed(nodes, [sink for sink in sinks if not nodes[sink]["next"]])
+    return closed(nodes, open_sinks(nodes))
+
+
+@given(layers)
+def test_every_graph_is_acyclic_with_one_source_and_ends_at_its_sinks(
+    layers: list[list[tuple[str, bool, list[int]]]],
+) -> None:
+    nodes = built(layers)
+    assert [key for key, node in nodes.items() if not node["prev"]] == [SOURCE]
+    assert [key for key, node in nodes.items() if node["start"]] == [SOURCE]
+    for key, node in nodes.items():
+        assert all(int(after) > int(key) and key in nodes[after]["prev"] for after in node["next"])
+        assert node["end"] or node["next"]
+
+
+@given(layers, st.sets(st.integers(1, 20)))
+def test_paths_are_exactly_those_of_sufficient_nodes_from_source_to_sink(
+    layers: list[list[tuple[str, bool, list[int]]]], chosen: set[int]
+) -> None:
+    nodes, sufficient = built(layers), {str(key) for key in chosen}
+
+    def every(path: Path) -> list[Path]:
+        after = nodes[path[-1]]["next"]
+        return [path] if not after else [found for key in after for found in every((*path, key))]
+
+    assert list(sufficient_paths(nodes, sufficient)) == [path for path in every((SOURCE,)) if set(path) <= sufficient]

@@ -1,0 +1,669 @@
+"""RAS's trajectories: nodes in order, prompts asked, queries made, the graph that grows, and what comes of it."""
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scenes import Chain, Replying, Shelf, example, finish, passage, resolves, structured
+from told import Told
+
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.agents.model import Reply, Request
+from sleuth.agents.roles.reading.extractor import MOST
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.methods.ras.graph import Settings
+from sleuth.graphs.methods.ras.triple_graph import identity
+from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.registry import configure, method
+from sleuth.graphs.runs.history import fork, history
+from sleuth.graphs.runs.service import Runs, Services
+from sleuth.tools.errors import ModelUnavailable, UsageError
+from sleuth.tools.storage.triples import MemoryTriples
+
+PAPER = Settings().as_in_paper()
+UNCHECKED = Settings(grounded=False)
+ROUND = ["retrieve", "structure"]
+ENOUGH = {"plan": "[SUFFICIENT]", "finding": "", "facts": []}
+
+
+def triples(*those: tuple[str, str, str]) -> list[dict[str, str]]:
+    return [dict(zip(("subject", "predicate", "object"), one, strict=True)) for one in those]
+
+
+def next_(query: str, finding: str = "", *facts: int) -> dict[str, Any]:
+    return {"finding": finding, "facts": list(facts), "plan": "[SUBQ]", "query": query}
+
+
+def final(answer: str, *facts: int, known: bool = True) -> dict[str, Any]:
+    return {"facts": list(facts), "answer": answer, "known": known}
+
+
+# The example questions: the question itself finds the first hop's passage, each further hop's question its own.
+
+
+def queries(chain: Chain) -> list[str]:
+    return [chain.question, *(hop.asked for hop in chain.hops[1:])]
+
+
+def shelf(chain: Chain) -> Shelf:
+    return Shelf([], found={query: [hop.passage] for query, hop in zip(queries(chain), chain.hops, strict=True)})
+
+
+def known(chain: Chain) -> list[int]:
+    """The hops that have an answer; their facts are numbered in this order."""
+    return [at for at, hop in enumerate(chain.hops, start=1) if hop.answer]
+
+
+def reply_to(chain: Chain) -> Any:
+    """What a model says that makes no mistake."""
+
+    def reply(request: Request) -> Any:
+        match request.prompt:
+            case "planner/begin":
+                return "[SUBQ]"
+            case "extractor/extract":
+                (source,) = request.input["sources"]
+                hop = next(hop for hop in chain.hops if hop.passage.text == source["text"])
+                return triples((hop.asked.rstrip("?"), "is", hop.answer)) if hop.answer else []
+            case "answerer/from_facts":
+                return final(chain.answer or "a guess", *known(chain), known=bool(chain.answer))
+        done = len(request.input["queries"])
+        said = {"finding": chain.hops[done - 1].answer, "facts": [done]}
+        last = done == len(chain.hops)
+        return {**said, "plan": "[SUFFICIENT]"} if last else {**said, "plan": "[SUBQ]", "query": queries(chain)[done]}
+
+    return reply
+
+
+CHAINS = {"two hops": "q08", "four hops": "q24", "unanswerable": "q31", "false premise": "q37"}
+
+
+@pytest.fixture(params=CHAINS.values(), ids=CHAINS.keys())
+def chain(request: pytest.FixtureRequest) -> Chain:
+    return example(request.param)
+
+
+def check_trajectory(chain: Chain, case: Any, *, mode: str, planner: str) -> None:
+    rounds = len(chain.hops)
+    assert case.nodes == ["plan", *[*ROUND, "plan"] * rounds, "answer"]
+    assert case.prompts() == ["planner/begin", *["extractor/extract", planner] * rounds, "answerer/from_facts"]
+    assert case.retriever.asked() == [(query, mode, 5) for query in queries(chain)]
+    facts = [(fact["object"], fact["passages"], fact["round"]) for fact in case.state.get("facts", {}).values()]
+    hops = [(at, chain.hops[at - 1]) for at in known(chain)]
+    assert facts == [(identity(hop.answer), [hop.passage.id], str(at)) for at, hop in hops]
+
+
+async def test_each_round_searches_structures_and_plans(chain: Chain) -> None:
+    case = structured(Replying(reply_to(chain)), shelf(chain))
+    verdict = await case.run(chain.question)
+    check_trajectory(chain, case, mode="graph", planner="planner/next_with_finding")
+    assert (verdict["status"], verdict["text"]) == (("answered", chain.answer) if chain.answer else ("unknown", ""))
+    cited = [hop.passage.id for hop in chain.hops] if chain.answer else []
+    assert [citation["passage"] for citation in verdict["citations"]] == cited
+    assert all(resolves(citation, chain.passages) for citation in verdict["citations"])
+    first, *rest = chain.hops
+    found = [
+        (f"{first.asked.rstrip('?')} – is?", first.answer),
+        *((hop.asked, hop.answer) for hop in rest if hop.answer),
+    ]
+    own = [(chain.question, chain.answer)] if chain.answer else []
+    assert [(note["question"], note["finding"]) for note in case.state["notes"].values()] == [*found, *own]
+    assert case.state["warnings"] == []
+
+
+async def test_in_the_paper_nothing_is_noted_on_the_way_and_there_is_always_an_answer(chain: Chain) -> None:
+    case = structured(Replying(reply_to(chain)), shelf(chain), PAPER)
+    verdict = await case.run(chain.question)
+    check_trajectory(chain, case, mode="dense", planner="planner/next")
+    assert (verdict["status"], verdict["text"]) == ("answered", chain.answer or "a guess")
+    assert list(case.state["notes"]) == ["answer"]
+
+
+async def test_each_prompt_gets_the_chain_of_what_was_found() -> None:
+    chain = example("q08")
+    case = structured(Replying(reply_to(chain)), shelf(chain))
+    await case.run(chain.question)
+    begin, first, second, third, fourth, answer = [each.input for each in case.model.requests]
+    subject, other = (hop.asked.rstrip("?") for hop in chain.hops)
+    one, two = f"[1] S> {subject} | P> is | O> Trevandle & Ruske", f"[2] S> {other} | P> is | O> 1868"
+    assert begin == {"question": chain.question}
+    assert [source["text"] for source in first["sources"]] == [chain.passages[0].text]
+    assert second["queries"] == ({"text": chain.question, "finding": ""},)
+    assert [source["text"] for source in second["sources"]] == [one]
+    assert [source["text"] for source in third["sources"]] == [chain.passages[1].text]
+    assert [(source["query"], source["text"]) for source in fourth["sources"]] == [(2, two), (1, one)]
+    assert answer["queries"][1] == {"text": chain.hops[1].asked, "finding": "1868"}
+    assert answer["known"] == ()
+    assert case.model.requests[-1].text().index(one) < case.model.requests[-1].text().index(two)
+
+
+# Ablations
+
+
+async def test_a_question_that_needs_no_retrieval_is_answered_unaided() -> None:
+    case = structured(["[NO_RETRIEVAL]", {"answer": "4", "known": True}], Shelf([TOWER]))
+    verdict = await case.run("What is 2 and 2?")
+    assert case.nodes == ["plan", "answer"]
+    assert case.prompts() == ["planner/begin", "answerer/unaided"]
+    assert case.retriever.queries == []
+    assert verdict == {"status": "answered", "text": "4", "citations": []}
+    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+
+
+async def test_without_retrieval_nothing_is_planned_either() -> None:
+    case = structured([{"answer": "4", "known": False}], Shelf([TOWER]), Settings(retrieve=False))
+    assert (await case.run("What is 2 and 2?"))["status"] == "unknown"
+    assert case.nodes == ["plan", "answer"]
+    assert case.prompts() == ["answerer/unaided"]
+
+
+TOWER = passage("tower", "The tower stands in Varn. It is 30 m high. Nobody lives there.")
+BRIDGE = passage("bridge", "The bridge is in Ostel.\nIt was built in 1802 by Ida Moll, who was born in Varn.", at=7)
+IN_VARN = ("The tower", "stands in", "Varn")
+BORN = ("Ida Moll", "born in", "Varn")
+BUILT = ("bridge", "built by", "Ida Moll")
+
+
+async def test_without_planning_there_is_one_pass() -> None:
+    case = structured([triples(IN_VARN), final("Varn", 1)], Shelf([TOWER]), Settings(plan=False))
+    verdict = await case.run("Where is the tower?")
+    assert case.nodes == ["plan", *ROUND, "plan", "answer"]
+    assert case.prompts() == ["extractor/extract", "answerer/from_facts"]
+    assert [citation["quote"] for citation in verdict["citations"]] == ["The tower stands in Varn."]
+
+
+async def test_without_triples_the_passages_stand_in_their_place() -> None:
+    said = ["[SUBQ]", next_("Who built the bridge?"), {**ENOUGH, "finding": "Ida Moll", "facts": [2]}]
+    retriever = Shelf([], found={"?": [TOWER], "Who built the bridge?": [TOWER, BRIDGE]})
+    case = structured([*said, final("Varn", 1, 2, 7)], retriever, Settings(triples=False))
+    verdict = await case.run("?")
+    assert case.nodes == ["plan", *[*ROUND, "plan"] * 2, "answer"]
+    assert "extractor/extract" not in case.prompts()
+    shown = [(source["query"], source["text"]) for source in case.model.requests[-1].input["sources"]]
+    assert shown == [(2, f"[2] Bridge\n{BRIDGE.text}"), (1, f"[1] Tower\n{TOWER.text}")]
+    assert [citation["passage"] for citation in verdict["citations"]] == ["tower", "bridge"]
+    assert case.state["warnings"] == ["dropped a citation of fact 7: there is no such fact"]
+    assert not case.state["facts"]
+
+
+# The graph
+
+
+async def test_what_is_the_same_entity_is_one_node_and_the_same_fact_one_edge() -> None:
+    again = [triples(IN_VARN), triples(BUILT, BORN, ("the  Tower", "Stands in", "“VARN”"), ("It", "built in", "1802"))]
+    case = structured(["[SUBQ]", *again, ENOUGH, final("Varn", 1)], Shelf([TOWER, BRIDGE]), UNCHECKED)
+    verdict = await case.run("?")
+    names = {"tower": "The tower", "varn": "Varn", "bridge": "bridge", "ida moll": "Ida Moll"}
+    assert case.state["entities"] == names
+    facts = case.state["facts"]
+    assert [(fact["subject"], fact["object"], fact["passages"]) for fact in facts.values()] == [
+        ("tower", "varn", ["tower", "bridge"]),
+        ("bridge", "ida moll", ["bridge"]),
+        ("ida moll", "varn", ["bridge"]),
+    ]
+    assert [citation["passage"] for citation in verdict["citations"]] == ["tower"]
+
+
+async def test_facts_that_are_new_are_numbered_without_gaps_where_another_stands_in_a_further_passage() -> None:
+    said = ["[SUBQ]", triples(IN_VARN), next_("Where?"), triples(IN_VARN, BORN), ENOUGH, final("Varn", 1)]
+    case = structured(said, Shelf([], found={"?": [TOWER], "Where?": [BRIDGE]}), UNCHECKED)
+    await case.run("?")
+    assert {number: fact["passages"] for number, fact in case.state["facts"].items()} == {
+        "1": ["tower", "bridge"],
+        "2": ["bridge"],
+    }
+
+
+async def test_the_sentence_that_holds_the_whole_triple_is_cited() -> None:
+    text = passage("text", "Varn is old. Ida Moll wrote. Ida Moll was born in Varn. Varn lies low.")
+    case = structured(["[SUBQ]", triples(BORN), ENOUGH, final("Varn", 1)], Shelf([text]))
+    verdict = await case.run("?")
+    assert [citation["quote"] for citation in verdict["citations"]] == ["Ida Moll was born in Varn."]
+
+
+async def test_an_answer_that_names_no_fact_cites_those_that_name_it() -> None:
+    case = structured(["[SUBQ]", triples(BUILT, BORN), ENOUGH, final("ida moll")], Shelf([BRIDGE]))
+    verdict = await case.run("?")
+    assert [citation["quote"] for citation in verdict["citations"]] == [BRIDGE.text.split("\n")[1]]
+
+
+async def test_an_answer_that_names_the_wrong_facts_cites_those_that_name_it() -> None:
+    case = structured(
+        ["[SUBQ]", triples(("moon", "of", "cheese"), BORN), ENOUGH, final("Varn", 1)], Shelf([BRIDGE]), UNCHECKED
+    )
+    verdict = await case.run("?")
+    assert [citation["quote"] for citation in verdict["citations"]] == [BRIDGE.text.split("\n")[1]]
+    assert len(case.state["warnings"]) == 1
+
+
+async def test_an_unaided_answer_cites_nothing_that_it_was_not_shown() -> None:
+    citation = {"passage": "p", "document": "d", "title": "t", "quote": "q", "start": 0, "end": 1}
+    found: Any = {"x": {"question": "Where?", "finding": "Varn", "passages": ["p"], "citations": [citation]}}
+    case = structured([{"answer": "4", "known": True}], Shelf([TOWER]), Settings(retrieve=False))
+    assert (await case.run("2 and 2?", found))["citations"] == []
+    case = structured([final("Varn")], Shelf([TOWER]))
+    assert (await case.run("Where?", found))["citations"] == [citation]
+
+
+async def test_citations_are_never_invented() -> None:
+    lie = ("The moon", "made of", "cheese")
+    case = structured(["[SUBQ]", triples(lie), ENOUGH, final("cheese", 1, 9)], Shelf([TOWER]), UNCHECKED)
+    verdict = await case.run("?")
+    assert verdict == {"status": "answered", "text": "cheese", "citations": []}
+    assert case.state["warnings"] == [
+        "dropped a citation of fact 1: it does not stand in its passage word for word",
+        "dropped a citation of fact 9: there is no such fact",
+        "nothing that was read supports this answer word for word",
+    ]
+
+
+async def test_a_passage_is_read_once_whoever_asks() -> None:
+    kept = MemoryTriples()
+    first = structured(["[SUBQ]", triples(IN_VARN), ENOUGH, final("Varn", 1)], Shelf([TOWER]))
+    second = structured(["[SUBQ]", triples(BORN), ENOUGH, final("Varn", 1)], Shelf([TOWER, BRIDGE]))
+    await first.run("?", triples=kept)
+    verdict = await second.run("?", triples=kept)
+    assert second.model.requests[1].input["sources"][0]["title"] == "Bridge"
+    assert second.state["facts"]["1"]["subject"] == "tower"
+    assert [citation["passage"] for citation in verdict["citations"]] == ["tower"]
+    third = structured(["[SUBQ]", ENOUGH, final("Varn", 1)], Shelf([TOWER, BRIDGE]))
+    await third.run("?", triples=kept)
+    assert third.nodes == ["plan", *ROUND, "plan", "answer"]
+
+
+async def test_a_passage_found_again_is_neither_read_nor_told_again() -> None:
+    said = ["[SUBQ]", triples(IN_VARN), next_("Where?"), triples(BORN), ENOUGH, final("Varn", 1)]
+    case = structured(said, Shelf([], found={"?": [TOWER], "Where?": [TOWER, BRIDGE]}))
+    await case.run("?")
+    assert [fact["round"] for fact in case.state["facts"].values()] == ["1", "2"]
+    case.model.done()  # type: ignore[union-attr]
+
+
+async def test_a_reading_that_fails_costs_its_passage_and_is_not_kept() -> None:
+    kept = MemoryTriples()
+    said = ["[SUBQ]", "I think.", triples(BORN), "Still thinking.", ENOUGH, final("Varn", 1)]
+    model = ScriptedModel({"planner": [said[0], said[4]], "answerer": said[5:], "extractor": ["I think.", "No."]})
+    case = structured(model, Shelf([TOWER]))
+    await case.run("?", triples=kept)
+    assert kept.kept == {}
+    assert case.state["warnings"][0].endswith("Passage tower adds no facts.")
+
+
+@pytest.mark.parametrize(
+    ("triple", "stands"),
+    [
+        (IN_VARN, True),
+        (("TOWER", "height", "30 m"), True),
+        (("Tower of Varn", "known for", "being high"), True),
+        (("The tower", "built by", "Ada Reyes"), False),
+        (("Lord of the Isles", "lives in", "Varn"), False),
+        (("The tower", "built in", "1871"), False),
+        (("塔", "in", "Varn"), False),
+    ],
+)
+async def test_a_triple_whose_names_its_passage_does_not_have_is_an_invention(
+    triple: tuple[str, str, str], stands: bool
+) -> None:
+    case = structured(["[SUBQ]", triples(triple), ENOUGH, final("?", known=False)], Shelf([TOWER]))
+    await case.run("?")
+    assert bool(case.state["facts"]) is stands
+    assert case.state["warnings"] == ([] if stands else ["dropped triples whose names tower does not have: 1"])
+    case = structured(["[SUBQ]", triples(triple), ENOUGH, final("?", known=False)], Shelf([TOWER]), UNCHECKED)
+    await case.run("?")
+    assert case.state["facts"]
+
+
+async def test_a_passage_with_more_facts_than_are_asked_for_is_named() -> None:
+    many = triples(*(("Varn", "has", f"house {at}") for at in range(MOST)))
+    case = structured(["[SUBQ]", many, ENOUGH, final("Varn", 1)], Shelf([TOWER]))
+    await case.run("?")
+    assert "tower may hold more facts: no more than 16 are asked for from one passage" in case.state["warnings"]
+
+
+async def test_an_answer_holds_the_graph_as_nodes_and_edges(store: Store) -> None:
+    chain = example("q08")
+    runs = Runs(store, Services(model=Replying(reply_to(chain)), retriever=shelf(chain)))
+    answer = await finish(runs, await runs.start(chain.question, "ras"))
+    first, second = (hop.asked.rstrip("?") for hop in chain.hops)
+    one, two = (hop.passage.id for hop in chain.hops)
+    names = [first, "Trevandle & Ruske", second, "1868"]
+    relations = [(first, "Trevandle & Ruske", one), (second, "1868", two)]
+    assert answer.to_json()["graph"] == {
+        "nodes": [{"id": identity(name), "name": name} for name in names],
+        "edges": [
+            {"subject": identity(subject), "predicate": "is", "object": identity(object), "passages": [id]}
+            for subject, object, id in relations
+        ],
+    }
+
+
+async def test_an_answer_without_a_graph_has_none_in_its_json(store: Store) -> None:
+    model = ScriptedModel(["[NO_RETRIEVAL]", {"answer": "4", "known": True}])
+    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER])))
+    assert "graph" not in (await finish(runs, await runs.start("2 and 2?", "ras"))).to_json()
+
+
+@pytest.mark.sweep
+async def test_further_runs_read_no_passage_again(store: Store) -> None:
+    chain = example("q08")
+    model = Replying(reply_to(chain))
+    runs = Runs(store, Services(model=model, retriever=shelf(chain)))
+    first = await finish(runs, await runs.start(chain.question, "ras"))
+    second = await finish(runs, await runs.start(chain.question, "ras"))
+    assert second.cost["calls"] == first.cost["calls"] - 2
+    assert (second.text, second.citations, second.graph) == (first.text, first.citations, first.graph)
+
+
+async def test_what_was_found_out_can_be_handed_to_another_method(store: Store) -> None:
+    chain = example("q24")
+    model = Replying(reply_to(chain))
+    runs = Runs(store, Services(model=model, retriever=shelf(chain)))
+    id = await runs.start(chain.question, "ras")
+    await finish(runs, id)
+    before = next(moment for moment in await history(runs, id) if moment.next == ["answer"])
+    forked = await fork(runs, id, at=before.checkpoint, into="par-rag")
+    thread = await runs.store.threads.get(forked["thread"])
+    given = (await runs.graph(thread).aget_state(runs.config(thread))).values
+    first, *rest = chain.hops
+    told = [(note["question"], note["finding"]) for note in given["notes"].values()]
+    assert told == [(f"{first.asked.rstrip('?')} – is?", first.answer), *((hop.asked, hop.answer) for hop in rest)]
+
+
+async def test_where_the_context_is_small_the_facts_of_the_worst_passages_give_way() -> None:
+    long = " ".join("x" * 70)
+    facts = [
+        triples(*((f"{name} {at}", "has", long) for at in range(MOST - 1))) for name in ("Tower", "Bridge", "Hill")
+    ]
+    model = ScriptedModel(["[SUBQ]", *facts, ENOUGH, final("x", known=False)], context_window=3100)
+    case = structured(model, Shelf([TOWER, BRIDGE, passage("hill", "The hill is high.")]), UNCHECKED)
+    await case.run("?")
+    shown = [source["text"].split(" | ")[0] for source in model.requests[-2].input["sources"]]
+    assert shown == ["[1] S> Tower 0", "[16] S> Bridge 0"]
+    (warning, *_) = case.state["warnings"]
+    assert warning == "planner/next_with_finding: 1 of 3 passages left out: the model's context is too small"
+
+
+# Bounds
+
+
+@pytest.mark.parametrize("most", [1, 3, 5])
+async def test_there_are_never_more_rounds_than_the_bound(most: int) -> None:
+    asked = (next_(f"question {at}?") for at in range(100))
+    model = ScriptedModel({"planner": ["[SUBQ]", *asked], "extractor": [[]], "answerer": [final("?", known=False)]})
+    case = structured(model, Shelf([TOWER]), Settings(max_iterations=most))
+    await case.run("?")
+    assert case.nodes == ["plan", *[*ROUND, "plan"] * most, "answer"]
+    assert len(case.retriever.queries) == most
+
+
+async def test_a_sub_query_that_comes_again_ends_the_loop() -> None:
+    case = structured(["[SUBQ]", triples(IN_VARN), next_(" where IS  the Tower "), final("Varn", 1)], Shelf([TOWER]))
+    verdict = await case.run("Where is the tower?")
+    assert case.nodes == ["plan", *ROUND, "plan", "answer"]
+    assert case.state["decision"] == "[SUFFICIENT]"
+    assert case.state["warnings"] == [
+        "The planner asked again 'where IS  the Tower': the question is answered with what was found."
+    ]
+    assert verdict["status"] == "answered"
+
+
+async def test_replies_that_cannot_be_read_end_no_run() -> None:
+    case = structured(Replying(lambda _: "no"), Shelf([TOWER]))
+    verdict = await case.run("?")
+    assert case.nodes == ["plan", *ROUND, "plan", "answer"]
+    assert verdict == {"status": "unknown", "text": "", "citations": []}
+    ends = [
+        "The question is looked up.",
+        "Passage tower adds no facts.",
+        "The question is answered with what was found.",
+    ]
+    ends += ["The question stays open."]
+    assert [warning.split(". ")[-1] for warning in case.state["warnings"]] == [end.rstrip(".") + "." for end in ends]
+
+
+words = st.sampled_from(["?", "Varn", "the Varn", "where?", "Where", "30 m", " ", "", "It", "[SUBQ]"]) | st.text(
+    max_size=8
+)
+numbers = st.lists(st.integers(-1, 12), max_size=3)
+plans = st.fixed_dictionaries(
+    {
+        "plan": st.sampled_from(["[SUBQ]", "[SUBQ]", "[SUFFICIENT]", "?"]),
+        "query": words,
+        "finding": words,
+        "facts": numbers,
+    }
+)
+some_triples = st.lists(st.tuples(words, words, words).map(lambda one: triples(one)[0]), max_size=6)
+answers = st.fixed_dictionaries({"answer": words, "facts": numbers, "known": st.booleans()})
+said_by_anyone = st.fixed_dictionaries(
+    {
+        "planner": st.lists(st.sampled_from(["[SUBQ]", "[NO_RETRIEVAL]"]) | plans, min_size=1, max_size=5),
+        "extractor": st.lists(some_triples, min_size=1, max_size=3),
+        "answerer": st.lists(answers, min_size=1, max_size=2),
+    }
+)
+any_settings = st.builds(
+    Settings, plan=st.booleans(), triples=st.booleans(), findings=st.booleans(), grounded=st.booleans()
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(said_by_anyone, any_settings, st.none() | st.integers(0, 12))
+@pytest.mark.sweep
+async def test_a_run_ends_within_five_rounds_asks_nothing_twice_and_cites_only_what_stands_there(
+    said: dict[str, list[Any]], chosen: Settings, most: int | None
+) -> None:
+    turns = {
+        role: [json.dumps(line) if not isinstance(line, str) else line for line in lines]
+        for role, lines in said.items()
+    }
+    count = dict.fromkeys(turns, 0)
+
+    def reply(request: Request) -> Any:
+        count[request.role] += 1
+        return turns[request.role][count[request.role] % len(turns[request.role])]
+
+    case = structured(Replying(reply), Shelf([TOWER, BRIDGE]), chosen, budget=Budget(max_calls=most))
+    verdict = await case.run("Where?")
+    asked = [identity(query.text) for query in case.retriever.queries]
+    assert len(asked) == len(set(asked)) <= 5
+    assert most is None or len(case.model.requests) <= most
+    assert verdict["status"] in ("answered", "unknown", "out_of_budget")
+    notes = case.state["notes"].values()
+    cited = [*verdict["citations"], *(citation for note in notes for citation in note["citations"])]
+    assert all(resolves(citation, [TOWER, BRIDGE]) for citation in cited)
+    entities = case.state.get("entities", {})
+    assert all(identity(name) == key for key, name in entities.items())
+    facts = case.state.get("facts", {})
+    assert list(facts) == [str(number) for number in range(1, len(facts) + 1)]
+    for fact in facts.values():
+        assert {fact["subject"], fact["object"]} <= entities.keys()
+        assert set(fact["passages"]) <= {"tower", "bridge"} and len(fact["passages"]) == len(set(fact["passages"]))
+
+
+@given(st.text(max_size=20))
+def test_an_identity_is_its_own(name: str) -> None:
+    assert identity(identity(name)) == identity(name)
+
+
+@pytest.mark.parametrize("other", ["the Tower", "“tower”", " TOWER.", "a  tower", "Ｔower", "The 'Tower'"])
+def test_names_of_one_entity(other: str) -> None:
+    assert identity(other) == identity("tower")
+
+
+@pytest.mark.parametrize(("one", "other"), [("C", "C++"), ("1.5", "15"), ("Anna", "na"), ("Theodor", "odor")])
+def test_names_of_two_entities(one: str, other: str) -> None:
+    assert identity(one) != identity(other)
+
+
+# What was handed over
+
+
+async def test_what_was_handed_over_is_known_and_the_question_searched_for() -> None:
+    chain = example("q08")
+    notes: Any = {
+        f"handed over {at}": {"question": hop.asked, "finding": hop.answer, "passages": []}
+        for at, hop in enumerate(chain.hops, 1)
+    }
+    case = structured([ENOUGH, final("1868")], Shelf([]))
+    case.model = ScriptedModel([ENOUGH, {**ENOUGH, "finding": ""}, final("1868")])
+    verdict = await case.run(chain.question, notes)
+    assert case.nodes == ["plan", "retrieve", "structure", "plan", "answer"]
+    assert [query.text for query in case.retriever.queries] == [chain.question]
+    told = tuple({"question": hop.asked, "answer": hop.answer} for hop in chain.hops)
+    assert [request.input["known"] for request in case.model.requests] == [told, told, told]
+    assert verdict["text"] == "1868"
+
+
+async def test_of_what_was_handed_over_in_part_the_rest_is_looked_up() -> None:
+    chain = example("q08")
+    first, second = chain.hops
+    found: Any = {"x": {"question": first.asked, "finding": first.answer, "passages": []}}
+    said = [next_(second.asked), triples(("it all", "founded", "1868")), {**ENOUGH, "finding": "1868"}, final("1868")]
+    case = structured(said, shelf(chain))
+    await case.run(chain.question, found)
+    assert [query.text for query in case.retriever.queries] == [second.asked]
+    assert list(case.state["notes"]) == ["x", "sub-query 1", "answer"]
+
+
+async def test_a_sub_query_whose_answer_was_handed_over_is_not_asked_again() -> None:
+    found: Any = {"x": {"question": "Where is the tower?", "finding": "Varn", "passages": []}}
+    case = structured([next_("where is the tower"), ENOUGH, final("Varn")], Shelf([]))
+    await case.run("How high is it?", found)
+    assert [query.text for query in case.retriever.queries] == ["How high is it?"]
+
+
+async def test_a_question_whose_answer_was_handed_over_needs_no_plan() -> None:
+    found: Any = {"x": {"question": "Where is the tower?", "finding": "Varn", "passages": []}}
+    case = structured([final("Varn")], Shelf([TOWER]))
+    await case.run("Where is the tower?", found)
+    assert case.prompts() == ["answerer/from_facts"]
+
+
+# The budget, and interruptions
+
+
+@pytest.mark.parametrize("id", ["q08", "q24"])
+@pytest.mark.sweep
+async def test_a_run_never_makes_more_calls_than_it_may(id: str) -> None:
+    chain = example(id)
+    full = structured(Replying(reply_to(chain)), shelf(chain))
+    await full.run(chain.question)
+    needed = len(full.model.requests)
+    for most in range(needed + 1):
+        case = structured(Replying(reply_to(chain)), shelf(chain), budget=Budget(max_calls=most))
+        verdict = await case.run(chain.question)
+        assert len(case.model.requests) == len(case.state["calls"]) <= most
+        assert verdict["status"] == ("answered" if most == needed else "out_of_budget")
+        best = [note["finding"] for note in case.state.get("notes", {}).values()][-1:]
+        assert [verdict["text"]] == (best or [""])
+
+
+async def test_reading_several_passages_takes_the_budget_for_all_of_them() -> None:
+    case = structured(["[SUBQ]"], Shelf([TOWER, BRIDGE]), budget=Budget(max_calls=2))
+    verdict = await case.run("?")
+    assert case.nodes == ["plan", *ROUND, "answer"]
+    assert verdict == {"status": "out_of_budget", "text": "", "citations": []}
+
+
+async def test_a_run_out_of_time_asks_nothing_more() -> None:
+    case = structured([], Shelf([TOWER]), budget=Budget(max_seconds=60))
+    verdict = await case.run("?", started=time.monotonic() - 61)
+    assert verdict["status"] == "out_of_budget"
+    assert case.nodes == ["plan", "answer"]
+
+
+@dataclass
+class Failing(Replying):
+    """Is down at one call, once; keeps the ids of the calls that it completed."""
+
+    fails_at: int = 0
+    completed: list[str] = field(default_factory=list)
+
+    async def call(self, request: Request) -> Reply:
+        if len(self.requests) + 1 == self.fails_at:
+            self.fails_at = 0
+            raise ModelUnavailable("down")
+        said = await super().call(request)
+        self.completed.append(request.call_id)
+        return said
+
+
+def about_the_bridge(request: Request) -> Any:
+    match request.prompt:
+        case "planner/begin":
+            return "[SUBQ]"
+        case "extractor/extract":
+            return triples(IN_VARN) if request.input["sources"][0]["title"] == "Tower" else triples(BUILT, BORN)
+        case "answerer/from_facts":
+            return final("Varn", 3)
+    return next_("Who built it?") if len(request.input["queries"]) == 1 else {**ENOUGH, "finding": "Ida Moll"}
+
+
+@pytest.mark.parametrize("fails_at", range(1, 7))
+async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(fails_at: int) -> None:
+    whole = structured(Replying(about_the_bridge), Shelf([TOWER, BRIDGE]))
+    expected = await whole.run("?")
+    model, kept = Failing(about_the_bridge, fails_at=fails_at), MemoryTriples()
+    case = structured(model, Shelf([TOWER, BRIDGE]))
+    with pytest.raises(ModelUnavailable):
+        await case.run("?", triples=kept)
+    assert await case.run("?", triples=kept) == expected
+    assert len(model.completed) == len(set(model.completed)) == len(whole.model.requests) == 6
+    assert case.state["facts"] == whole.state["facts"]
+
+
+async def test_a_cache_filled_between_interruption_and_resumption_gives_no_passage_the_triples_of_another() -> None:
+    kept = MemoryTriples()
+    case = structured(Failing(about_the_bridge, fails_at=3), Shelf([TOWER, BRIDGE]))
+    with pytest.raises(ModelUnavailable):
+        await case.run("?", triples=kept)
+    other = structured(Replying(about_the_bridge), Shelf([TOWER]))
+    await other.run("?", triples=kept)
+    await case.run("?", triples=kept)
+    assert {fact["subject"]: fact["passages"] for fact in case.state["facts"].values()} == {
+        "tower": ["tower"],
+        "bridge": ["bridge"],
+        "ida moll": ["bridge"],
+    }
+
+
+async def test_each_round_looks_for_passages_that_none_has_found() -> None:
+    chain = example("q08")
+    case = structured(Replying(reply_to(chain)), shelf(chain))
+    await case.run(chain.question)
+    first, second = case.retriever.queries
+    assert (first.hop, first.seen) == (False, frozenset())
+    assert (second.hop, second.seen, second.entities) == (True, {"q08-1"}, ("Trevandle & Ruske",))
+
+
+async def test_with_a_graph_model_what_plans_and_answers_is_told_the_graph_as_a_token(tmp_path: Path) -> None:
+    for name in ("graph.json", "graph.safetensors"):
+        (tmp_path / name).touch()
+    chain, folder = example("q08"), str(tmp_path)
+    plain = structured(Replying(reply_to(chain)), shelf(chain))
+    case = structured(Replying(reply_to(chain)), shelf(chain), Settings(graph_model=folder))
+    assert await case.run(chain.question, graph_models=Told()) == await plain.run(chain.question)
+    told = [(each.prompt, each.soft_token) for each in case.model.requests]
+    assert told == [
+        ("planner/begin", None),
+        ("extractor/extract", None),
+        ("planner/next_with_finding", f"{folder} 1 1"),
+        ("extractor/extract", None),
+        ("planner/next_with_finding", f"{folder} 2 2"),
+        ("answerer/from_facts", f"{folder} 2 2"),
+    ]
+    assert [each.messages for each in case.model.requests] == [each.messages for each in plain.model.requests]
+    without = structured(Replying(reply_to(chain)), shelf(chain), Settings(graph_model=folder, triples=False))
+    await without.run(chain.question, graph_models=Told())
+    assert {each.soft_token for each in without.model.requests} == {None}
+
+
+def test_a_folder_without_a_graph_model_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"graph_model: .* holds no graph model"):
+        configure(method("ras"), {"graph_model": str(tmp_path)}, "default")

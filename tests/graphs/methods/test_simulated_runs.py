@@ -1,0 +1,174 @@
+"""Every method from its question to its verdict with the simulated model, over articles of the example corpus."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hashing_embedder import HashingEmbedder
+from langgraph.checkpoint.memory import InMemorySaver
+from scenes import without_checkpoints
+
+from sleuth.agents.model import Message, Reply, Request
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.registry import CHAT, METHODS
+from sleuth.graphs.runs.subruns import SaverHops
+from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.storage.archive import MemoryArchive
+from sleuth.tools.types import Hit, Passage
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+ARTICLES = {path.name: path.read_text(encoding="utf-8") for path in sorted((EXAMPLES / "corpus").glob("*.md"))}
+WORDS = {name: frozenset(text.lower().split()) for name, text in ARTICLES.items()}
+ROWS = {row["id"]: row for row in map(json.loads, (EXAMPLES / "questions.jsonl").read_text("utf-8").splitlines())}
+
+ANSWERABLE = ("q06", "q08", "q10", "q27")
+LONGER = "q16"
+WITHOUT_ANSWER = ("q33", "q35", "q37", "q38")
+
+
+def gold(id: str) -> Gold:
+    return gold_of(ROWS[id], {name: (title_of(text), text) for name, text in ARTICLES.items()})
+
+
+def article(name: str) -> Passage:
+    text = ARTICLES[name]
+    return Passage(id=name, document_id=name, title=title_of(text), text=text, start=0, end=len(text))
+
+
+def title_of(text: str) -> str:
+    return text.splitlines()[0].lstrip("# ")
+
+
+@dataclass
+class Words:
+    """A retriever that counts shared words; articles in `hidden` are not there."""
+
+    hidden: frozenset[str] = frozenset()
+
+    async def search(self, query: Query) -> list[Hit]:
+        wanted = set(query.text.lower().replace("?", "").split())
+        best = sorted(WORDS.keys() - self.hidden, key=lambda name: (-len(wanted & WORDS[name]), name))[: query.k]
+        return [Hit(passage=article(name), score=1 / rank, rank=rank) for rank, name in enumerate(best, start=1)]
+
+
+@dataclass
+class Listening:
+    """A model that remembers what another one was asked and said."""
+
+    model: SimulatedModel
+
+    def __post_init__(self) -> None:
+        self.heard: list[tuple[Request, Reply]] = []
+        self.context_window = 8192
+
+    async def call(self, request: Request) -> Reply:
+        reply = await self.model.call(request)
+        self.heard.append((request, reply))
+        return reply
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        return await self.model.count_tokens(messages, role=role)
+
+
+async def ended(
+    name: str, asked: Gold, simulation: Simulation | None = None, retriever: Words | None = None
+) -> tuple[Mapping[str, Any], Listening]:
+    model = Listening(SimulatedModel(asked, simulation or Simulation(rates={})))
+    context = Context(
+        model=model,
+        retriever=retriever or Words(),
+        archive=MemoryArchive(),
+        settings=METHODS[name].settings(),
+        embedder=HashingEmbedder(),
+    )
+    context = replace(context, hops=SaverHops(saver=InMemorySaver(), context=context))
+    state = await without_checkpoints(METHODS[name].graph).ainvoke({"question": asked.question}, context=context)
+    return state["verdict"], model
+
+
+async def test_a_follow_up_in_a_chat_leads_to_the_answer() -> None:
+    asked = gold("q08")
+    model = SimulatedModel(asked, Simulation(rates={}))
+    context = Context(model=model, retriever=Words(), archive=MemoryArchive(), settings=CHAT.settings(method="par-rag"))
+    saver = InMemorySaver()
+    context = replace(context, hops=SaverHops(saver=saver, context=context))
+    graph = without_checkpoints(CHAT.graph).copy({"checkpointer": saver})
+    for text in ("Which shipyard built the ferry Lady Morrable?", "In which year was it founded?"):
+        given = {"messages": [{"role": "user", "content": text}]}
+        state = await graph.ainvoke(given, {"configurable": {"thread_id": "1"}}, context=context)
+    assert state["messages"][-1].additional_kwargs["question"] == asked.question
+    assert asked.right(state["messages"][-1].text)
+
+
+SEARCHING = [name for name in METHODS if name != "closed-book"]
+
+
+@pytest.mark.parametrize("name", SEARCHING)
+async def test_a_method_answers_one_hop_and_cites_it(name: str) -> None:
+    verdict, _ = await ended(name, gold("q06"))
+    assert (verdict["status"], verdict["text"]) == ("answered", "14 weeks")
+    assert "quarve-blue.md" in {citation["passage"] for citation in verdict["citations"]}
+
+
+async def test_closed_book_answers_what_the_model_knows_and_nothing_else() -> None:
+    ended_so = [
+        (await ended("closed-book", gold("q06"), Simulation(rates={"closed-book": rate})))[0] for rate in (0, 1)
+    ]
+    assert [(verdict["status"], verdict["text"]) for verdict in ended_so] == [("unknown", ""), ("answered", "14 weeks")]
+
+
+@pytest.mark.parametrize("name", ["par-rag", "retro-rag", "ras", "self-ask", "ircot", "agent"])
+@pytest.mark.parametrize("id", [*ANSWERABLE, LONGER])
+async def test_methods_that_go_from_hop_to_hop_answer_chains(name: str, id: str) -> None:
+    verdict, _ = await ended(name, gold(id))
+    assert verdict["status"] == "answered"
+    assert gold(id).right(verdict["text"])
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("id", WITHOUT_ANSWER)
+async def test_what_the_documents_do_not_tell_is_not_answered(name: str, id: str) -> None:
+    assert (await ended(name, gold(id)))[0]["status"] in ("refused", "unknown", "invalid_question")
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("id", ANSWERABLE)
+async def test_without_the_last_passage_no_method_answers(name: str, id: str) -> None:
+    asked = gold(id)
+    verdict, model = await ended(name, asked, retriever=Words(hidden=frozenset({asked.hops[-1].passage})))
+    assert verdict["status"] != "answered"
+    assert all(asked.answer not in reply["text"] for _, reply in model.heard if asked.type != "comparison")
+
+
+async def test_errors_move_what_comes_out() -> None:
+    answered = {}
+    for rate in (0.0, 0.5, 1.0):
+        simulations = [Simulation(seed=seed, rates={"missed": rate}) for seed in range(12)]
+        verdicts = [(await ended("plain-rag", gold("q06"), simulation))[0] for simulation in simulations]
+        answered[rate] = sum(verdict["status"] == "answered" for verdict in verdicts)
+    assert answered[0.0] == 12 > answered[0.5] > answered[1.0] == 0
+
+
+async def test_inventions_are_wrong_answers_unless_a_review_finds_them() -> None:
+    invented = Simulation(rates={"drafter.invented": 1.0})
+    flattered = Simulation(rates={"drafter.invented": 1.0, "reviewer.flattering": 1.0})
+    asked = gold("q06")
+    assert (await ended("par-rag", asked, invented))[0]["text"] == "14 weeks"
+    assert (await ended("par-rag", asked, flattered))[0]["text"] not in ("14 weeks", "")
+
+
+@pytest.mark.parametrize("name", METHODS)
+async def test_the_same_seed_gives_the_same_run(name: str) -> None:
+    simulation = Simulation(seed=1, rates={"missed": 0.2, "invented": 0.2, "wrong-question": 0.2})
+    runs = [await ended(name, gold("q08"), simulation) for _ in range(2)]
+    # Sorted: what is asked side by side is heard in any order, and the prefix cache depends on it.
+    said = [
+        sorted((asked.text(), reply["text"], str(reply["logprobs"])) for asked, reply in model.heard)
+        for _, model in runs
+    ]
+    assert runs[0][0] == runs[1][0]
+    assert said[0] == said[1]

@@ -1,0 +1,136 @@
+"""Every method and each of its ablations on four example questions: its nodes, prompts and searches, as a diff."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+import pytest
+from everyone import AT_ONCE, Everyone, finds
+from hashing_embedder import HashingEmbedder
+from retro_scenes import Judging
+from scenes import Case, example
+from syrupy.assertion import SnapshotAssertion
+
+from sleuth.graphs.registry import METHODS, configure
+from sleuth.tools.search.retriever import Query
+
+CHAINS = {"two hops": "q08", "four hops": "q24", "unanswerable": "q31", "false premise": "q37"}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method under some settings, and the prompts that these rule out."""
+
+    method: str
+    name: str
+    values: dict[str, Any] = field(default_factory=dict)
+    without: frozenset[str] = frozenset()
+
+
+def variants(method: str, **changed: tuple[dict[str, Any], Iterable[str]]) -> list[Variant]:
+    own = [Variant(method, name.replace("_", " "), values, frozenset(out)) for name, (values, out) in changed.items()]
+    return [Variant(method, "whole"), Variant(method, "as in the paper"), *own]
+
+
+SCORES = {"evaluator/evidence", "evaluator/relevance", "evaluator/attribution"}
+EXTRACT, PLANS = "extractor/extract", {"planner/begin", "planner/next_with_finding"}
+
+VARIANTS = [
+    *variants("plain-rag"),
+    *variants(
+        "par-rag",
+        without_plan=({"plan": False}, ["planner/plan", "refiner/refine"]),
+        without_review=({"review": False}, ["reviewer/review"]),
+    ),
+    *variants(
+        "crp-rag",
+        tree=({"structure": "tree"}, ["fuser/fuse"]),
+        chain=({"structure": "chain"}, ["fuser/fuse"]),
+        text=({"structure": "text"}, ["fuser/fuse", "expander/expand"]),
+        without_aggregation=({"aggregate": False}, ["aggregator/aggregate"]),
+        without_evaluation=({"verify": False}, ["verifier/verify"]),
+        without_iteration=({"iterate": False}, ["integrator/step"]),
+    ),
+    *variants(
+        "retro-rag",
+        without_answer_evaluation=({"evaluate_answer": False}, ["reasoner/monitor", "evaluator/consistency"]),
+        without_evidence=({"evidence": False}, ["reasoner/reason", "detective/infer", *SCORES]),
+        without_source_evidence=({"source_evidence": False}, []),
+        without_inferential_evidence=({"inferential_evidence": False}, ["detective/infer"]),
+        without_updating=({"update": False}, []),
+        without_evaluation_of_evidence=({"evaluate_evidence": False}, SCORES),
+    ),
+    *variants(
+        "ras",
+        without_retrieval=({"retrieve": False}, [EXTRACT, *PLANS]),
+        without_planning=({"plan": False}, PLANS),
+        without_triples=({"triples": False}, [EXTRACT]),
+    ),
+    *variants(
+        "hybrid-rag",
+        without_attributes=({"attributes": False}, ["classifier/domain", "classifier/dynamic"]),
+        without_retrieval=({"retrieve": False}, ["calculator/express"]),
+        without_refusal=({"refuse": False, "outline": False}, ["resolver/careful"]),
+        without_calculator=({"calculate": False}, ["calculator/express"]),
+        without_outline=({"outline": False}, ["resolver/reason", "resolver/reason_and_doubt"]),
+        without_false_premise=({"false_premise": False}, ["resolver/reason_and_doubt"]),
+        without_recall=({"recall": False}, ["recaller/recall"]),
+        without_graph=({"graph": False}, ["querier/entities"]),
+    ),
+    *variants("closed-book"),
+    *variants("iter-retgen"),
+    *variants("self-ask"),
+    *variants("ircot", without_reader=({"reader": False}, ["reasoner/reason"])),
+    *variants("agent"),
+]
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda it: f"{it.method} {it.name}".replace(" ", "-"))
+async def test_what_is_visited_asked_and_searched(variant: Variant, snapshot: SnapshotAssertion) -> None:
+    seen = {kind: await _trace(variant, id) for kind, id in CHAINS.items()}
+    assert "\n".join(f"{kind}\n{trace}" for kind, trace in seen.items()) == snapshot
+
+
+async def _trace(variant: Variant, id: str) -> str:
+    method, chain = METHODS[variant.method], example(id)
+    settings = configure(method, variant.values, "paper" if variant.name == "as in the paper" else "default")
+    shelf = finds(chain, at_once=variant.method in AT_ONCE)
+    case = Case(method.graph, Judging(Everyone(chain).reply_to), shelf, settings, embedder=HashingEmbedder())
+    verdict = await case.run(chain.question)
+    assert not variant.without & set(case.prompts())
+    assert verdict["text"] in (chain.answer, "") or verdict["status"] == "refused"
+    queries = [_told(query) for query in shelf.queries]
+    lines = [f"nodes: {_counted(case.nodes)}", f"prompts: {_counted(case.prompts())}", *queries, verdict["status"]]
+    return "\n".join(f"    {line}" for line in lines)
+
+
+SIDE_BY_SIDE = {"classifier", "reasoner", "evaluator/relevance", "evaluator/attribution"}
+"""Roles and prompts that come in any order: they are counted together."""
+
+
+def _counted(names: Iterable[str]) -> str:
+    """Names in order; several of one kind in a row are counted."""
+    runs = [Counter(same) for _, same in groupby(names, key=_kind)]
+    each = [(name, count) for run in runs for name, count in sorted(run.items())]
+    return ", ".join(name if count == 1 else f"{name} x{count}" for name, count in each)
+
+
+def _kind(name: str) -> str:
+    return next(("side by side" for each in SIDE_BY_SIDE if name.startswith(each)), name)
+
+
+def _told(query: Query) -> str:
+    """A query with what it tells beside its text."""
+    names = f" [{', '.join(query.entities)}]" if query.entities else ""
+    seen = f" (not {', '.join(sorted(query.seen))})" if query.seen else ""
+    return f"{query.mode} {query.k}{' hop' if query.hop else ''}: {query.text}{names}{seen}"
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "auto"])
+async def test_a_question_may_be_longer_than_what_models_may_say(name: str) -> None:
+    method, chain = METHODS[name], example("q08")
+    asked = replace(chain, question=f"{'Think of the ferry and its yard. ' * 30}{chain.question}")
+    case = Case(method.graph, Judging(Everyone(asked).reply_to), finds(asked, at_once=True), method.settings())
+    assert (await case.run(asked.question))["status"]

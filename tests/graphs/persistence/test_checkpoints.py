@@ -1,0 +1,83 @@
+import asyncio
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import aiosqlite
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from ordering import latest, listed, put
+
+from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
+
+
+async def test_langgraphs_own_saver_reads_what_was_written(tmp_path: Path) -> None:
+    serde = JsonPlusSerializer()
+    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", serde, "PRAGMA synchronous=NORMAL") as written:
+        start = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        config = await written.aput(start, empty_checkpoint(), {"source": "input", "step": -1}, {})
+        await written.aput_writes(config, [("notes", {"1": "Kestrow"}), ("plan", None)], "task")
+        found = await written.aget_tuple(start)
+    async with aiosqlite.connect(tmp_path / "runs.sqlite") as connection:
+        again = await AsyncSqliteSaver(connection, serde=serde).aget_tuple(start)
+    assert found == again
+    assert again
+    assert again.config == config
+    assert again.pending_writes == [("task", "notes", {"1": "Kestrow"}), ("task", "plan", None)]
+
+
+async def test_a_write_whose_task_was_cancelled_is_finished_before_the_file_is_closed(tmp_path: Path) -> None:
+    begun = threading.Event()
+
+    def slowly(cursor: sqlite3.Cursor) -> None:
+        cursor.execute("CREATE TABLE kept (word TEXT)")
+        begun.set()
+        time.sleep(0.2)  # in which the file would be closed
+        cursor.execute("INSERT INTO kept VALUES ('Kestrow')")
+
+    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as written:
+        writing = asyncio.create_task(written.transact(slowly))
+        await asyncio.to_thread(begun.wait)
+        writing.cancel()
+    async with (
+        aiosqlite.connect(tmp_path / "runs.sqlite") as connection,
+        connection.execute("SELECT * FROM kept") as rows,
+    ):
+        assert await rows.fetchall() == [("Kestrow",)]
+
+
+async def test_checkpoints_with_decreasing_ids_are_in_insertion_order(tmp_path: Path) -> None:
+    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as saver:
+        for id, parent in (("8", None), ("9", "8"), ("3", "9"), ("2", "3")):
+            await put(saver, id, parent)
+        assert await latest(saver) == "2"
+        assert await listed(saver) == ["2", "3", "9", "8"]
+        assert await listed(saver, limit=1) == ["2"]
+        assert await listed(saver, before={"configurable": {"checkpoint_id": "3"}}) == ["9", "8"]
+        assert await listed(saver, before={"configurable": {"checkpoint_id": "3"}}, limit=1) == ["9"]
+
+
+async def test_a_rewritten_checkpoint_keeps_its_place(tmp_path: Path) -> None:
+    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as saver:
+        for id, parent in (("8", None), ("3", "8"), ("8", None)):
+            await put(saver, id, parent)
+        assert await listed(saver) == ["3", "8"]
+
+
+async def test_checkpoints_of_an_older_release_come_first_by_id(tmp_path: Path) -> None:
+    async with aiosqlite.connect(tmp_path / "runs.sqlite") as connection:
+        older = AsyncSqliteSaver(connection, serde=JsonPlusSerializer())
+        for id, parent in (("7", None), ("8", "7"), ("9", "8")):
+            await put(older, id, parent)
+    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as saver:
+        assert await listed(saver) == ["9", "8", "7"]
+        await put(saver, "8", "7")
+        assert await latest(saver) == "9"
+        await put(saver, "2", "9")
+        assert await listed(saver) == ["2", "9", "8", "7"]
+        assert await listed(saver, before={"configurable": {"checkpoint_id": "9"}}) == ["8", "7"]
+        await saver.adelete_thread("t")
+        await put(saver, "1")
+        assert await listed(saver) == ["1"]

@@ -1,0 +1,160 @@
+"""Damaged cells in the store of runs: errors that name the run, and no harm to other runs."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scenes import Chain, finish
+
+from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.runs.history import export, fork, history
+from sleuth.graphs.runs.model_calls import moment
+from sleuth.graphs.runs.pruning import prune, remove
+from sleuth.graphs.runs.service import Runs
+from sleuth.tools.errors import StoreDamaged
+from sleuth.tools.settings import Settings
+
+
+@pytest.fixture
+def file(settings: Settings) -> Path:
+    return settings.home / "runs.sqlite"
+
+
+@pytest.fixture
+async def two(runs: Runs, chain: Chain) -> Runs:
+    """Two finished runs: `good`, and `bad`, which the tests damage."""
+    for id in ("good", "bad"):
+        await finish(runs, await runs.start(chain.question, "par-rag", thread=id))
+    return runs
+
+
+def damage(file: Path, table: str, cell: str, value: object) -> None:
+    """Put a value into a column of all rows of the run `bad`."""
+    connection = sqlite3.connect(file)
+    key = "id" if table == "sleuth_threads" else "thread_id"
+    with connection:
+        assert connection.execute(f"UPDATE {table} SET {cell} = {value} WHERE {key} = 'bad'").rowcount
+    connection.close()
+
+
+ROWS = {
+    "options-text": ("options", "'{broken'"),
+    "options-list": ("options", "'[1]'"),
+    "options-number": ("options", "7"),
+    "options-deep": ("options", f"'{'[' * 20_000}'"),
+    "options-hop": ("options", """'{"hop": "x"}'"""),
+    "options-values": ("options", """'{"values": 1, "profile": "default", "budget": {}}'"""),
+    "status": ("status", "'zzz'"),
+    "question-blob": ("question", "x'ff00'"),
+    "method-number": ("method", "7.5"),
+}
+NOT_UTF8 = {name: (name, "CAST(x'ff41' AS TEXT)") for name in ("question", "method", "options", "problem", "status")}
+
+CELLS = {
+    "checkpoint-garbage": ("checkpoints", "checkpoint", "x'c1ff00'"),
+    "checkpoint-number": ("checkpoints", "checkpoint", "7"),
+    "checkpoint-null": ("checkpoints", "checkpoint", "NULL"),
+    "checkpoint-other": ("checkpoints", "checkpoint", "x'05'"),
+    "checkpoint-empty": ("checkpoints", "checkpoint", "x'80'"),
+    "checkpoint-type": ("checkpoints", "type", "'zzz'"),
+    "checkpoint-type-utf8": ("checkpoints", "type", "CAST(x'ff41' AS TEXT)"),
+    "metadata-garbage": ("checkpoints", "metadata", "x'7bff'"),
+    "metadata-list": ("checkpoints", "metadata", "'[1]'"),
+    "metadata-deep": ("checkpoints", "metadata", f"'{'[' * 20_000}'"),
+    "write-garbage": ("writes", "value", "x'c1ff00'"),
+    "write-other": ("writes", "value", "x'05'"),
+    "write-type": ("writes", "type", "'pickle'"),
+}
+
+Reading = Callable[[Runs], Awaitable[Any]]
+READINGS: dict[str, Reading] = {
+    "history": lambda runs: history(runs, "bad"),
+    "export": lambda runs: export(runs, "bad"),
+    "show": lambda runs: runs.answer("bad"),
+    "resume": lambda runs: finish(runs, "bad"),
+    "fork": lambda runs: fork(runs, "bad", at="1f0"),
+    "moment": lambda runs: moment(runs, "bad", "1f0"),
+}
+
+
+@pytest.mark.parametrize("reading", ["show", "resume"])
+@pytest.mark.parametrize("row", ROWS)
+async def test_a_damaged_row_is_an_error_that_names_the_run(two: Runs, file: Path, row: str, reading: str) -> None:
+    damage(file, "sleuth_threads", *ROWS[row])
+    with pytest.raises(StoreDamaged, match=r"[Rr]un bad (is damaged \(|cannot be read).*Put a backup"):
+        await READINGS[reading](two)
+
+
+@pytest.mark.parametrize("row", [*ROWS.values(), *NOT_UTF8.values()], ids=[*ROWS, *NOT_UTF8])
+async def test_a_damaged_row_is_listed_and_blocks_no_prune(two: Runs, file: Path, row: tuple[str, str]) -> None:
+    before = await export(two, "good")
+    damage(file, "sleuth_threads", *row)
+    assert {thread.id for thread in await two.store.threads.newest()} == {"good", "bad"}
+    pruned = await prune(two, older_than=None, keep_last=1)
+    assert (pruned.threads, pruned.texts) == (0, 0)
+    assert set(pruned.damaged) <= {"bad"}
+    assert (await export(two, "good"))["texts"].items() <= before["texts"].items()
+    assert (await prune(two, older_than=0, keep_last=None)).threads == 2
+    assert await two.store.threads.newest() == []
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("cell", CELLS)
+async def test_a_damaged_cell_is_an_error_that_names_the_run(two: Runs, file: Path, cell: str, reading: str) -> None:
+    damage(file, *CELLS[cell])
+    with pytest.raises(StoreDamaged, match=r"Run bad.* cannot be read: .* Put a backup") as told:
+        await READINGS[reading](two)
+    assert len(str(told.value)) < 500
+
+
+@pytest.mark.parametrize("cell", CELLS)
+async def test_a_damaged_cell_blocks_no_prune(two: Runs, file: Path, cell: str) -> None:
+    texts = (await export(two, "bad"))["texts"]
+    damage(file, *CELLS[cell])
+    pruned = await prune(two, older_than=None, keep_last=1)
+    assert pruned.damaged == ["bad"]
+    if not cell.startswith("checkpoint"):
+        assert await two.store.archive.load(texts) == list(texts.values())
+    assert (await two.answer("good")).status == "answered"
+    await remove(two, "bad")
+    assert [thread.id for thread in await two.store.threads.newest()] == ["good"]
+
+
+async def test_texts_that_a_damaged_run_names_are_kept(two: Runs, file: Path) -> None:
+    texts = (await export(two, "bad"))["texts"]
+    await remove(two, "good")
+    damage(file, "checkpoints", "metadata", "'[1]'")
+    assert (await prune(two, older_than=None, keep_last=None)).texts == 0
+    assert await two.store.archive.load(texts) == list(texts.values())
+
+
+@pytest.mark.parametrize("body", ["x'00ff'", "7", "'text'"])
+async def test_a_damaged_text_is_named(two: Runs, file: Path, body: str) -> None:
+    connection = sqlite3.connect(file)
+    with connection:
+        connection.execute(f"UPDATE sleuth_texts SET body = {body}, era = 'x'")
+    connection.close()
+    with pytest.raises(StoreDamaged, match=r"archived text [0-9a-f]{64} cannot be read"):
+        await export(two, "good")
+    assert (await prune(two, older_than=None, keep_last=1)).damaged == []
+
+
+async def test_a_damaged_era_blocks_no_prune(two: Runs, file: Path) -> None:
+    await prune(two, older_than=None, keep_last=None)
+    connection = sqlite3.connect(file)
+    with connection:
+        connection.execute("UPDATE sleuth_texts_era SET era = 'zzz'")
+    connection.close()
+    assert (await prune(two, older_than=None, keep_last=1)).damaged == []
+
+
+async def test_a_damaged_version_of_the_runs_is_named(store: Store, file: Path, settings: Settings) -> None:
+    connection = sqlite3.connect(file)
+    with connection:
+        connection.execute("UPDATE sleuth_runs_version SET version = 'zzz'")
+    connection.close()
+    with pytest.raises(StoreDamaged, match=r"version of the runs in .*runs\.sqlite is 'zzz', not a number"):
+        async with open_store(settings):
+            pytest.fail("it was opened")

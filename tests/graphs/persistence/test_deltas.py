@@ -1,0 +1,162 @@
+"""What those who listen are told while replies are written, and that it changes nothing."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pytest
+from companion import Companion
+from scenes import Chain, Replying, RunsFor, finish
+
+from sleuth.agents.model import Reply, Request
+from sleuth.graphs.core.events import Delta, Event, Reset, Step
+from sleuth.graphs.runs.service import Runs
+from sleuth.tools.errors import ModelUnavailable
+
+
+@dataclass
+class Talking(Replying):
+    """Says its replies to who listens, in two halves; breaks off in the middle of call `breaks_at`, once."""
+
+    breaks_at: int = 0
+
+    async def call(self, request: Request) -> Reply:
+        reply = await super().call(request)
+        if request.listener:
+            half = len(reply["text"]) // 2
+            request.listener.delta(reply["text"][:half])
+            if len(self.requests) == self.breaks_at:
+                raise ModelUnavailable("The connection broke.")
+            request.listener.delta(reply["text"][half:])
+        return reply
+
+
+def always() -> bool:
+    return True
+
+
+async def told(runs: Runs, thread: str, listening: Callable[[], bool] | None = always) -> list[Event]:
+    return [event async for event in runs.run(thread, listening=listening)]
+
+
+def texts(events: list[Event]) -> dict[str, str]:
+    """What a listener has at the end: words by call, without what was taken back."""
+    heard: dict[str, str] = {}
+    for event in events:
+        if isinstance(event, Delta):
+            heard[event.call] = heard.get(event.call, "") + event.text
+        if isinstance(event, Reset):
+            heard.pop(event.call, None)
+    return heard
+
+
+async def test_the_words_of_every_call_come_within_its_step(runs_with: RunsFor, chain: Chain) -> None:
+    model = Talking(chain.reply_to)
+    runs = runs_with(model)
+    events = await told(runs, thread := await runs.start(chain.question, "par-rag"))
+    replies = {request.call_id: (await Replying(chain.reply_to).call(request))["text"] for request in model.requests}
+    assert texts(events) == replies
+    assert not any(isinstance(event, Reset) for event in events)
+    calls = (await runs.graph(row := await runs.store.threads.get(thread)).aget_state(runs.config(row))).values["calls"]
+    open_nodes: set[str] = set()
+    for event in events:
+        if isinstance(event, Step):
+            open_nodes ^= {event.node}
+        if isinstance(event, Delta):
+            assert event.node in open_nodes
+            assert (event.thread, event.method, event.part_of) == (thread, "par-rag", "")
+            assert (calls[event.call]["node"], calls[event.call]["role"]) == (event.node, event.role)
+
+
+async def test_a_run_is_the_same_whether_somebody_listens_or_not(runs_with: RunsFor, chain: Chain) -> None:
+    ends = []
+    for listening in (always, lambda: False, None):
+        runs = runs_with(Talking(chain.reply_to))
+        thread = await runs.start(chain.question, "par-rag")
+        events = await told(runs, thread, listening)
+        assert any(isinstance(event, Delta) for event in events) is (listening is always)
+        row = await runs.store.threads.get(thread)
+        values = (await runs.graph(row).aget_state(runs.config(row))).values
+        steps = [(event.node, event.state, event.update.keys()) for event in events if isinstance(event, Step)]
+        ends.append((steps, _without_ids(values)))
+    assert ends[0] == ends[1] == ends[2]
+
+
+def _without_ids(values: dict[str, Any]) -> dict[str, Any]:
+    return {**values, "calls": list(values["calls"].values())}
+
+
+async def test_whoever_comes_later_hears_the_calls_that_begin_after(runs_with: RunsFor, chain: Chain) -> None:
+    model = Talking(chain.reply_to)
+    runs = runs_with(model)
+    events = await told(runs, await runs.start(chain.question, "par-rag"), lambda: len(model.requests) >= 3)
+    assert list(texts(events)) == [request.call_id for request in model.requests[3:]]
+
+
+async def test_a_reply_that_cannot_be_read_is_taken_back(runs_with: RunsFor, chain: Chain) -> None:
+    def at_first_half(request: Request) -> Any:
+        repaired = len(request.messages) > 2
+        return '{"steps": [' if request.role == "planner" and not repaired else chain.reply_to(request)
+
+    model = Talking(at_first_half)
+    runs = runs_with(model)
+    events = await told(runs, await runs.start(chain.question, "par-rag"))
+    bad, repair = model.requests[:2]
+    assert [event.call for event in events if isinstance(event, Reset)] == [bad.call_id]
+    assert bad.call_id not in texts(events)
+    assert repair.call_id in texts(events)
+
+
+@pytest.mark.parametrize("breaks_at", [1, 3])
+async def test_a_call_that_is_repeated_takes_its_words_back(runs_with: RunsFor, chain: Chain, breaks_at: int) -> None:
+    model = Talking(chain.reply_to, breaks_at=breaks_at)
+    runs = runs_with(model)
+    thread = await runs.start(chain.question, "par-rag")
+    events: list[Event] = []
+    with pytest.raises(ModelUnavailable):
+        async for event in runs.run(thread, listening=always):
+            events.append(event)  # noqa: PERF401 - those before the error
+    broken = model.requests[-1].call_id
+    assert isinstance(events[-1], Reset)
+    assert events[-1].call == broken
+    again = await told(runs, thread)
+    ended = [event.task for event in events + again if isinstance(event, Step) and event.state == "finished"]
+    assert len(ended) == len(set(ended)), "a node that failed was told as finished"
+    first = next(event for event in again if not isinstance(event, Step))
+    assert isinstance(first, Reset), "another process may have told more before it was killed"
+    assert first.call == broken
+    assert {event.call for event in again if isinstance(event, Reset)} == {broken}
+    whole = Talking(chain.reply_to)
+    expected = await told(fresh := runs_with(whole), await fresh.start(chain.question, "par-rag"))
+    assert list(texts(events + again).values()) == list(texts(expected).values())
+
+
+async def test_a_hop_is_heard_in_the_run_that_it_is_part_of(runs_with: RunsFor, chain: Chain) -> None:
+    model = Talking(lambda request: "Yes" if request.role == "evaluator" else chain.reply_to(request))
+    runs = runs_with(model)
+    events = await told(runs, thread := await runs.start(chain.question, "auto"))
+    deltas = [event for event in events if isinstance(event, Delta)]
+    assert {event.part_of for event in deltas} == {"", thread}
+    assert all(event.thread.startswith(f"{thread}.") for event in deltas if event.part_of)
+    assert texts(events).keys() == {request.call_id for request in model.requests}
+    assert not any(isinstance(event, Reset) for event in events)
+
+
+async def test_small_talk_that_is_not_sent_is_not_streamed(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(Talking(Companion(chain, "small talk", reply="It opened in 1871.").answer))
+    events = await told(runs, await runs.start("Tell me more", "chat", values={"method": "par-rag"}))
+    assert {event.node for event in events if isinstance(event, Delta) and event.method == "chat"} == {"classify"}
+    assert any(isinstance(event, Delta) and event.method == "par-rag" for event in events)
+
+
+async def test_nobody_listens_to_what_is_only_finished(runs_with: RunsFor, chain: Chain) -> None:
+    model = Talking(chain.reply_to)
+    await finish(runs := runs_with(model), await runs.start(chain.question, "par-rag"))
+    assert [request.listener for request in model.requests] == [None] * len(model.requests)
+
+
+async def test_events_are_plain_values(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(Talking(chain.reply_to))
+    events = await told(runs, await runs.start(chain.question, "plain-rag"))
+    delta = next(event for event in events if isinstance(event, Delta))
+    assert asdict(delta).keys() == {"thread", "node", "role", "call", "text", "method", "part_of"}

@@ -1,0 +1,183 @@
+"""Reading stored values: the types of checkpoints and no others, and no code of a file's choice."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import malicious
+import ormsgpack
+import pytest
+from hashing_embedder import HashingEmbedder
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.types import Interrupt, Send
+from scenes import Chain, finish
+
+from sleuth.graphs.ingestion.graph import IngestInput, ingest
+from sleuth.graphs.persistence.serializer import RENAMED, TYPES, CheckpointSerializer
+from sleuth.graphs.runs.execution import compiled
+from sleuth.graphs.runs.history import export, history
+from sleuth.graphs.runs.service import Runs
+from sleuth.studio.langgraph_dev.checkpointer import saver
+from sleuth.tools.errors import StoreDamaged, StoreError
+from sleuth.tools.settings import Settings
+
+READ = [
+    None,
+    {"notes": {"1": [1, 2.5, "Kestrow", True, None]}, 7: b"seven"},
+    _DeltaSnapshot({"1": "Kestrow"}),
+    [HumanMessage("Which?", id="1"), AIMessage("The light.", id="2"), RemoveMessage(id="1")],
+    [SystemMessage("Be brief."), ToolMessage("812", tool_call_id="t")],
+    (Interrupt(value={"question": "Which light?"}, id="i"),),
+    Send("retrieve", {"step": "1"}),
+    IngestInput(roots=["/a"], worklist="/b"),
+]
+
+Reading = Callable[[Runs, str], Awaitable[Any]]
+READINGS: dict[str, Reading] = {
+    "history": history,
+    "show": Runs.answer,
+    "export": export,
+    "resume": finish,
+}
+
+
+@pytest.mark.parametrize("value", READ, ids=lambda value: type(value).__name__)
+def test_serializer_returns_every_type_that_checkpoints_contain(value: object) -> None:
+    serde = CheckpointSerializer()
+    found = serde.loads_typed(serde.dumps_typed(value))
+    assert found == (list(value) if isinstance(value, tuple) and not isinstance(value, _DeltaSnapshot) else value)
+
+
+def test_serializer_returns_a_stored_exception_as_text() -> None:
+    serde = CheckpointSerializer()
+    assert serde.loads_typed(serde.dumps_typed(StoreError("gone"))) == "StoreError('gone')"
+
+
+@pytest.mark.parametrize("name", malicious.NAMES)
+def test_serializer_refuses_a_value_that_names_code(tmp_path: Path, name: str) -> None:
+    marker = tmp_path / "ran"
+    with pytest.raises(StoreDamaged):
+        CheckpointSerializer().loads_typed(malicious.values(marker)[name])
+    assert not marker.exists()
+
+
+def test_serializer_names_the_type_and_the_checkpoint_it_refuses(tmp_path: Path) -> None:
+    channels = {"values": Path("/etc")}
+    checkpoint = {"id": "1f0a", "channel_values": channels, "channel_versions": {}, "versions_seen": {}}
+    stored = JsonPlusSerializer().dumps_typed(checkpoint)
+    with pytest.raises(StoreDamaged, match=r"Checkpoint 1f0a: A value has the type pathlib\.PosixPath.* not loaded"):
+        CheckpointSerializer().loads_typed(stored)
+
+
+@pytest.mark.parametrize("body", [b"", b"\xc1", b"\x93\x01", b"\xc7\x01\x05\x00", b"\xd4\x02\x01"])
+def test_serializer_names_a_body_that_is_not_msgpack(body: bytes) -> None:
+    with pytest.raises(StoreDamaged, match=r"cannot be decoded|unknown format"):
+        CheckpointSerializer().loads_typed(("msgpack", body))
+
+
+def test_serializer_survives_a_value_nested_a_thousand_times() -> None:
+    body = ormsgpack.packb(1)
+    for _ in range(3_000):
+        body = ormsgpack.packb(ormsgpack.Ext(7, body))
+    with pytest.raises(StoreDamaged):
+        CheckpointSerializer().loads_typed(("msgpack", body))
+
+
+def test_renamed_types_resolve_through_the_table() -> None:
+    old = ormsgpack.packb(("older.release", "Question", {"value": "Which?", "id": "i"}))
+    stored = ("msgpack", ormsgpack.packb(ormsgpack.Ext(2, old)))
+    with pytest.raises(StoreDamaged, match=r"type older\.release\.Question"):
+        CheckpointSerializer().loads_typed(stored)
+    serde = CheckpointSerializer({"older.release.Question": "langgraph.types.Interrupt"})
+    assert serde.loads_typed(stored) == Interrupt(value="Which?", id="i")
+
+
+def test_every_type_of_the_tables_can_be_imported() -> None:
+    assert all(isinstance(resolve_name(path), type) for path in TYPES)
+    assert set(RENAMED.values()) <= TYPES
+
+
+@pytest.fixture
+async def done(runs: Runs, chain: Chain) -> str:
+    id = await runs.start(chain.question, "par-rag", thread="first")
+    await finish(runs, id)
+    return id
+
+
+def change(file: Path, statement: str, *values: object) -> None:
+    connection = sqlite3.connect(file)
+    with connection:
+        assert connection.execute(statement, values).rowcount
+    connection.close()
+
+
+LATEST = "WHERE checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)"
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("name", malicious.NAMES)
+async def test_a_run_with_a_malicious_checkpoint_executes_nothing(
+    runs: Runs, done: str, tmp_path: Path, name: str, reading: str
+) -> None:
+    marker = tmp_path / "ran"
+    kind, body = malicious.values(marker)[name]
+    change(tmp_path / "home" / "runs.sqlite", f"UPDATE checkpoints SET type = ?, checkpoint = ? {LATEST}", kind, body)
+    with pytest.raises(StoreDamaged, match=f"Run {done}"):
+        await READINGS[reading](runs, done)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("reading", ["history"])
+@pytest.mark.parametrize("name", malicious.NAMES)
+async def test_a_run_with_a_malicious_write_executes_nothing(
+    runs: Runs, done: str, tmp_path: Path, name: str, reading: str
+) -> None:
+    marker = tmp_path / "ran"
+    stored = malicious.values(marker)[name]
+    change(tmp_path / "home" / "runs.sqlite", "UPDATE writes SET type = ?, value = ? WHERE channel = 'notes'", *stored)
+    with pytest.raises(StoreDamaged, match=f"Run {done}"):
+        await READINGS[reading](runs, done)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", malicious.NAMES)
+async def test_the_ingest_executes_nothing_of_its_checkpoints(settings: Settings, tmp_path: Path, name: str) -> None:
+    marker, folder = tmp_path / "ran", tmp_path / "documents"
+    folder.mkdir()
+    (folder / "a.txt").write_text("The light was built by Oda.")
+
+    class Killed(HashingEmbedder):
+        def embed_passages(self, texts: Any) -> Any:
+            raise StoreError("killed")
+
+    with pytest.raises(StoreError, match="killed"):
+        await ingest([folder], settings=settings, embedder=Killed())
+    stored = malicious.values(marker)[name]
+    change(
+        settings.home / "ingest" / "checkpoints.db",
+        f"UPDATE checkpoints SET type = ?, checkpoint = ? {LATEST}",
+        *stored,
+    )
+    with pytest.raises(StoreError, match="ingest's checkpoints"):
+        await ingest([folder], settings=settings, embedder=HashingEmbedder())
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", malicious.NAMES)
+async def test_the_development_server_executes_nothing_of_its_checkpoints(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.setenv("SLEUTH_HOME", str(tmp_path))
+    marker, place = tmp_path / "ran", {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    async with saver() as kept:
+        await compiled("plain-rag", kept).aupdate_state(place, {"question": "Which?"}, as_node="__start__")
+    stored = malicious.values(marker)[name]
+    change(tmp_path / "studio-checkpoints.sqlite", "UPDATE checkpoints SET type = ?, checkpoint = ?", *stored)
+    async with saver() as kept:
+        with pytest.raises(StoreDamaged, match="Run t"):
+            await compiled("plain-rag", kept).aget_state(place)
+    assert not marker.exists()

@@ -1,0 +1,68 @@
+"""A store that cannot be used says so."""
+
+import sqlite3
+
+import psycopg
+import pytest
+
+from sleuth.graphs.persistence.store import open_store
+from sleuth.tools.errors import StoreError, StoreTooNew
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.database import is_away, is_of_database
+
+
+async def test_a_store_of_a_newer_release_is_left_alone(settings: Settings) -> None:
+    async with open_store(settings):
+        pass
+    with sqlite3.connect(settings.home / "runs.sqlite") as connection:
+        connection.execute("UPDATE sleuth_runs_version SET version = 99")
+    connection.close()
+    with pytest.raises(StoreTooNew, match=r"version 99, this release knows 1\): upgrade sleuth"):
+        async with open_store(settings):
+            pytest.fail("it was opened")
+
+
+async def test_a_file_that_is_no_database_is_named(settings: Settings) -> None:
+    settings.home.mkdir()
+    (settings.home / "runs.sqlite").write_bytes(b"my diary" * 1000)
+    with pytest.raises(StoreError, match=r"runs\.sqlite are damaged: .* backup"):
+        async with open_store(settings):
+            pytest.fail("it was opened")
+
+
+async def test_damaged_pages_are_explained(settings: Settings) -> None:
+    async with open_store(settings) as store:
+        await store.archive.keep(f"text {number} {number % 7}" * 500 for number in range(200))
+    file = settings.home / "runs.sqlite"
+    pages = bytearray(file.read_bytes())
+    pages[-len(pages) // 2 :] = b"\xff" * (len(pages) // 2)
+    file.write_bytes(pages)
+    with pytest.raises(StoreError, match=r"runs\.sqlite are damaged: .* backup"):
+        async with open_store(settings) as store:
+            await store.archive.drop_all_but(set(), before=1)
+
+
+async def test_a_home_that_cannot_be_made_is_named(settings: Settings) -> None:
+    settings.home.write_text("a file")
+    with pytest.raises(StoreError, match=r"SLEUTH_HOME .* cannot be made"):
+        async with open_store(settings):
+            pytest.fail("it was opened")
+
+
+@pytest.mark.parametrize("error", [psycopg.OperationalError("gone"), sqlite3.OperationalError("gone")])
+async def test_a_database_that_goes_away_meanwhile_is_told_in_a_line(settings: Settings, error: Exception) -> None:
+    with pytest.raises(
+        StoreError, match=r"cannot be read or written: gone\. What was saved before is not lost"
+    ) as told:
+        async with open_store(settings):
+            raise error
+    assert is_away(error)
+    assert is_away(told.value)
+
+
+async def test_any_other_fault_stays_what_it_is(settings: Settings) -> None:
+    with pytest.raises(ZeroDivisionError) as told:
+        async with open_store(settings):
+            _ = 1 / 0
+    assert not is_away(told.value)
+    assert not is_of_database(told.value)

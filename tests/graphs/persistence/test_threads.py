@@ -1,0 +1,166 @@
+"""The list of runs, and whose each is."""
+
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+import pytest
+from sqlalchemy import insert, text
+
+from sleuth.graphs.persistence import threads as module
+from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.persistence.threads import OLD_NAMES, Thread, Threads
+from sleuth.tools.errors import UnknownName
+
+
+def thread(id: str, at: str = "2026-01-01", owner: str = "local") -> Thread:
+    return Thread(id=id, owner=owner, method="plain-rag", question="?", options={"budget": {}}, updated_at=at)
+
+
+async def test_a_thread_is_kept_as_it_was_added(store: Store) -> None:
+    await store.threads.add(thread("monday"))
+    assert await store.threads.get("monday") == thread("monday")
+
+
+async def test_threads_are_listed_the_latest_first(store: Store) -> None:
+    for id, at in (("a", "2026-01-02"), ("b", "2026-01-03"), ("c", "2026-01-01")):
+        await store.threads.add(thread(id, at))
+    assert [each.id for each in await store.threads.newest()] == ["b", "a", "c"]
+    assert [each.id for each in await store.threads.newest(limit=1)] == ["b"]
+    assert [each.id for each in await store.threads.newest(before="2026-01-02")] == ["c"]
+
+
+INDEXED = {
+    "sleuth_threads_newest": "ORDER BY updated_at DESC LIMIT 5",
+    "sleuth_threads_parent": "AND parent = 'monday'",
+}
+
+
+@pytest.mark.parametrize("index", INDEXED)
+async def test_of_many_threads_few_are_looked_at(store: Store, index: str) -> None:
+    with store.engine.execution_options(sleuth_write=True).begin() as connection:
+        connection.execute(text(f"DROP INDEX {index}"))  # as in a store of an older release
+    Threads(store.engine, "local", store.leases)
+    asked = f"EXPLAIN QUERY PLAN SELECT * FROM sleuth_threads WHERE owner = 'local' {INDEXED[index]}"
+    with store.engine.connect() as connection:
+        plan = " ".join(str(row) for row in connection.execute(text(asked)))
+    assert index in plan
+    assert "TEMP B-TREE" not in plan, "all are sorted"
+
+
+async def test_another_owner_s_threads_are_not_seen_but_their_names_are_taken(store: Store) -> None:
+    theirs = Threads(store.engine, "somebody", store.leases)
+    await theirs.add(thread("monday", owner="somebody"))
+    assert await store.threads.newest() == []
+    assert await store.threads.exists("monday")
+    with pytest.raises(UnknownName, match=r"There is no thread 'monday'\. `sleuth runs list` shows them"):
+        await store.threads.get("monday")
+    await store.threads.remove("monday")
+    assert await theirs.get("monday") == thread("monday", owner="somebody")
+
+
+async def test_where_a_thread_stands_is_recorded(store: Store) -> None:
+    await store.threads.add(thread("monday"))
+    await store.threads.mark("monday", "failed", at="2026-02-02", problem="The server is down.")
+    await store.threads.set_options("monday", {"budget": {"max_calls": 3}})
+    assert await store.threads.get("monday") == replace(
+        thread("monday", "2026-02-02"),
+        state="failed",
+        problem="The server is down.",
+        options={"budget": {"max_calls": 3}},
+    )
+    await store.threads.remove("monday")
+    assert not await store.threads.exists("monday")
+
+
+async def test_hops_are_found_by_their_run_and_forks_are_runs_of_their_own(store: Store) -> None:
+    for id, parent, hop in (("late", "monday", 2), ("early", "monday", 1), ("fork", "monday", 0), ("other", "x", 1)):
+        await store.threads.add(replace(thread(id), parent=parent, options={"hop": hop} if hop else {}))
+    hops = await store.threads.hops_of("monday")
+    assert [(hop.id, hop.hop, hop.part_of) for hop in hops] == [("early", 1, "monday"), ("late", 2, "monday")]
+    fork = await store.threads.get("fork")
+    assert (fork.parent, fork.hop, fork.part_of) == ("monday", 0, "")
+    assert hops[0].to_json()["part_of"] == "monday"
+
+
+def row(id: str, status: str, parent: str = "", hop: int = 0) -> dict[str, str]:
+    """A row as a release has written it."""
+    names = ("question", "problem", "parent_checkpoint", "created_at", "updated_at")
+    options = f'{{"hop": {hop}}}' if hop else "{}"
+    own = {"id": id, "owner": "local", "method": "plain-rag", "options": options, "status": status, "parent": parent}
+    return {**dict.fromkeys(names, ""), **own}
+
+
+def write(store: Store, *rows: dict[str, str]) -> None:
+    with store.engine.execution_options(sleuth_write=True).begin() as connection:
+        connection.execute(insert(module.threads), [*rows])
+
+
+@pytest.mark.parametrize(
+    ("written", "state", "status"),
+    [("new", "queued", "new"), ("interrupted", "interrupted", "interrupted"), ("failed", "failed", "failed")],
+)
+async def test_thread_row_of_older_release_has_a_new_state(store: Store, written: str, state: str, status: str) -> None:
+    write(store, row("monday", written))
+    found = await store.threads.get("monday")
+    assert (found.state, found.status) == (state, status)
+    assert {"state": state, "status": status}.items() <= found.to_json().items()
+
+
+def test_every_state_has_an_old_name() -> None:
+    assert {*OLD_NAMES.values()} == {"new", "running", "interrupted", "failed", "done"}
+
+
+async def test_running_thread_without_lease_is_interrupted_in_every_reading(store: Store) -> None:
+    write(store, row("lost", "running"), row("held", "running"), row("part", "running", parent="lost", hop=1))
+    async with store.leases.hold("held"):
+        found = {each.id: each.state for each in await store.threads.newest()}
+        assert found == {"lost": "interrupted", "held": "running", "part": "interrupted"}
+        assert {each.id: each.state for each in await store.threads.everyones()} == found
+        assert {id: (await store.threads.get(id)).state for id in found} == found
+        assert [each.state for each in await store.threads.hops_of("lost")] == ["interrupted"]
+    assert (await store.threads.get("held")).state == "interrupted"
+
+
+@dataclass
+class Asked:
+    """Leases of which none is held; `meanwhile` happens when that is asked."""
+
+    ids: list[str]
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    def hold(self, id: str) -> AbstractAsyncContextManager[None]:
+        return nullcontext()
+
+    async def held(self, ids: Collection[str]) -> set[str]:
+        self.ids += ids
+        if self.meanwhile:
+            await self.meanwhile()
+        return set()
+
+    async def forget(self, id: str) -> None:
+        pass
+
+
+async def test_newest_of_many_threads_examines_only_running_ones(store: Store) -> None:
+    write(store, *(row(f"{at}", "done") for at in range(2_000)), row("lost", "running"))
+    threads = Threads(store.engine, "local", leases := Asked([]))
+    assert len(await threads.newest()) == 2_001
+    assert leases.ids == ["lost"]
+
+
+async def test_run_that_ends_while_it_is_read_is_not_interrupted(store: Store) -> None:
+    write(store, row("monday", "running"))
+    ended = Asked([], lambda: store.threads.mark("monday", "done", at="2026-01-01"))
+    assert (await Threads(store.engine, "local", ended).get("monday")).state == "done"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("queued", "stopped"), ("interrupted", "stopped"), ("running", "running"), ("done", "done"), ("failed", "failed")],
+)
+async def test_mark_stopped_changes_only_unfinished_threads(store: Store, before: str, after: str) -> None:
+    write(store, row("monday", before))
+    await store.threads.mark_stopped("monday", at="2026-01-01")
+    async with store.leases.hold("monday"):
+        assert (await store.threads.get("monday")).state == after

@@ -1,0 +1,150 @@
+"""A chat as runs of one thread: each message is a turn of it, whatever interrupts it."""
+
+import json
+
+import pytest
+from companion import BACK, Companion
+from pydantic_core import to_json
+from scenes import Chain, RunsFor, finish
+
+from sleuth.agents.model import Request
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.runs.history import export, fork, history
+from sleuth.graphs.runs.pruning import remove
+from sleuth.graphs.runs.service import Runs
+from sleuth.tools.errors import ModelUnavailable, RunError, UsageError
+
+PAR = {"method": "par-rag"}
+FOLLOW_UP = "And in which year was it founded?"
+
+
+async def begin(runs: Runs, message: str, **values: object) -> str:
+    return await runs.start(message, "chat", values={**PAR, **values}, thread="talk")
+
+
+async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain) -> None:
+    model = Companion(chain, "small talk", "follow-up")
+    runs = runs_with(model)
+    await begin(runs, "I like Trevandle & Ruske.")
+    first = await finish(runs, "talk")
+    assert (first.method, first.status, first.text) == ("chat", "answered", "Hello! What would you like to know?")
+    assert await runs.start(FOLLOW_UP, "chat", thread="talk") == "talk"
+    second = await finish(runs, "talk")
+    assert (second.question, second.text, second.cost["calls"]) == (chain.question, "1868", len(model.requests) - 2)
+    assert second.citations and second.hops
+    hop = await runs.store.threads.get(second.hops[0]["thread"])
+    assert (hop.method, hop.part_of, hop.status) == ("par-rag", "talk", "done")
+    assert await runs.answer("talk") == second
+    assert (await runs.store.threads.get("talk")).question == "I like Trevandle & Ruske.", "the list names the chat"
+    moments = await history(runs, "talk")
+    assert [moment.node for moment in moments if moment.source == "input"] == [[], []]
+    assert json.loads(to_json([moment.to_json() for moment in moments]))
+    assert (await export(runs, "talk"))["hops"]
+    await remove(runs, "talk")
+    assert await runs.store.threads.newest() == []
+
+
+async def test_what_is_asked_back_is_an_answer_that_waits_for_the_next_message(
+    runs_with: RunsFor, chain: Chain
+) -> None:
+    runs = runs_with(Companion(chain, "ambiguous"))
+    await begin(runs, "How old is it?")
+    back = await finish(runs, "talk")
+    assert (back.status, back.text, back.asks) == ("waiting", BACK["question"], BACK)
+    thread = await runs.store.threads.get("talk")
+    assert (thread.state, thread.status) == ("waiting", "done")
+    assert await finish(runs, "talk") == back, "going on without a reply changes nothing"
+    await runs.start("the yard", "chat", thread="talk")
+    answer = await finish(runs, "talk")
+    assert (answer.text, answer.asks) == ("1868", None)
+    assert "asks" not in answer.to_json()
+
+
+@pytest.mark.parametrize(("reply", "status"), [("approve", "answered"), ("Reject", "refused")])
+async def test_a_plan_waits_for_a_word(runs_with: RunsFor, chain: Chain, reply: str, status: str) -> None:
+    runs = runs_with(Companion(chain, "question"))
+    await begin(runs, chain.question, approve_plan=True)
+    shown = await finish(runs, "talk")
+    assert (shown.status, bool(shown.asks)) == ("waiting", True)
+    assert all(json.dumps(hop.planned)[1:-1] in shown.text for hop in chain.hops)
+    await runs.start("go on", "chat", thread="talk")
+    assert "could not be used" in (await finish(runs, "talk")).text
+    await runs.start(reply, "chat", thread="talk")
+    assert (await finish(runs, "talk")).status == status
+
+
+async def test_a_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(Companion(chain, "question"))
+    await begin(runs, chain.question, approve_plan=True)
+    await finish(runs, "talk")
+    await runs.start(json.dumps([chain.hops[1].asked]), "chat", thread="talk")
+    assert [note["question"] for note in (await finish(runs, "talk")).notes][:1] == [chain.hops[1].asked]
+
+
+@pytest.mark.parametrize("at", range(1, 4))
+async def test_a_stop_at_any_call_of_a_turn_is_resumed(runs_with: RunsFor, chain: Chain, at: int) -> None:
+    model = Companion(chain, "small talk", "follow-up")
+    runs, say, calls = runs_with(model), model.answer, 0
+    await begin(runs, "I like Trevandle & Ruske.")
+    await finish(runs, "talk")
+
+    def stopping(request: Request) -> object:
+        nonlocal calls
+        calls += 1
+        return ModelUnavailable("It is down.") if calls == at else say(request)
+
+    model.answer = stopping
+    await runs.start(FOLLOW_UP, "chat", thread="talk")
+    with pytest.raises(ModelUnavailable):
+        await finish(runs, "talk")
+    with pytest.raises(RunError, match="no answer yet"):
+        await runs.answer("talk")
+    with pytest.raises(RunError, match="sleuth resume talk"):
+        await runs.start("Hello?", "chat", thread="talk")
+    assert (await finish(runs, "talk")).text == "1868"
+    thread = await runs.store.threads.get("talk")
+    state = await runs.graph(thread).aget_state(runs.config(thread))
+    assert [message.type for message in state.values["messages"]] == ["human", "ai"] * 2
+
+
+async def test_a_message_that_was_said_and_not_heard_is_still_sent(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(Companion(chain, "small talk", "small talk"))
+    await begin(runs, "Hello.")
+    await finish(runs, "talk")
+    await runs.start("Hello again.", "chat", thread="talk")  # and here the process is killed
+    assert (await runs.store.threads.get("talk")).state == "queued"
+    with pytest.raises(RunError, match="no answer yet"):
+        await runs.answer("talk")
+    await finish(runs, "talk")
+    assert (await runs.answer("talk")).question == "Hello again."
+
+
+async def test_settings_and_budget_are_those_of_the_latest_turn(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(Companion(chain, "question", "question"))
+    await runs.start(chain.question, "chat", values=PAR, budget=Budget(max_calls=2), thread="talk")
+    assert (await finish(runs, "talk")).status == "out_of_budget"
+    await runs.start(chain.question, "chat", values={"method_settings": {"review": False}}, thread="talk")
+    answer = await finish(runs, "talk")
+    assert answer.status == "answered"
+    assert "par-rag/review" not in answer.cost["nodes"]
+    with pytest.raises(UsageError, match="Did you mean method"):
+        await runs.start("Well?", "chat", values={"metod": "ras"}, thread="talk")
+
+
+async def test_a_chat_is_forked_like_any_run(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(Companion(chain, "question"))
+    await begin(runs, chain.question)
+    answer = await finish(runs, "talk")
+    planned = next(moment for moment in await history(runs, "talk") if moment.node == ["plan"])
+    await fork(runs, "talk", at=planned.checkpoint, changes={"question": chain.hops[0].asked})
+    again = await finish(runs, "talk")
+    assert again.question == chain.hops[0].asked
+    assert again.hops and answer.hops and again.hops[0]["thread"] != answer.hops[0]["thread"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("par-rag", "chat"), ("chat", "par-rag")])
+async def test_only_a_chat_goes_on_and_only_as_one(runs_with: RunsFor, chain: Chain, first: str, second: str) -> None:
+    runs = runs_with(Companion(chain))
+    await runs.start(chain.question, first, thread="talk")
+    with pytest.raises(UsageError, match="used already"):
+        await runs.start(chain.question, second, thread="talk")

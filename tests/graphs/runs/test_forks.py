@@ -1,0 +1,191 @@
+"""A fork of any checkpoint of any method into any other one runs, and what was found out is not looked up again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
+
+import pytest
+from everyone import AT_ONCE, Everyone, finds
+from hashing_embedder import HashingEmbedder
+from retro_scenes import Judging
+from scenes import Chain, Replying, Shelf, example, finish, sure
+
+from sleuth.agents.model import Request
+from sleuth.graphs.core.answer import Note
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.registry import METHODS
+from sleuth.graphs.runs.history import fork, history
+from sleuth.graphs.runs.service import Runs, Services
+from sleuth.tools.text.normalization import words
+
+PLAYED = [name for name in METHODS if name not in ("auto", "closed-book")]
+"""Hops of `auto` are runs of their own; closed-book finds nothing out (test_closed_book.py forks into it)."""
+
+
+@dataclass
+class Table:
+    """A store of runs over a chain, in which everybody knows their part; `asks` and `searches` are those of a run."""
+
+    store: Store
+    chain: Chain
+    model: Replying = field(init=False)
+    shelf: Shelf = field(init=False)
+
+    def runs(self, method: str) -> Runs:
+        """With a model and a shelf that nobody has asked yet, and no triples; what searches once finds all."""
+        self.model = Judging(Everyone(self.chain).reply_to)
+        self.shelf = finds(self.chain, at_once=method in AT_ONCE)
+        services = Services(model=self.model, retriever=self.shelf, embedder=HashingEmbedder())
+        return Runs(self.store, services)
+
+    async def play(self, method: str) -> str:
+        """A run from scratch; its thread."""
+        runs = self.runs(method)
+        id = await runs.start(self.chain.question, method)
+        await finish(runs, id)
+        return id
+
+
+def covers(notes: Sequence[Note], chain: Chain) -> bool:
+    """Whether a note answers the question itself."""
+    return any(words(each["question"]) == words(chain.question) and each["finding"] for each in notes)
+
+
+@pytest.fixture
+def table(store: Store) -> Table:
+    return Table(store, example("q08"))
+
+
+def hasty(finding: str, everyone: Everyone, request: Request) -> Any:
+    """Takes a finding for the answer to the whole question, in every role that can conclude."""
+    conclusion = {"answerable": True, "known": True, "answer": finding, "reason": "", "citations": [], "facts": []}
+    by_prompt = {
+        "reasoner/think": f"So the answer is: {finding}.",
+        "planner/plan": [{"question": request.input.get("question"), "action": "Answer", "needs": []}],
+        "planner/follow_up": {"follow_up": "No", "answer": finding},
+        "planner/next": {"plan": "[SUFFICIENT]"},
+        "planner/next_with_finding": {"finding": "", "facts": [], "plan": "[SUFFICIENT]"},
+        "evaluator/support": 0.9,
+    }
+    by_role = {
+        "actor": {"action": "answer", "answer": finding, "citations": []},
+        "verifier": sure(finding),
+        **dict.fromkeys(("reader", "reasoner", "answerer", "integrator", "resolver", "drafter"), conclusion),
+    }
+    said = by_prompt.get(request.prompt, by_role.get(request.role))
+    return everyone.reply_to(request) if said is None else said
+
+
+async def fork_into(table: Table, method: str, at: str, **changes: Any) -> tuple[Runs, str]:
+    """A run of PAR-RAG forked into a method at its `first` finding or its `last` checkpoint; not yet run."""
+    id = await table.play("par-rag")
+    runs = table.runs(method)
+    moments = await history(runs, id)
+    found = [moment for moment in reversed(moments) if len(moment.changed.get("notes", {})) == 1]
+    moment = found[0] if at == "first" else moments[0]
+    return runs, (await fork(runs, id, at=moment.checkpoint, into=method, changes=changes))["thread"]
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "par-rag"])
+async def test_fork_from_an_intermediate_step_searches_for_the_question(table: Table, method: str) -> None:
+    runs, thread = await fork_into(table, method, "first")
+    everyone, finding = Everyone(table.chain), table.chain.hops[0].answer
+    table.model.answer = lambda request: hasty(finding, everyone, request)
+    await finish(runs, thread)
+    if method == "closed-book":
+        assert [each.prompt for each in table.model.requests] == ["answerer/from_memory"]
+    else:
+        assert table.shelf.queries[0].text == table.chain.question
+
+
+async def test_fork_into_par_rag_searches_for_the_question(table: Table) -> None:
+    id = await table.play("self-ask")
+    runs = table.runs("par-rag")
+    found = [moment for moment in await history(runs, id) if len(moment.changed.get("notes", {})) == 1]
+    thread = (await fork(runs, id, at=found[0].checkpoint, into="par-rag"))["thread"]
+    table.model.answer = lambda request: hasty(table.chain.hops[0].answer, Everyone(table.chain), request)
+    await finish(runs, thread)
+    assert table.shelf.queries[0].text == table.chain.question
+
+
+async def test_fork_from_the_final_answer_reads_it_before_searching(table: Table) -> None:
+    runs, thread = await fork_into(table, "plain-rag", "last")
+    answer = await finish(runs, thread)
+    assert (answer.text, table.shelf.queries) == (table.chain.answer, [])
+
+
+async def test_fork_with_another_question_does_not_take_the_old_answer(table: Table) -> None:
+    runs, thread = await fork_into(table, "plain-rag", "last", question="Who painted the sign?")
+    await finish(runs, thread)
+    assert [query.text for query in table.shelf.queries] == ["Who painted the sign?"]
+
+
+async def test_fork_with_the_question_of_a_step_searches_for_it(table: Table) -> None:
+    asked = table.chain.hops[0].asked
+    runs, thread = await fork_into(table, "plain-rag", "first", question=asked.rstrip("?").upper())
+    await finish(runs, thread)
+    assert len(table.shelf.queries) == 1
+
+
+async def test_fork_into_another_method_merges_changed_notes(table: Table) -> None:
+    added: Note = {"question": "Who painted the sign?", "finding": "Ada Pell", "passages": []}
+    runs, thread = await fork_into(table, "plain-rag", "first", notes={"own": added})
+    forked = await runs.store.threads.get(thread)
+    state = await runs.graph(forked).aget_state(runs.config(forked))
+    questions = [found["question"] for found in state.values["notes"].values()]
+    assert questions == [table.chain.hops[0].asked, "Who painted the sign?"]
+
+
+@pytest.mark.parametrize("method", PLAYED)
+@pytest.mark.sweep
+async def test_every_state_that_a_run_has_been_in_can_be_given_to_a_fork(table: Table, method: str) -> None:
+    id, runs = await table.play(method), table.runs(method)
+    thread = await runs.store.threads.get(id)
+    for moment in (await history(runs, id))[:-2]:  # before the first node a fork takes the question and notes alone
+        values = (await runs.graph(thread).aget_state(runs.config(thread, moment.checkpoint))).values
+        await fork(runs, id, at=moment.checkpoint, changes=values)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.sweep
+async def test_every_method_goes_on_with_another_budget(table: Table, method: str) -> None:
+    whole = await (runs := table.runs(method)).answer(await table.play(method))
+    ended = 0
+    for most in range(len(table.model.requests)):
+        runs = table.runs(method)
+        id = await runs.start(table.chain.question, method, budget=Budget(max_calls=most))
+        ended += (await finish(runs, id)).status == "out_of_budget"
+        answer = await finish(runs, id, budget=Budget())
+        if answer.status == "answered":
+            assert answer.text == whole.text
+        assert answer.status != "out_of_budget"
+    assert ended or not table.model.requests
+
+
+@pytest.mark.parametrize(("method", "into"), permutations(PLAYED, 2))
+@pytest.mark.sweep
+async def test_a_fork_of_any_checkpoint_into_any_other_method_goes_on_from_what_is_known(
+    table: Table, method: str, into: str
+) -> None:
+    await table.play(into)
+    needed = len(table.model.requests)
+    id = await table.play(method)
+    covered = 0
+    for moment in await history(table.runs(method), id):
+        runs = table.runs(into)
+        thread = (await fork(runs, id, at=moment.checkpoint, into=into))["thread"]
+        forked = await runs.store.threads.get(thread)
+        notes = list((await runs.graph(forked).aget_state(runs.config(forked))).values["notes"].values())
+        answer = await finish(runs, thread)
+        assert (answer.method, answer.status, answer.text) == (into, "answered", table.chain.answer)
+        known = {words(each["question"]) for each in notes if each["finding"]}
+        assert not known & {words(query.text) for query in table.shelf.queries}, "what is known was looked up"
+        if covers(notes, table.chain):
+            covered += 1
+            assert table.shelf.queries == []
+            assert len(table.model.requests) < needed or len(table.model.requests) == 1, "one call is the least"
+        elif notes:
+            assert table.shelf.queries, "a sub-question's finding is no answer"
+    assert covered

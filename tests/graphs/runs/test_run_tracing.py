@@ -1,0 +1,214 @@
+"""Runs are traced where a caller or the setting asks for it, and never because of environment variables alone."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.tracers.langchain import LangChainTracer
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langsmith import Client, tracing_context
+from langsmith.utils import get_env_var
+from requests import Response, Session
+from scenes import Shelf
+from test_plain_rag import TOWER
+
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.graphs.baselines.closed_book import Settings as ClosedBook
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.private_graph import PrivateCompiled
+from sleuth.graphs.core.subrun import apart
+from sleuth.studio.client.langchain_tool import tool_of
+from sleuth.studio.client.sleuth import graph
+from sleuth.tools import tracing
+from sleuth.tools.errors import RunError
+from sleuth.tools.settings import Settings, Tracing, tracing_variables
+from sleuth.tools.storage.archive import MemoryArchive
+
+VARIABLES = ["LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"]
+QUESTION = {"question": "How high is the tower?"}
+
+
+@dataclass
+class Recorder(Session):
+    """HTTP session of a LangSmith client that keeps what would be sent."""
+
+    sent: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def request(self, method: Any, url: Any, **options: Any) -> Response:  # type: ignore[override]
+        self.sent.append(f"{method} {url} {options.get('data')!r}")
+        response = Response()
+        response.status_code = 200
+        response._content = b"{}"
+        return response
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def client(recorder: Recorder) -> Client:
+    url = "http://langsmith.invalid"
+    return Client(api_url=url, api_key="key", session=recorder, auto_batch_tracing=False, info={"version": "1"})
+
+
+@pytest.fixture(params=VARIABLES)
+def asking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, client: Client) -> Iterator[None]:
+    """An environment that asks for tracing, and a client for the tracer that it starts."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(request.param, "true")
+    get_env_var.cache_clear()
+    tracing._warn_of_ignored_variables.cache_clear()
+    with tracing_context(client=client):
+        yield
+    get_env_var.cache_clear()
+
+
+def given(setting: Tracing = "off") -> Context:
+    model = ScriptedModel([{"answer": "30 m", "known": True}])
+    shelf = Shelf([TOWER])
+    return Context(model=model, retriever=shelf, archive=MemoryArchive(), settings=ClosedBook(), tracing=setting)
+
+
+def closed_book() -> PrivateCompiled:
+    return graph("closed-book").compile(checkpointer=InMemorySaver())
+
+
+def place(**more: Any) -> RunnableConfig:
+    return RunnableConfig(configurable={"thread_id": "1"}, **more)
+
+
+async def ended(**more: Any) -> bool:
+    setting = more.pop("setting", "off")
+    state = await closed_book().ainvoke(QUESTION, place(**more), context=given(setting))
+    return bool(state["verdict"])
+
+
+async def through(state: dict[str, Any]) -> dict[str, Any]:
+    assert await apart(ended())
+    return {}
+
+
+def application() -> Any:
+    """A graph of the caller's own, a node of which asks."""
+    builder = StateGraph(dict)
+    builder.add_node(through)
+    builder.add_edge(START, "through")
+    return builder.compile()
+
+
+@pytest.mark.usefixtures("asking")
+async def test_environment_alone_traces_other_graphs(recorder: Recorder) -> None:
+    await RunnableLambda(lambda text: text).ainvoke("mine")
+    assert recorder.sent
+
+
+@pytest.mark.usefixtures("asking")
+async def test_environment_alone_traces_no_run(recorder: Recorder) -> None:
+    assert await ended()
+    assert recorder.sent == []
+
+
+@pytest.mark.usefixtures("asking")
+def test_environment_alone_traces_no_synchronous_run(recorder: Recorder) -> None:
+    with pytest.raises(TypeError):  # nodes are coroutines
+        closed_book().invoke(QUESTION, place(), context=given())
+    assert recorder.sent == []
+
+
+@pytest.mark.usefixtures("asking")
+async def test_environment_alone_traces_no_update_of_a_state(recorder: Recorder) -> None:
+    compiled = graph("plain-rag").compile(checkpointer=InMemorySaver())
+    begun = await compiled.aupdate_state(place(), QUESTION, as_node=START)
+    await compiled.aupdate_state(begun, QUESTION, as_node="answer")
+    compiled.update_state(begun, QUESTION, as_node="answer")
+    assert recorder.sent == []
+
+
+@pytest.mark.usefixtures("asking")
+async def test_environment_alone_traces_no_event_stream(recorder: Recorder) -> None:
+    async for _ in closed_book().astream_events(QUESTION, place(), context=given(), version="v2"):
+        pass
+    assert recorder.sent == []
+
+
+@pytest.mark.usefixtures("asking")
+async def test_environment_alone_traces_no_tool(recorder: Recorder) -> None:
+    async def ask(question: str) -> Any:
+        raise RunError("nothing")
+
+    assert await tool_of(ask, "closed-book").ainvoke(QUESTION) == "nothing"
+    assert recorder.sent == []
+
+
+@pytest.mark.usefixtures("asking")
+async def test_tracer_in_callbacks_receives_the_run(recorder: Recorder, client: Client) -> None:
+    assert await ended(callbacks=[LangChainTracer(client=client)])
+    assert any("How high" in each for each in recorder.sent)
+
+
+@pytest.mark.usefixtures("asking")
+async def test_tracer_bound_to_the_graph_receives_the_run(recorder: Recorder, client: Client) -> None:
+    bound = closed_book().with_config(callbacks=[LangChainTracer(client=client)])
+    await bound.ainvoke(QUESTION, place(), context=given())
+    assert any("How high" in each for each in recorder.sent)
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("named", [True, False])
+async def test_tracer_of_a_parent_run_receives_the_run(recorder: Recorder, client: Client, named: bool) -> None:
+    config = RunnableConfig(callbacks=[LangChainTracer(client=client)]) if named else None
+    await application().ainvoke({}, config)
+    assert any("How high" in each for each in recorder.sent)
+
+
+@pytest.mark.usefixtures("asking")
+async def test_enabled_tracing_context_traces_the_run(recorder: Recorder, client: Client) -> None:
+    with tracing_context(enabled=True, client=client):
+        assert await ended()
+    assert any("How high" in each for each in recorder.sent)
+
+
+@pytest.mark.usefixtures("asking")
+async def test_application_keeps_its_own_tracing_after_a_run(recorder: Recorder) -> None:
+    async for _ in closed_book().astream(QUESTION, place(), context=given()):
+        await RunnableLambda(lambda text: text).ainvoke("mine")
+    assert recorder.sent
+    assert not any("How high" in each for each in recorder.sent)
+
+
+@pytest.mark.usefixtures("asking")
+async def test_ignored_variable_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger=tracing.__name__):
+        assert await ended()
+        assert await ended()
+    (line,) = caplog.messages
+    assert line.startswith(tuple(VARIABLES))
+    assert "SLEUTH_TRACING=langsmith" in line
+
+
+async def test_setting_traces_the_run(recorder: Recorder, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    with tracing_context(client=client):
+        assert await ended(setting="langsmith")
+    assert any("How high" in each for each in recorder.sent)
+
+
+def test_tracing_is_off_by_default() -> None:
+    assert Settings().tracing == "off"
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "False", " off "])
+def test_variable_that_is_off_is_not_reported(value: str) -> None:
+    assert tracing_variables({"LANGSMITH_TRACING": value}) == []
+    assert tracing_variables({"LANGSMITH_TRACING": "true", "LANGCHAIN_TRACING": value}) == ["LANGSMITH_TRACING"]

@@ -1,0 +1,324 @@
+"""Runs begin, stop in every way, go on where they were, and never ask twice what was answered."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scenes import Chain, Replying, finish, resolves, sent
+from sqlalchemy import text
+from sqlalchemy.sql.dml import UpdateBase
+
+from sleuth.agents.model import Reply, Request
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Step
+from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.persistence.threads import Threads
+from sleuth.graphs.runs.history import fork, history
+from sleuth.graphs.runs.service import MAX_QUESTION, Runs, version_of
+from sleuth.tools.errors import ModelUnavailable, RunError, StoreTooNew, ThreadBusy, UnknownName, UsageError
+
+CALLS = 7
+"""Of a chain of two hops."""
+
+
+async def test_a_run_shows_its_steps_and_ends_with_its_answer(runs: Runs, chain: Chain) -> None:
+    id = await runs.start(f"  {chain.question}\n", "par-rag")
+    assert (await runs.store.threads.get(id)).state == "queued"
+    *steps, answer = [event async for event in runs.run(id)]
+    assert isinstance(answer, Answer)
+    assert (answer.status, answer.text, answer.question) == ("answered", "1868", chain.question)
+    assert all(resolves(citation, chain.passages) for citation in answer.citations)
+    assert (await runs.store.threads.get(id)).status == "done"
+
+    states = [(step.node, step.state) for step in steps if isinstance(step, Step)]
+    assert states[:4] == [
+        ("plan", "started"),
+        ("plan", "finished"),
+        ("retrieve_coarse", "started"),
+        ("retrieve_coarse", "finished"),
+    ]
+    assert states[-1] == ("answer", "finished")
+    assert isinstance(steps[1], Step) and list(steps[1].update["plan"]) == ["1", "2"]
+
+
+async def test_an_answer_as_json_has_the_fields_that_were_promised(runs: Runs, chain: Chain) -> None:
+    id = await runs.start(chain.question, "par-rag")
+    answer = (await finish(runs, id)).to_json()
+    assert list(answer) == [
+        *("thread", "checkpoint", "method", "question", "status", "text", "citations", "notes", "cost", "seconds"),
+        "warnings",
+    ]
+    assert set(answer["citations"][0]) == {"passage", "document", "title", "quote", "start", "end"}
+    assert [set(note) for note in answer["notes"]] == [{"question", "finding", "passages"}] * 2
+    assert answer["cost"]["calls"] == CALLS == sum(node["calls"] for node in answer["cost"]["nodes"].values())
+    assert set(answer["cost"]["nodes"]) == {"plan", "draft", "review", "refine", "answer"}
+    assert answer["checkpoint"] == (await history(runs, id))[0].checkpoint
+
+
+async def test_a_finished_run_gives_its_answer_again_without_asking(runs: Runs, chain: Chain, model: Replying) -> None:
+    id = await runs.start(chain.question, "par-rag")
+    first = await finish(runs, id)
+    assert [event async for event in runs.run(id)] == [first]
+    assert len(model.requests) == CALLS
+
+
+class Failing(Replying):
+    """Is down at one call, once; keeps the ids of the calls that it completed."""
+
+    fails_at = 0
+
+    async def call(self, request: Request) -> Reply:
+        if len(self.requests) + 1 == self.fails_at:
+            self.fails_at = 0
+            raise ModelUnavailable("The server is down: start it.")
+        return await super().call(request)
+
+
+async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(
+    runs_with: Any, chain: Chain, model: Replying
+) -> None:
+    whole = runs_with(model)
+    expected = await finish(whole, await whole.start(chain.question, "par-rag"))
+    for at in range(1, CALLS + 1, 2):
+        failing = Failing(chain.reply_to)
+        failing.fails_at = at
+        runs = runs_with(failing)
+        id = await runs.start(chain.question, "par-rag")
+        with pytest.raises(ModelUnavailable):
+            await finish(runs, id)
+        thread = await runs.store.threads.get(id)
+        assert (thread.status, thread.problem) == ("failed", "The server is down: start it.")
+        with pytest.raises(RunError, match=f"no answer yet: `sleuth resume {id}`"):
+            await runs.answer(id)
+        answer = await finish(runs, id)
+        ids = [request.call_id for request in failing.requests]
+        assert len(ids) == len(set(ids)) == CALLS
+        assert sent(failing.requests) == sent(model.requests)
+        assert (answer.text, answer.citations, answer.cost) == (expected.text, expected.citations, expected.cost)
+        assert (await runs.store.threads.get(id)).problem == ""
+
+
+async def test_the_same_question_gets_the_same_requests_in_every_thread(
+    runs: Runs, chain: Chain, model: Replying
+) -> None:
+    for _ in range(2):
+        await finish(runs, await runs.start(chain.question, "par-rag"))
+    assert sent(model.requests[:CALLS]) == sent(model.requests[CALLS:])
+    assert not {each.call_id for each in model.requests[:CALLS]} & {each.call_id for each in model.requests[CALLS:]}
+    seeds = [request.sampling.seed for request in model.requests[:CALLS]]
+    assert len(set(seeds)) == CALLS
+
+
+async def test_other_settings_give_other_seeds(runs: Runs, chain: Chain, model: Replying) -> None:
+    await finish(runs, await runs.start(chain.question, "plain-rag"))
+    await finish(runs, await runs.start(chain.question, "plain-rag", values={"top_k": "9"}))
+    first, second = model.requests
+    assert first.messages == second.messages
+    assert first.sampling.seed != second.sampling.seed
+
+
+async def test_a_thread_is_used_once(runs: Runs) -> None:
+    assert await runs.start("?", "plain-rag", thread="mine") == "mine"
+    with pytest.raises(UsageError, match="Thread mine was used already: `sleuth resume mine` goes on with it"):
+        await runs.start("?", "plain-rag", thread="mine")
+
+
+@pytest.mark.parametrize("name", ["a/b", "../etc", "a b", "\x1b[31m", "a\n", "n" * 101])
+async def test_a_name_that_no_address_can_hold_is_refused(runs: Runs, name: str) -> None:
+    with pytest.raises(UsageError, match=r"A run's name has 1 to 100 letters, digits and \. _ @ : -, unlike"):
+        await runs.start("?", "plain-rag", thread=name)
+
+
+@pytest.mark.parametrize("name", ["user:42", "Ünal.2", "a@b-c_d"])
+async def test_other_names_are_taken(runs: Runs, name: str) -> None:
+    assert await runs.start("?", "plain-rag", thread=name) == name
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [("", "is empty"), (" \n ", "is empty"), ("x" * (MAX_QUESTION + 1), r"has 20,001 characters, the most is 20,000")],
+)
+async def test_a_question_that_cannot_be_asked_is_refused(runs: Runs, question: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        await runs.start(question, "plain-rag")
+    assert await runs.store.threads.newest() == []
+
+
+@pytest.mark.parametrize(
+    ("method", "values", "says"),
+    [
+        ("par_rag", {}, "no method 'par_rag'. Did you mean par-rag\\?"),
+        ("par-rag", {"corse_k": "3"}, "no setting of par-rag 'corse_k'. Did you mean coarse_k\\?"),
+        ("par-rag", {"coarse_k": "0"}, "A setting of par-rag cannot be used: coarse_k: .* greater than or equal to 1"),
+    ],
+)
+async def test_unknown_names_and_bad_values_are_refused(
+    runs: Runs, method: str, values: dict[str, str], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        await runs.start("?", method, values=values)
+
+
+async def test_an_unknown_thread_is_answered_with_the_nearest(runs: Runs) -> None:
+    await runs.start("?", "plain-rag", thread="monday")
+    with pytest.raises(UnknownName, match=r"no thread 'monda'\. Did you mean monday\?"):
+        await finish(runs, "monda")
+
+
+async def test_a_run_is_run_by_one_at_a_time(runs: Runs, chain: Chain) -> None:
+    id = await runs.start(chain.question, "plain-rag")
+    async with aclosing(runs.run(id)) as first:
+        await anext(first)
+        with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by process"):
+            await finish(runs, id)
+    assert (await finish(runs, id)).status == "answered"
+
+
+async def test_a_run_that_nobody_follows_any_more_is_interrupted(runs: Runs, chain: Chain, model: Replying) -> None:
+    id = await runs.start(chain.question, "par-rag")
+    async with aclosing(runs.run(id)) as events:
+        async for event in events:
+            if isinstance(event, Step) and event.node == "draft":
+                break
+    assert (await runs.store.threads.get(id)).status == "interrupted"
+    assert (await finish(runs, id)).text == "1868"
+    ids = [request.call_id for request in model.requests]
+    assert len(ids) - len(set(ids)) <= 1, "only the call in flight may go out again"
+
+
+class Hanging(Replying):
+    """Never comes back from its third call."""
+
+    def __init__(self, answer: Callable[[Request], Any]) -> None:
+        super().__init__(answer)
+        self.hangs = asyncio.Event()
+
+    async def call(self, request: Request) -> Reply:
+        if len(self.requests) == 2:
+            self.hangs.set()
+            await asyncio.Event().wait()
+        return await super().call(request)
+
+
+async def test_a_cancelled_run_can_be_resumed(runs_with: Any, runs: Runs, chain: Chain, model: Replying) -> None:
+    hanging = Hanging(chain.reply_to)
+    id = await runs.start(chain.question, "par-rag")
+    running = asyncio.create_task(finish(runs_with(hanging), id))
+    await hanging.hangs.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert (await runs.store.threads.get(id)).status == "interrupted"
+    assert (await finish(runs, id)).text == "1868"
+    assert len(hanging.requests) + len(model.requests) == CALLS
+
+
+class SlowDisk(Threads):
+    """Writes a state only once it may."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.engine, store.threads.owner, store.leases)
+        self.writes, self.may = asyncio.Event(), threading.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def _write(self, statement: UpdateBase, fenced: str) -> None:
+        self._loop.call_soon_threadsafe(self.writes.set)
+        self.may.wait()
+        super()._write(statement, fenced)
+
+
+def written(store: Store) -> str:
+    with store.engine.connect() as connection:
+        return str(connection.scalar(text("SELECT status FROM sleuth_threads")))
+
+
+async def test_run_cancelled_while_it_is_marked_running_is_interrupted(runs: Runs, chain: Chain) -> None:
+    id = await runs.start(chain.question, "plain-rag")
+    disk = SlowDisk(runs.store)
+    running = asyncio.create_task(finish(Runs(replace(runs.store, threads=disk), runs.services), id))
+    await disk.writes.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    disk.may.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert written(runs.store) == "interrupted"
+    assert (await finish(runs, id)).status == "answered"
+
+
+async def test_run_cancelled_twice_keeps_its_lease_until_its_end_is_written(runs_with: Any, chain: Chain) -> None:
+    hanging = Hanging(chain.reply_to)
+    runs = runs_with(hanging)
+    id, disk = await runs.start(chain.question, "par-rag"), SlowDisk(runs.store)
+    disk.may.set()
+    running = asyncio.create_task(finish(Runs(replace(runs.store, threads=disk), runs.services), id))
+    await hanging.hangs.wait()
+    disk.may.clear()
+    disk.writes.clear()
+    running.cancel()
+    await disk.writes.wait()
+    running.cancel()
+    await asyncio.wait([running], timeout=0.2)
+    assert await runs.store.leases.held([id]) == {id}
+    disk.may.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert written(runs.store) == "interrupted"
+
+
+async def test_a_resumed_run_may_spend_more(runs: Runs, chain: Chain) -> None:
+    id = await runs.start(chain.question, "par-rag", budget=Budget(max_calls=3))
+    ended = await finish(runs, id)
+    assert (ended.status, ended.text) == ("out_of_budget", "Trevandle & Ruske")
+    reviewed = next(moment for moment in await history(runs, id) if moment.node == ["review"])
+    await fork(runs, id, at=reviewed.checkpoint)
+    assert (await finish(runs, id, budget=Budget())).text == "1868"
+
+
+@pytest.mark.parametrize("most", range(CALLS))
+async def test_a_run_that_its_budget_ended_goes_on_with_another(
+    runs: Runs, chain: Chain, model: Replying, most: int
+) -> None:
+    id = await runs.start(chain.question, "par-rag", budget=Budget(max_calls=most))
+    assert (await finish(runs, id)).status == "out_of_budget"
+    assert (await finish(runs, id, budget=Budget(max_calls=most))).status == "out_of_budget"
+    answer = await finish(runs, id, budget=Budget())
+    assert (answer.status, answer.text, answer.cost["calls"]) == ("answered", "1868", CALLS)
+    assert len(model.requests) == CALLS, "a call was sent again"
+    assert await finish(runs, id, budget=Budget()) == answer, "an answer is final"
+    assert "fork" in {moment.source for moment in await history(runs, id)}
+
+
+async def test_a_state_without_a_version_is_of_the_first(runs: Runs, chain: Chain) -> None:
+    id = await runs.start(chain.question, "plain-rag")
+    await finish(runs, id)
+    thread = await runs.store.threads.get(id)
+    values = (await runs.graph(thread).aget_state(runs.config(thread))).values
+    assert "schema_version" not in values, "no node writes it"
+    assert (version_of(values), version_of({}), version_of({"schema_version": 7})) == (1, 1, 7)
+
+
+async def test_a_checkpoint_of_a_newer_release_is_refused(runs: Runs, chain: Chain) -> None:
+    id = await runs.start(chain.question, "plain-rag")
+    await finish(runs, id)
+    latest = (await history(runs, id))[1]
+    thread = await runs.store.threads.get(id)
+    config = runs.config(thread, latest.checkpoint)
+    await runs.graph(thread).aupdate_state(config, {"schema_version": 99}, as_node=latest.node[-1])
+    for reading in (finish(runs, id), runs.answer(id), history(runs, id)):
+        with pytest.raises(StoreTooNew, match=r"state version 99, this release knows 1\): upgrade sleuth"):
+            await reading
+
+
+async def test_reading_needs_no_services_and_running_says_so(store: Store, runs: Runs, chain: Chain) -> None:
+    id = await runs.start(chain.question, "plain-rag")
+    reader = Runs(store)
+    with pytest.raises(RunError, match="opened for reading"):
+        await finish(reader, id)
+    answer = await finish(runs, id)
+    assert await reader.answer(id) == answer

@@ -1,0 +1,275 @@
+"""What tests of methods run against: a shelf instead of indexes, chains of the example questions, and one execution."""
+
+import asyncio
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from sleuth.agents.llm.testing import ScriptedModel, reply
+from sleuth.agents.model import Message, Reply, Request, TokenLogprob
+from sleuth.graphs.baselines import plain_rag
+from sleuth.graphs.core.answer import Answer, Note
+from sleuth.graphs.core.context import Budget, Context, MethodSettings
+from sleuth.graphs.methods.crp_rag import graph as crp_rag
+from sleuth.graphs.methods.par_rag import graph as par_rag
+from sleuth.graphs.methods.ras import graph as ras
+from sleuth.graphs.runs.service import Runs
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.search.vectors.embedder import Embedder
+from sleuth.tools.storage.archive import MemoryArchive
+from sleuth.tools.types import Hit, Passage
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "questions.jsonl"
+
+Json = dict[str, Any]
+
+RunsFor = Callable[..., Runs]
+"""Makes runs over a model of one's own."""
+
+
+def passage(id: str, text: str, *, at: int = 100) -> Passage:
+    """A passage that does not stand at the beginning of its document, so that offsets cannot be right by chance."""
+    return Passage(id=id, document_id=f"doc-{id}", title=id.title(), text=text, start=at, end=at + len(text))
+
+
+@dataclass
+class Shelf:
+    """A retriever that finds the same passages whatever is asked, unless it is told otherwise for a query."""
+
+    passages: list[Passage]
+    found: Mapping[str, list[Passage]] = field(default_factory=dict)
+    queries: list[Query] = field(default_factory=list)
+
+    async def search(self, query: Query) -> list[Hit]:
+        self.queries.append(query)
+        passages = self.found.get(query.text, self.passages)[: query.k]
+        return [Hit(passage=passage, score=1 / rank, rank=rank) for rank, passage in enumerate(passages, start=1)]
+
+    def asked(self) -> list[tuple[str, str, int]]:
+        """Text, mode and number of passages of every query."""
+        return [(query.text, query.mode, query.k) for query in self.queries]
+
+
+@dataclass
+class Replying:
+    """A model whose reply depends on the request alone, so that asks may come in any order and again."""
+
+    answer: Callable[[Request], Any]
+    requests: list[Request] = field(default_factory=list)
+    context_window: int = 8192
+
+    async def call(self, request: Request) -> Reply:
+        self.requests.append(request)
+        said = self.answer(request)
+        if isinstance(said, BaseException):
+            raise said
+        await asyncio.sleep(0)
+        if isinstance(said, dict) and "usage" in said:
+            return cast(Reply, said)
+        return reply(said if isinstance(said, str) else json.dumps(said), prompt_tokens=len(request.text().split()))
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        return sum(len(message["content"].split()) for message in messages)
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One step of an example question: as it is planned, and as it is asked once the steps before are answered."""
+
+    planned: str
+    asked: str
+    answer: str
+    needs: list[int]
+    passage: Passage
+
+    def draft(self, source: int) -> Json:
+        """The drafter's reply. Where it has an answer, it cites words beside it, so that it is reviewed."""
+        citations = [{"source": source, "quote": "More follows"}] if self.answer else []
+        return {"answer": self.answer, "citations": citations}
+
+
+@dataclass(frozen=True)
+class Chain:
+    """An example question as a chain of hops."""
+
+    question: str
+    answer: str
+    hops: list[Hop]
+
+    @property
+    def passages(self) -> list[Passage]:
+        return [hop.passage for hop in self.hops]
+
+    def plan(self) -> list[Json]:
+        return [{"thought": "", "question": hop.planned, "action": "Retrieve", "needs": hop.needs} for hop in self.hops]
+
+    def final(self) -> Json:
+        return {"known": bool(self.answer), "answer": self.answer}
+
+    def replies(self) -> list[Any]:
+        """What a model says that makes no mistake: every review passes."""
+        said: list[Any] = [self.plan()]
+        for at, hop in enumerate(self.hops, start=1):
+            said += [{"question": hop.asked}] if hop.needs else []
+            said += [hop.draft(at), {"status": "PASS"}]
+        return [*said, self.final()]
+
+    def reply_to(self, request: Request) -> Json | list[Json]:
+        """The same, whatever the order in which it is asked."""
+        question = request.input["question"]
+        by_planned = {hop.planned: hop for hop in self.hops}
+        by_asked = {hop.asked: (at, hop) for at, hop in enumerate(self.hops, start=1)}
+        match request.role:
+            case "planner":
+                return self.plan()
+            case "refiner":
+                return {"question": by_planned[question].asked}
+            case "drafter":
+                at, hop = by_asked[question]
+                return hop.draft(at)
+            case "reviewer":
+                return {"status": "PASS"}
+            case "reader":
+                return {"answerable": True, "answer": self.answer, "citations": []}
+        return self.final()
+
+
+def example(id: str) -> Chain:
+    """A chain from the example questions; each hop's passage says its answer and nothing of the others."""
+    lines = EXAMPLES.read_text(encoding="utf-8").splitlines()
+    record = next(record for record in map(json.loads, lines) if record["id"] == id)
+    answers = [hop["answer"] for hop in record["decomposition"]]
+    hops = []
+    for at, hop in enumerate(record["decomposition"], start=1):
+        needs = [earlier for earlier in range(1, at) if f"#{earlier}" in hop["question"]]
+        asked = hop["question"]
+        for need in needs:
+            asked = asked.replace(f"#{need}", answers[need - 1])
+        found = f"this is known: {hop['answer']}" if hop["answer"] else "nothing is known"
+        text = f"An article from {hop['gold_id']}.\nOf {asked.rstrip('?')} {found}. More follows."
+        hops.append(Hop(hop["question"], asked, hop["answer"], needs, passage(f"{id}-{at}", text)))
+    return Chain(record["question"], record["answer"], hops)
+
+
+Graph = Callable[[], StateGraph[Any, Context, Any, Any]]
+
+
+@cache
+def without_checkpoints(graph: Graph) -> CompiledStateGraph[Any, Context, Any, Any]:
+    """A method compiled once: that takes longer than a run of it."""
+    return graph().compile()
+
+
+AnyModel = ScriptedModel | Replying
+
+
+@dataclass
+class Case:
+    """One method with what it needs, in a thread that can be resumed."""
+
+    graph: Graph
+    model: AnyModel
+    retriever: Shelf
+    settings: MethodSettings
+    budget: Budget = field(default_factory=Budget)
+    embedder: Embedder | None = None
+    archive: MemoryArchive = field(default_factory=MemoryArchive)
+    saver: InMemorySaver = field(default_factory=InMemorySaver)
+    nodes: list[str] = field(default_factory=list)
+    state: Json = field(default_factory=dict)
+
+    async def run(self, question: str, notes: Mapping[str, Note] | None = None, **context: Any) -> Json:
+        """Runs from the beginning, or from where the thread stands; returns the verdict."""
+        given = {"question": question, "notes": dict(notes or {})}
+        made = self._context(**context)
+        compiled = without_checkpoints(self.graph).copy({"checkpointer": self.saver})
+        config: Any = {"configurable": {"thread_id": "1"}}
+        begun = await self.saver.aget_tuple(config)
+        async for event in compiled.astream(None if begun else given, config, context=made, stream_mode="tasks"):
+            if event["name"] in compiled.nodes and "result" not in event:
+                self.nodes.append(event["name"])
+        self.state = (await compiled.aget_state(config)).values
+        verdict: Json = self.state["verdict"]
+        return verdict
+
+    def prompts(self) -> list[str]:
+        """The prompts asked, in order."""
+        return [request.prompt for request in self.model.requests]
+
+    def _context(self, **more: Any) -> Context:
+        return Context(
+            model=self.model,
+            retriever=self.retriever,
+            archive=self.archive,
+            settings=self.settings,
+            budget=self.budget,
+            embedder=self.embedder,
+            **more,
+        )
+
+
+def par(
+    replies: Iterable[Any] | AnyModel, passages: list[Passage], settings: MethodSettings | None = None, **more: Any
+) -> Case:
+    """PAR-RAG with a model, or with the replies that it gives in order."""
+    model = replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
+    return Case(par_rag.graph, model, Shelf(passages), settings or par_rag.Settings(), **more)
+
+
+def plain(replies: Iterable[Any], passages: list[Passage], settings: MethodSettings | None = None, **more: Any) -> Case:
+    """Plain RAG with the replies that its model gives in order."""
+    return Case(plain_rag.graph, ScriptedModel(replies), Shelf(passages), settings or plain_rag.Settings(), **more)
+
+
+def sure(text: str, perplexity: float = 1.5) -> Reply:
+    """A plain reply whose tokens have this perplexity."""
+    top = -math.log(perplexity)
+    pieces = [text[:1], text[1:]] if len(text) > 1 else [text]
+    return reply(text, logprobs=[TokenLogprob(token=piece, logprob=top, top={piece: top}) for piece in pieces])
+
+
+def crp(
+    replies: Iterable[Any] | AnyModel, passages: list[Passage], settings: MethodSettings | None = None, **more: Any
+) -> Case:
+    """CRP-RAG with a model, or with the replies that it gives in order."""
+    model = replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
+    return Case(crp_rag.graph, model, Shelf(passages), settings or crp_rag.Settings(), **more)
+
+
+def structured(
+    replies: Iterable[Any] | AnyModel, retriever: Shelf, settings: MethodSettings | None = None, **more: Any
+) -> Case:
+    """RAS with a model, or with the replies that it gives in order."""
+    model = replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
+    return Case(ras.graph, model, retriever, settings or ras.Settings(), **more)
+
+
+def resolves(citation: Mapping[str, Any], shown: Iterable[Passage]) -> bool:
+    """Whether a citation stands literally at its place in a passage that was shown."""
+    return any(
+        citation["passage"] == each.id
+        and citation["document"] == each.document_id
+        and each.start <= citation["start"] < citation["end"] <= each.end
+        and each.text[citation["start"] - each.start : citation["end"] - each.start] == citation["quote"]
+        for each in shown
+    )
+
+
+async def finish(runs: Runs, thread: str, **more: Any) -> Answer:
+    """Runs a thread to its end."""
+    events = [event async for event in runs.run(thread, **more)]
+    assert isinstance(events[-1], Answer)
+    return events[-1]
+
+
+def sent(requests: Iterable[Request]) -> list[tuple[Any, ...]]:
+    """What of requests must be the same when a run is had again: everything but their ids."""
+    return [(each.prompt, each.messages, each.sampling, each.schema, each.choices) for each in requests]

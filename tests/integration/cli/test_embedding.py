@@ -1,0 +1,126 @@
+"""The examples of embedding, as processes of their own against a scripted model server."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recording_proxy import CHAT, Proxy, Said, completion, proxying
+from scripted_backend import Asked, Scripted
+from serve_scene import FILES, QUESTION
+
+import sleuth
+from sleuth.graphs.ingestion.graph import ingest
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "embedding"
+QUOTED = [{"source": 1, "quote": "built by Edric Gannow"}]
+
+
+SAID = {
+    "reader/read": {"answerable": True, "answer": "Edric Gannow", "citations": QUOTED},
+    "planner/plan": [{"question": QUESTION}],
+    "drafter/draft": {"answer": "Edric Gannow", "citations": QUOTED},
+    "reviewer/review": {"status": "PASS"},
+    "answerer/answer": {"known": True, "answer": "Edric Gannow"},
+    "rewriter/rewrite": {"question": QUESTION},
+    "host/reply": "Hello to you.",
+    "host/ask_back": {"question": "Built what?", "options": ["the light"]},
+}
+KINDS = {"Hello!": "small talk", "Who built it?": "ambiguous", "And the light?": "follow-up"}
+
+
+def script(asked: Asked) -> Any:
+    """What each role says; a chat's router by the message."""
+    return KINDS[asked.after("Latest message: ")] if asked.prompt == "router/route" else SAID[asked.prompt]
+
+
+class WithAgent(Scripted):
+    """Plays also the agent that is given tools: it calls the first of them, then repeats what that said."""
+
+    async def say(self, method: str, path: str, body: bytes) -> Said:
+        asked = json.loads(body) if path == CHAT else {}
+        if "tools" not in asked:
+            return await super().say(method, path, body)
+        last = asked["messages"][-1]
+        if last["role"] == "tool":
+            return completion(f"I have looked it up: {last['content']}")
+        called = {"name": asked["tools"][0]["function"]["name"], "arguments": json.dumps({"question": QUESTION})}
+        reply = json.loads(completion("").body)
+        message = reply["choices"][0]["message"]
+        message["tool_calls"] = [{"id": "call-1", "type": "function", "function": called}]
+        return Said(200, json.dumps(reply).encode())
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    async with proxying(WithAgent(script)) as running:
+        yield running
+
+
+@pytest.fixture
+async def environment(proxy: Proxy, tmp_path: Path) -> dict[str, str]:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    home = tmp_path / "home"
+    await ingest([tmp_path / name for name in FILES], settings=Settings(home=home, embedder="none"))
+    return {"SLEUTH_HOME": str(home), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none"}
+
+
+async def run(example: str, environment: dict[str, str], *arguments: str, said: str = "") -> str:
+    """What an example prints."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-W", "error::DeprecationWarning:__main__", str(EXAMPLES / example), *arguments),
+        env={**os.environ, **environment},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(said.encode()), 180)
+    assert process.returncode == 0, err.decode()
+    return out.decode()
+
+
+async def test_ask(environment: dict[str, str]) -> None:
+    out = await run("ask.py", environment, QUESTION)
+    assert out.splitlines()[0] == "Edric Gannow"
+    assert "built by Edric Gannow" in out
+
+
+async def test_tool(environment: dict[str, str], proxy: Proxy) -> None:
+    out = await run("tool.py", environment, "Tell me about the light.")
+    assert "I have looked it up: Edric Gannow [1]" in out
+    assert "[1] The Pellowrig Light: “" in out
+    assert len(proxy.calls) == 3, "plan, draft, answer; the agent's own calls carry no id"
+
+
+async def test_node(environment: dict[str, str]) -> None:
+    assert "It is Edric Gannow." in await run("node.py", environment, QUESTION)
+
+
+async def test_chat(environment: dict[str, str]) -> None:
+    out = await run("chat.py", environment, said="Hello!\nWho built it?\nthe light\nAnd the light?\n")
+    assert [line for line in out.splitlines() if line and not line.startswith("[1]")] == [
+        "Hello to you.",
+        "Built what?",
+        "Edric Gannow [1]",
+        "Edric Gannow [1]",
+    ]
+
+
+async def test_what_is_asked_once_is_run_once(
+    environment: dict[str, str], proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    async with sleuth.open() as app:
+        answers = [await app.once(key, QUESTION, method="plain-rag") for key in ("a", "a", "b")]
+    assert answers[0] == answers[1]
+    assert answers[0].thread != answers[2].thread
+    assert len(proxy.calls) == 2

@@ -1,0 +1,91 @@
+"""RAS from outside: its graph is shown, passages are read once by all runs, and what was read goes with a document."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_process import sleuth
+from hashing_embedder import HashingEmbedder
+from recording_proxy import CHAT, Proxy, Said, completion, proxying
+
+from sleuth.graphs.ingestion.graph import ingest
+from sleuth.tools.search.vectors.embedder import make_embedder
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+BY_WORDS = ("--method", "ras", "--set", "mode=keyword")
+BORN = {"subject": "Oda Brell", "predicate": "born in", "object": "Varn"}
+
+
+class Reader:
+    """A model that reads one fact in the passage that has it, and answers from it."""
+
+    async def say(self, method: str, path: str, body: bytes) -> Said:
+        if path != CHAT:
+            known = {"/v1/models": {"data": [{"id": "scripted"}]}, "/tokenize": {"count": 1000}}
+            return Said(200, json.dumps(known.get(path, {})).encode())
+        return completion(_reply(json.loads(body)))
+
+
+def _reply(asked: dict[str, Any]) -> str:
+    if "response_format" not in asked:
+        choices = asked.get("structured_outputs", {}).get("choice", ["fine"])
+        return "[SUBQ]" if "[SUBQ]" in choices else str(choices[0])
+    match asked["response_format"]["json_schema"]["name"]:
+        case "extractor_extract":
+            return json.dumps({"triples": [BORN] if "born in Varn" in asked["messages"][-1]["content"] else []})
+        case "planner_next_with_finding":
+            return json.dumps({"finding": "Varn", "facts": [1], "plan": "[SUFFICIENT]"})
+        case "answerer_from_facts":
+            return json.dumps({"facts": [1], "answer": "Varn", "known": True})
+    return json.dumps({"ready": True})
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    async with proxying(Reader()) as running:
+        yield running
+
+
+@pytest.fixture
+async def env(tmp_path: Path, proxy: Proxy) -> dict[str, str]:
+    """The variables of a command that can work, over two small documents."""
+    texts = {
+        "oda.md": "# Oda Brell\n\nOda Brell was a painter. She was born in Varn.",
+        "varn.md": "# Varn\n\nVarn lies low.",
+    }
+    (documents := tmp_path / "documents").mkdir()
+    for name, text in texts.items():
+        (documents / name).write_text(text, encoding="utf-8")
+    settings = Settings(home=tmp_path / "home")
+    named = HashingEmbedder(make_embedder(settings).name)
+    assert (await ingest([documents], settings=settings, embedder=named)).failed == 0
+    return {"SLEUTH_HOME": str(settings.home), "SLEUTH_MODEL_URL": proxy.url, "COLUMNS": "120"}
+
+
+async def test_the_graph_is_shown_and_passages_are_read_once(env: dict[str, str]) -> None:
+    question = "Where was Oda Brell, who knew Varn, born?"
+    first = await sleuth("ask", question, *BY_WORDS, "--thread", "first", "--json", **env)
+    assert first.status == 0, first.err
+    answer = first.json()
+    passage = answer["citations"][0]["passage"]
+    assert [citation["quote"] for citation in answer["citations"]] == ["She was born in Varn."]
+    assert answer["graph"] == {
+        "nodes": [{"id": "oda brell", "name": "Oda Brell"}, {"id": "varn", "name": "Varn"}],
+        "edges": [{"subject": "oda brell", "predicate": "born in", "object": "varn", "passages": [passage]}],
+    }
+    assert answer["cost"]["nodes"]["structure"]["calls"] == 2
+    shown = await sleuth("runs", "show", "first", **env)
+    assert f"Oda Brell – born in → Varn  [{passage}]" in shown.out
+
+    second = (await sleuth("ask", question, *BY_WORDS, "--json", **env)).json()
+    assert (second["text"], second["graph"]) == (answer["text"], answer["graph"])
+    assert "structure" not in second["cost"]["nodes"]
+
+    assert (await sleuth("docs", "delete", "oda.md", **env)).status == 0
+    third = (await sleuth("ask", question, *BY_WORDS, "--json", **env)).json()
+    assert "graph" not in third
+    assert (await sleuth("runs", "show", "first", "--json", **env)).json() == answer

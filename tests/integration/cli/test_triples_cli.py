@@ -1,0 +1,126 @@
+"""`sleuth triples` from outside: killed it goes on, budgets end it, files are taken over and go with passages."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_process import sleuth
+from recording_proxy import CHAT, Proxy, Said, completion, proxying
+
+from sleuth.graphs.ingestion.graph import ingest
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+PASSAGES, AT_ONCE, KILLED_AT = 40, 3, 12
+MAIN = "import sys; from sleuth.studio import cli; sys.argv[0] = 'sleuth'; cli.main()"
+
+
+@dataclass
+class Reader:
+    """A slow model that reads one fact in each passage; counts how often it was asked about each."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+
+    async def say(self, method: str, path: str, body: bytes) -> Said:
+        if path != CHAT:
+            known = {"/v1/models": {"data": [{"id": "scripted"}]}, "/tokenize": {"count": 1000}}
+            return Said(200, json.dumps(known.get(path, {})).encode())
+        return completion(await self._reply(json.loads(body)))
+
+    async def _reply(self, asked: dict[str, Any]) -> str:
+        found = re.findall(r"Oda \d+", asked["messages"][-1]["content"])
+        if not found:
+            choices = asked.get("structured_outputs", {}).get("choice", ["fine"])
+            return json.dumps({"ready": True}) if "response_format" in asked else str(choices[0])
+        self.asked[found[0]] += 1
+        await asyncio.sleep(0.05)
+        return json.dumps({"triples": [{"subject": found[0], "predicate": "born in", "object": "Varn"}]})
+
+
+@pytest.fixture
+def reader() -> Reader:
+    return Reader()
+
+
+@pytest.fixture
+async def proxy(reader: Reader) -> AsyncIterator[Proxy]:
+    async with proxying(reader) as running:
+        yield running
+
+
+@pytest.fixture
+async def env(tmp_path: Path, proxy: Proxy) -> dict[str, str]:
+    corpus = tmp_path / "corpus.jsonl"
+    lines = [{"id": f"p{at}", "title": f"Oda {at}", "text": f"Born {at} days late in Varn."} for at in range(PASSAGES)]
+    corpus.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    settings = Settings(home=tmp_path / "home", embedder="none")
+    assert (await ingest([corpus], settings=settings)).failed == 0
+    return {
+        "SLEUTH_HOME": str(settings.home),
+        "SLEUTH_EMBEDDER": "none",
+        "SLEUTH_MODEL_URL": proxy.url,
+        "SLEUTH_CONCURRENCY": str(AT_ONCE),
+        "COLUMNS": "120",
+    }
+
+
+async def test_killed_it_goes_on_and_makes_only_calls_in_flight_again(env: dict[str, str], reader: Reader) -> None:
+    killed = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", MAIN, "triples", "read"), env=os.environ | env, stderr=asyncio.subprocess.DEVNULL
+    )
+    while len(reader.asked) < KILLED_AT:
+        assert killed.returncode is None
+        await asyncio.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    await killed.wait()
+    status = (await sleuth("triples", "status", "--json", **env)).json()
+    assert KILLED_AT - 2 * AT_ONCE <= status["readings"][0]["passages"] <= len(reader.asked) < PASSAGES
+
+    again = await sleuth("triples", "read", "--json", **env)
+    assert again.status == 0, again.err
+    done = again.json()
+    assert (done["passages_read"], done["passages"]) == (PASSAGES, PASSAGES)
+    assert len(reader.asked) == PASSAGES
+    assert sum(reader.asked.values()) - PASSAGES <= AT_ONCE
+    assert (await sleuth("triples", "read", "--json", **env)).json()["calls"] == 0
+
+
+async def test_a_budget_ends_it_and_the_rest_is_left(env: dict[str, str]) -> None:
+    done = (await sleuth("triples", "read", "--max-calls", "5", "--json", **env)).json()
+    assert (done["calls"], done["passages_read"]) == (5, 5)
+    shown = await sleuth("triples", "status", **env)
+    assert "5 of 40 passages read by scripted" in shown.out
+
+
+async def test_triples_of_others_are_taken_over_and_go_with_their_passages(env: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "openie.jsonl"
+    lines = [{"id": f"p{at}", "triples": [[f"Oda {at}", "sister of", "Ulva"]]} for at in (1, 2, 99)]
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    taken = await sleuth("triples", "import", str(file), "--model", "openie", "--json", **env)
+    assert taken.json() == {"model": "openie", "passages": 2, "triples": 2, "lines": 3, "unknown": 1}
+    asked = ("search", "Who is Ulva's sister?", "--mode", "graph", "--scorer", "ppr", "--explain", "-k", "2")
+    assert "by the triple “Oda 1 – sister of – Ulva”" in " ".join((await sleuth(*asked, **env)).out.split())
+    assert (await sleuth("docs", "delete", "p1", **env)).status == 0
+    assert "Oda 1 " not in (await sleuth(*asked, **env)).out
+    refused = await sleuth("search", "x", "--scorer", "ppr", **env)
+    assert (refused.status, "Only graph search has scorers" in refused.err) == (2, True)
+    (reading,) = (await sleuth("triples", "status", "--json", **env)).json()["readings"]
+    assert (reading["model"], reading["passages"]) == ("openie", 1)
+    refused = await sleuth("triples", "import", str(corrupt(file)), "--model", "openie", **env)
+    assert refused.status == 2
+    assert "line 1" in refused.err
+
+
+def corrupt(file: Path) -> Path:
+    file.write_text('{"id": "p2", "triples": [["Oda"]]}', encoding="utf-8")
+    return file

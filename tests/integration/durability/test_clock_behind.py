@@ -1,0 +1,127 @@
+"""A clock that is set back between two processes: runs resume, chats continue, and no completed call is sent again."""
+
+import asyncio
+import json
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import kill as kills
+import pytest
+from chat_scene import archive, knowing
+from clock import Clock
+from folders import PYTHONPATH
+from four_hops import QUESTION, four_hops
+from hashing_embedder import HashingEmbedder
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from ordering import latest, listed, put
+from postgres_fixture import database
+from recording_proxy import Sent, proxying
+from run_child import Job
+from scripted_backend import Scripted
+from serve_scene import FILES
+
+from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.persistence.store import open_store
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+COMMAND = "from sleuth.studio.cli.app import main; main()"
+CHILD = """
+import pickle, sys
+from types import SimpleNamespace
+from run_child import run
+
+def send(value):
+    if isinstance(value, dict):
+        pickle.dump(value, sys.stdout.buffer)
+
+run(pickle.load(sys.stdin.buffer), SimpleNamespace(send=send))
+"""
+
+
+async def python(code: str, *arguments: str, given: bytes = b"", **environment: str) -> tuple[int, bytes]:
+    """Runs Python code in a new process; returns its status and output."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code, *arguments),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": PYTHONPATH, **environment},
+    )
+    output, _ = await process.communicate(given)
+    return int(process.returncode or 0), output
+
+
+async def run(job: Job, clock: Clock, *, behind: int) -> dict[str, Any] | None:
+    """Runs a job to its end, or until it kills itself."""
+    status, output = await python(CHILD, given=pickle.dumps(job), **clock.behind(behind))
+    if status == -signal.SIGKILL:
+        return None
+    assert status == 0
+    answer: dict[str, Any] = pickle.loads(output)["answer"]
+    return answer
+
+
+async def test_a_killed_run_resumes_by_clocks_that_are_behind(
+    tmp_path: Path, database_url: str | None, clock: Clock
+) -> None:
+    collection = uuid4().hex
+    settings = Settings(home=tmp_path / "home", embedder="hashing", database_url=database_url, collection=collection)
+    for name, text in FILES.items():
+        await asyncio.to_thread((tmp_path / name).write_text, text)
+    await ingest([tmp_path / name for name in FILES], settings=settings, embedder=HashingEmbedder())
+    async with proxying(Scripted(four_hops)) as proxy:
+        asking = settings.model_copy(update={"model_url": proxy.url})
+        whole = Job(settings=asking, method="par-rag", question=QUESTION, thread=uuid4().hex)
+        expected = kills.essence(await run(whole, clock, behind=0))
+        job, completed = replace(whole, thread=uuid4().hex), set[str]()
+        for behind in (0, 3_600, 20):
+            start = len(proxy.calls)
+            assert await run(replace(job, die_after=10), clock, behind=behind) is None
+            await proxy.settle()
+            assert not completed & asked(proxy.calls[start:]), "a call that had completed was sent again"
+            done = kills.committed(settings, set(proxy.ids(start)))
+            completed |= asked([sent for sent in proxy.calls[start:] if sent.call in done])
+            assert completed
+        start = len(proxy.calls)
+        assert kills.essence(await run(job, clock, behind=3_600)) == expected
+        assert not completed & asked(proxy.calls[start:]), "a call that had completed was sent again"
+
+
+def asked(calls: Sequence[Sent]) -> set[str]:
+    """The words of calls: their ids differ where they are sent from different checkpoints."""
+    return {json.dumps(json.loads(sent.body)["messages"]) for sent in calls}
+
+
+async def test_a_chat_continues_by_a_clock_that_is_behind(tmp_path: Path, clock: Clock) -> None:
+    async with knowing() as proxy:
+        own = {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
+        for behind, message in ((0, "Hello!"), (600, "Hello!"), (0, "Who built it?")):
+            chat = ("ask", message, "--method", "chat", "--thread", "talk", "--set", "method=plain-rag", "--json")
+            status, output = await python(COMMAND, *chat, **own, **clock.behind(behind))
+            assert status == 0
+        assert json.loads(output)["text"] == "Built what?"
+
+
+@pytest.mark.postgres
+async def test_checkpoints_of_an_older_release_in_postgres_come_first(tmp_path: Path, postgres_url: str) -> None:
+    with database(postgres_url) as url:
+        async with AsyncPostgresSaver.from_conn_string(url) as older:
+            await older.setup()
+            for id, parent in (("7", None), ("8", "7"), ("9", "8")):
+                await put(older, id, parent)
+        for _ in range(2):
+            async with open_store(Settings(home=tmp_path, database_url=url)) as store:
+                await put(store.saver, "8", "7")
+                assert await latest(store.saver) == "9"
+        async with open_store(Settings(home=tmp_path, database_url=url)) as store:
+            await put(store.saver, "2", "9")
+            assert await listed(store.saver) == ["2", "9", "8", "7"]
+            assert await listed(store.saver, before={"configurable": {"checkpoint_id": "9"}}) == ["8", "7"]

@@ -1,0 +1,164 @@
+"""A process that has lost the lock of a thread in Postgres, and does not know it yet, writes nothing for the thread."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from four_hops import QUESTION, InProcess, Shelf
+from postgres_fixture import database
+from sqlalchemy import text
+
+from sleuth.agents.model import Reply, Request
+from sleuth.graphs.persistence import thread_locks as module
+from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.runs.pruning import TABLES, remove
+from sleuth.graphs.runs.service import Runs, Services
+from sleuth.studio.client.sleuth import last
+from sleuth.studio.server.runs.event_log import EventLog
+from sleuth.studio.server.runs.queue import JobList
+from sleuth.tools.errors import ThreadBusy, UsageError
+from sleuth.tools.settings import Settings
+
+pytestmark = [pytest.mark.integration, pytest.mark.postgres]
+
+
+class Pausing(InProcess):
+    """The same replies; the fourth waits until it is freed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = asyncio.Event()
+
+    async def call(self, request: Request) -> Reply:
+        reply = await super().call(request)
+        if len(self.requests) == 4:
+            self.holding.set()
+            await self.free.wait()
+        return reply
+
+
+@dataclass(frozen=True)
+class Two:
+    """Two processes over one database."""
+
+    here: Store
+    elsewhere: Store
+
+    async def cut(self) -> None:
+        """End the session that holds the locks of the first; nothing there notices."""
+        here = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        holders = f"SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND {here}"
+        ended = f"SELECT pg_terminate_backend(pid, 60000) FROM ({holders}) held"
+        assert await asyncio.to_thread(self._all, ended) == [True]
+
+    async def rows(self, thread: str) -> list[object]:
+        """All that is stored of a thread's checkpoints."""
+        tables = TABLES["postgresql"]
+        counts = [f"(SELECT count(*) FROM {table} WHERE thread_id = '{thread}')" for table in tables]
+        return await asyncio.to_thread(self._all, f"SELECT unnest(ARRAY[{', '.join(counts)}])")
+
+    def _all(self, query: str) -> list[object]:
+        with self.elsewhere.engine.connect() as connection:
+            return [*connection.scalars(text(query))]
+
+
+@pytest.fixture
+def empty(postgres_url: str) -> Iterator[str]:
+    with database(postgres_url) as url:
+        yield url
+
+
+@pytest.fixture
+async def two(empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Two]:
+    monkeypatch.setattr(module, "BEAT", 3_600.0)
+    settings = Settings(home=tmp_path, database_url=empty)
+    async with AsyncExitStack() as stack:
+        yield Two(*[await stack.enter_async_context(open_store(settings)) for _ in range(2)])
+
+
+def runs(store: Store, model: InProcess) -> Runs:
+    return Runs(store, Services(model=model, retriever=Shelf()))
+
+
+async def test_a_run_that_another_has_finished_is_left_as_it_is(two: Two) -> None:
+    model = Pausing()
+    here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
+    id = await here.start(QUESTION, "par-rag")
+    running = asyncio.create_task(last(here.run(id)))
+    await model.holding.wait()
+    await two.cut()
+    answer = await last(elsewhere.run(id))
+    thread, rows = await two.elsewhere.threads.get(id), await two.rows(id)
+    model.free.set()
+    with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by another process, which took it while"):
+        await running
+    assert await two.elsewhere.threads.get(id) == thread
+    assert await two.rows(id) == rows
+    assert await elsewhere.answer(id) == answer
+
+
+async def test_a_run_that_another_has_removed_leaves_nothing(two: Two) -> None:
+    model = Pausing()
+    here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
+    id = await here.start(QUESTION, "par-rag")
+    running = asyncio.create_task(last(here.run(id)))
+    await model.holding.wait()
+    await two.cut()
+    await remove(elsewhere, id)
+    again = await elsewhere.start("Who built the dam?", "par-rag", thread=id)
+    model.free.set()
+    with pytest.raises(ThreadBusy):
+        await running
+    assert await two.rows(id) == [0, 0, 0]
+    assert (await last(elsewhere.run(again))).question == "Who built the dam?"
+
+
+async def test_a_run_can_be_run_again_by_the_process_that_lost_it(two: Two) -> None:
+    here = runs(two.here, InProcess())
+    id = await here.start(QUESTION, "par-rag")
+    async with two.here.leases.hold(id):
+        await two.cut()
+        async with two.elsewhere.leases.hold(id):
+            pass
+        with pytest.raises(ThreadBusy):
+            await two.here.threads.mark(id, "failed", at="2020-01-01")
+        with pytest.raises(ThreadBusy):
+            await two.here.threads.set_options(id, {})
+    assert (await last(here.run(id))).status == "answered"
+
+
+async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None:
+    log = await asyncio.to_thread(EventLog, two.here.engine)
+    jobs = JobList(two.here.engine)
+    await asyncio.to_thread(jobs.prepare)
+    async with two.here.leases.hold("lost"), two.here.leases.hold("kept"):
+        lost, kept = ((name, two.here.leases.token(name)) for name in ("lost", "kept"))
+        trails = [await log.trail(name, token=token) for name, token in (lost, kept)]
+        for name, token in (lost, kept):
+            await asyncio.to_thread(jobs.write_down, "local", name, token)
+        await two.cut()
+        async with two.elsewhere.leases.hold("lost"):
+            pass
+        for trail in trails:
+            trail.tell("answer", {}, key="answer")
+        writing = asyncio.create_task(log.run())
+        await log.flush()
+        writing.cancel()
+        assert [len(await log.after(name, 0)) for name, _ in (lost, kept)] == [0, 1]
+        with pytest.raises(ThreadBusy):
+            await asyncio.to_thread(jobs.cross_out, *lost)
+        await asyncio.to_thread(jobs.cross_out, *kept)
+        assert await asyncio.to_thread(jobs.left) == [("lost", "local")]
+
+
+async def test_a_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:
+    here, name = runs(two.here, InProcess()), uuid.uuid4().hex
+    id = await here.start(QUESTION, "par-rag", thread=name)
+    await last(here.run(id))
+    await two.here.threads.remove(id)
+    with pytest.raises(UsageError, match=f"The name {name} has checkpoints, but no run"):
+        await here.start("Who built the dam?", "par-rag", thread=name)

@@ -1,0 +1,297 @@
+"""`kill -9` at random moments of whatever writes: what was acknowledged is there at the next start, and all agrees.
+
+A life is one store through many deeds, each killed on the way; after each the next start is looked at.
+"""
+
+import asyncio
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+import fixed_embedder as agreeing
+import kill as kills
+import later_release
+import pytest
+import storage_operations as deeds
+from four_hops import InProcess, Shelf
+from hashing_embedder import HashingEmbedder
+from postgres_fixture import database
+from sqlalchemy import text as sql
+from storage_child import Deed
+from windows import Sweep, count
+
+from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.runs.history import export, history
+from sleuth.graphs.runs.pruning import WRITES
+from sleuth.graphs.runs.service import Runs, Services
+from sleuth.studio.client.sleuth import last
+from sleuth.tools.collection.index_set import ALL, Indexes
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.database import catalogue_url
+
+pytestmark = [pytest.mark.integration, pytest.mark.postgres]
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "v1.db"
+LIVES = 40
+KILLS = 25
+"""In a life."""
+KINDS = ("put", "read", "delete", "rebuild", "migrate", "ask", "thin_out", "remove")
+OF_DOCUMENTS, OF_RUNS = ("delete", "migrate"), ("thin_out", "remove")
+"""Deeds on what has to be there already."""
+POOL = 30
+LOOKED_FOR = 5
+RUNS = 3
+PLACES = [(False, False), (True, False), (False, True), (True, True)]
+"""Whether the catalogue and the runs are in Postgres, and the vectors on Chroma's server."""
+
+Texts = tuple[str, ...]
+
+
+@dataclass
+class Life:
+    """A store, what has to be in it, how long its deeds take in seconds, and with which it begins."""
+
+    settings: Settings
+    dice: Random
+    seconds: dict[str, float]
+    first: list[str] = field(default_factory=list)
+    documents: dict[str, Texts] = field(default_factory=dict)
+    runs: dict[str, datetime] = field(default_factory=dict)
+    release: int = 0
+    answers: dict[str, Any] = field(default_factory=dict)
+    expected: dict[str, Any] | None = None
+    kills: Counter[str] = field(default_factory=Counter)
+    migrated: Counter[str] = field(default_factory=Counter)
+    late: int = 0
+    mended: int = 0
+    turn: int = 0
+
+    async def go_on(self) -> None:
+        """One deed, killed on the way, and a look at what is there."""
+        self.turn += 1
+        due = [kind for kind in KINDS if self._is_due(kind)]
+        kind = self.first.pop(0) if self.first else self.dice.choice(due)
+        began, deed = datetime.now(UTC), self._deed(kind)
+        self.release = deed.release
+        measured = self.seconds.get(kind)
+        if measured is None or deed.die_at:
+            done = await deeds.do(deed)
+        else:
+            done = await deeds.do(deed, kill_after=self.dice.uniform(0.0, measured * 1.1))
+        if done.whole:
+            self.seconds[kind] = done.seconds
+            self.late += 1
+        else:
+            self.kills[kind] += 1
+        if kind == "migrate":
+            self._check_release(done)
+        with later_release.being(self.release):
+            self._check_documents(deed, done)
+            if kind in ("ask", "thin_out", "remove", "migrate"):
+                await self._check_runs(deed, done, began)
+
+    def _is_due(self, kind: str) -> bool:
+        return bool(self.documents) if kind in OF_DOCUMENTS else bool(self.runs) if kind in OF_RUNS else True
+
+    def _deed(self, kind: str) -> Deed:
+        texts: dict[str, Texts] = {}
+        names: tuple[str, ...] = ()
+        file = None
+        if kind == "put":
+            kept = self.dice.sample(range(POOL), 6)
+            texts = {f"d{n}" if n % 2 else f"line{n}": self._some(4) for n in kept}
+        elif kind == "read":
+            texts = {f"c{n}": self._some(1) for n in range(POOL)}
+            file = self.settings.home.parent / "corpus.jsonl"
+            rows = ({"id": name, "title": name, "text": text} for name, (text,) in texts.items())
+            file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+        elif kind == "delete":
+            names = tuple(self.dice.sample(sorted(self.documents), min(4, len(self.documents))))
+        elif kind == "ask":
+            names = tuple(f"run-{self.turn}-{n}" for n in range(RUNS))
+        dies = kind in ("put", "rebuild") and self.dice.random() < 0.3
+        die_at = self.dice.choice(ALL) if dies else None
+        return Deed(
+            kind=kind,
+            settings=self.settings,
+            texts=texts,
+            names=names,
+            file=file,
+            die_at=die_at,
+            release=self.release + (kind == "migrate"),
+            older_than=self._age() if kind == "remove" else None,
+        )
+
+    def _age(self) -> float:
+        """After how many seconds a run is old, so that some are and the latest are not."""
+        times = sorted(self.runs.values())
+        return (datetime.now(UTC) - self.dice.choice(times[:-RUNS] or times[:1])).total_seconds()
+
+    def _some(self, most: int) -> Texts:
+        """Texts with a name of their own, and so many words that few are as far from each other as others are.
+
+        Where all are, HNSW's graph has vectors that no search comes to.
+        """
+        return tuple(
+            f"Here stands Word{self._word()} in this text of Great Ullavar: "
+            f"{' '.join(self._word() for _ in range(self.dice.randint(3, 12)))}."
+            for _ in range(self.dice.randint(1, most))
+        )
+
+    def _word(self) -> str:
+        return f"{self.dice.getrandbits(40):x}"
+
+    def _check_release(self, done: deeds.Done) -> None:
+        """Killed on its way to a later release the catalogue is of the one or of the other; the next start goes on."""
+        found = later_release.release_of(catalogue_url(self.settings.home, self.settings.database_url))
+        assert found in ([self.release] if done.whole else [self.release - 1, self.release])
+        if not done.whole:
+            self.migrated["old" if found < self.release else "new"] += 1
+
+    def _check_documents(self, deed: Deed, done: deeds.Done) -> None:
+        """Each document is as it was acknowledged, or, where the kill came before that, whole in one of two states."""
+        catalogue = Catalogue(
+            catalogue_url(self.settings.home, self.settings.database_url),
+            owner=self.settings.owner,
+            collection=self.settings.collection,
+        )
+        found = {
+            listed.id: tuple(passage.text for passage in catalogue.passages_of(listed.id))
+            for listed in catalogue.list_documents(limit=10 * POOL)
+        }
+        new = {**deed.texts, **(dict.fromkeys(deed.names) if deed.kind == "delete" else {})}
+        for name in self.documents.keys() | found.keys() | new.keys():
+            old = self.documents.get(name)
+            allowed = [new[name]] if name in done.names and name in new else [old, new.get(name, old)]
+            assert found.get(name) in allowed, f"{deed.kind}: {name} is {found.get(name)}, not one of {allowed}"
+        before = {text for texts in self.documents.values() for text in texts}
+        self.documents = found
+        self._check_indexes(catalogue, before - {text for texts in found.values() for text in texts})
+        catalogue.close()
+
+    def _check_indexes(self, catalogue: Catalogue, gone: set[str]) -> None:
+        indexes = Indexes(self.settings, catalogue, HashingEmbedder())
+        passages = catalogue.passages(sorted(catalogue.passage_ids()))
+        looked_for = self.dice.sample(passages, min(LOOKED_FOR, len(passages)))
+        agreeing.check(indexes, passages, looked_for, self.dice.sample(sorted(gone), min(LOOKED_FOR, len(gone))))
+        self.mended += len(indexes.notes)
+        indexes.close()
+
+    async def _check_runs(self, deed: Deed, done: deeds.Done, began: datetime) -> None:
+        """Every run can be read with all its texts; what had ended says the same, what had not goes on to its end."""
+        async with open_store(self.settings) as store:
+            runs = Runs(store, Services(model=InProcess(), retriever=Shelf()))
+            found = await times(store)
+            old = began - timedelta(seconds=deed.older_than or 0.0)
+            gone = {self.runs[name] for name in self.runs.keys() - found.keys()}
+            assert not gone or (deed.kind == "remove" and max(gone) <= old + (datetime.now(UTC) - began))
+            assert not (deed.kind == "remove" and done.whole) or all(at >= old for at in found.values())
+            assert deed.kind != "ask" or found.keys() >= set(done.names)
+            for thread in await store.threads.newest():
+                if thread.id != "golden":
+                    said = kills.essence((await last(runs.run(thread.id))).to_json())
+                    self.expected = self.expected or said
+                    assert said == self.expected
+                assert await history(runs, thread.id)
+                await export(runs, thread.id)
+            self.runs = await times(store)
+            assert await asyncio.to_thread(in_checkpoints, store) <= self.runs.keys()
+
+
+async def times(store: Store) -> dict[str, datetime]:
+    """When each run was last touched."""
+    return {thread.id: datetime.fromisoformat(thread.updated_at) for thread in await store.threads.newest()}
+
+
+def in_checkpoints(store: Store) -> set[str]:
+    """The runs of which anything is kept."""
+    tables = ["checkpoints", WRITES[store.engine.dialect.name]]
+    tables += ["checkpoint_blobs"] if store.engine.dialect.name == "postgresql" else []
+    with store.engine.connect() as connection:
+        return {id for table in tables for id in connection.scalars(sql(f"SELECT DISTINCT thread_id FROM {table}"))}
+
+
+Engines = Callable[[str], str]
+"""The URL of a server by the name of its fixture, which starts it."""
+
+
+@pytest.fixture
+def engines(request: pytest.FixtureRequest) -> Engines:
+    return lambda name: str(request.getfixturevalue(name))
+
+
+async def live(
+    life: int, folder: Path, engines: Engines, times: dict[str, float], *, killed: int, first: Sequence[str] = ()
+) -> Life:
+    """A life with so many kills."""
+    in_postgres, on_server = PLACES[life % len(PLACES)]
+    home = folder / f"life-{life}"
+    home.mkdir()
+    with database(engines("postgres_url")) if in_postgres else nullcontext(None) as url:
+        settings = Settings(
+            home=home / "home",
+            embedder="hashing",
+            collection=f"life-{life}-{uuid4().hex[:8]}",
+            database_url=url,
+            chroma_url=engines("chroma_url") if on_server else None,
+        )
+        lived = Life(settings, Random(life), times, list(first))
+        if not in_postgres:
+            settings.home.mkdir()
+            shutil.copyfile(GOLDEN, settings.home / "runs.sqlite")
+        try:
+            while lived.kills.total() < killed:
+                await lived.go_on()
+                assert lived.late < 20 * killed, "most deeds end before they are killed"
+        except AssertionError as error:
+            error.add_note(f"life {life}, turn {lived.turn}, {lived.kills}")
+            raise
+    shutil.rmtree(home)
+    return lived
+
+
+@pytest.mark.parametrize("life", range(len(PLACES)))
+async def test_a_short_life(life: int, tmp_path: Path, engines: Engines) -> None:
+    """Something is stored, and then killed whenever it is written."""
+    first = ("put", "ask", "migrate", "remove")
+    times = {kind: 0.5 for kind in KINDS if kind not in first[:2]}
+    lived = await live(life, tmp_path, engines, times, killed=4, first=first)
+    assert lived.documents
+    assert lived.release > 0
+
+
+def _where(settings: Settings) -> str:
+    database = "Postgres" if settings.database_url else "SQLite"
+    return f"{database}, {'a Chroma server' if settings.chroma_url else 'embedded Chroma'}"
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(7200)
+async def test_a_thousand_kills(tmp_path: Path, engines: Engines, capsys: pytest.CaptureFixture[str]) -> None:
+    sweep = Sweep("storage-kills", LIVES)
+    times: dict[tuple[bool, bool], dict[str, float]] = {place: {} for place in PLACES}
+    for life in sweep.left():
+        lived = await live(life, tmp_path, engines, times[PLACES[life % len(PLACES)]], killed=KILLS)
+        sweep.passed(
+            life,
+            place={_where(lived.settings): lived.kills.total()},
+            kills=lived.kills,
+            migrated=lived.migrated,
+            late=lived.late,
+            mended=lived.mended,
+        )
+    rows = sweep.end()
+    told = {name: count(rows, name) for name in ("place", "kills", "migrated")}
+    told["mended"] = {"lines": sum(row["mended"] for row in rows)}
+    with capsys.disabled():
+        sys.stdout.write(f"\n{json.dumps(told, indent=1)}\n")

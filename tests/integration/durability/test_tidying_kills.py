@@ -1,0 +1,70 @@
+"""`kill -9` while the room of deleted vectors is given back: what is in stays in, and nothing is embedded again."""
+
+import shutil
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from random import Random
+
+import pytest
+from entries import entry
+from hashing_embedder import HashingEmbedder
+from preloaded import FORKS
+
+from sleuth.tools.search.vectors.index import VectorIndex
+
+pytestmark = pytest.mark.integration
+
+KILLS = 12
+PASSAGES = [entry(f"d{n}", f"text number {n}").passages[0] for n in range(2_500)]
+GONE, KEPT = PASSAGES[:2_100], PASSAGES[2_100:]
+
+
+def opened(folder: Path) -> VectorIndex:
+    return VectorIndex(folder, owner="local", collection="default", embedder=HashingEmbedder(dimension=64))
+
+
+def tidy(folder: Path, pipe: Connection) -> None:
+    index = opened(folder)
+    pipe.send("begun")
+    index.tidy()
+    pipe.send("done")
+    index.close()
+
+
+def killed(folder: Path, after: float) -> float | None:
+    """How many seconds it took, unless the kill came before."""
+    here, there = FORKS.Pipe()
+    process = FORKS.Process(target=tidy, args=(folder, there))
+    process.start()
+    assert here.recv() == "begun"
+    began = time.monotonic()
+    took = time.monotonic() - began if here.poll(after) else None
+    process.kill()
+    process.join()
+    return took
+
+
+def test_what_is_in_stays_in(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    index = opened(full)
+    index.apply(upsert=PASSAGES, delete=[])
+    index.apply(upsert=[], delete=[passage.id for passage in GONE])
+    index.set_applied(8)
+    index.close()
+    copy = tmp_path / "copy"
+    shutil.copytree(full, copy)
+    seconds, dice, kills = killed(copy, 300), Random(1), 0
+    assert seconds
+    for _ in range(20 * KILLS):
+        shutil.rmtree(copy)
+        shutil.copytree(full, copy)
+        kills += killed(copy, dice.uniform(0, seconds)) is None
+        index = opened(copy)
+        index.tidy()
+        assert (index.applied(), index.ids()) == (8, {passage.id for passage in KEPT})
+        assert index.search(f"{KEPT[9].title}. {KEPT[9].text}", 1)[0][0] == KEPT[9].id
+        index.close()
+        if kills == KILLS:
+            break
+    assert kills == KILLS

@@ -1,0 +1,91 @@
+"""A threshold fitted against a model server over HTTP, and what becomes of it in later runs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from entries import entry
+from recording_proxy import Proxy, proxying
+from scripted_backend import Asked, Scripted, Sure
+
+from sleuth.agents.roles.judging.verifier import VERIFY
+from sleuth.graphs.core.thresholds import fitted
+from sleuth.studio.client.sleuth import open_sleuth
+from sleuth.studio.evaluation.calibration.calibrate import Calibration, calibrate
+from sleuth.tools.collection.collection import Library
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+TOWNS = {f"town{at}": f"The mayor of Town {at} is Person {at}." for at in range(6)}
+"""The model has read the first four rightly, and is sure of them."""
+
+
+def rows(answers: int = 6) -> list[dict[str, Any]]:
+    asked = [{"id": name, "question": f"Who is the mayor of Town {at}?"} for at, name in enumerate(TOWNS)]
+    return [{**row, "answer": f"Person {at}" if at < answers else ""} for at, row in enumerate(asked)]
+
+
+def script(asked: Asked) -> Any:
+    match asked.prompt:
+        case "aggregator/aggregate":
+            return {"knowledge": "There is a mayor.", "citations": []}
+        case "verifier/verify":
+            at = int(asked.after("Question: ").rstrip("?").rpartition(" ")[2])
+            return Sure(f"Person {at}", 1.1 + at / 10) if at < 4 else Sure("Person 99", 3.0 + at)
+    return {"answer": "somebody"}
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> Settings:
+    settings = Settings(home=tmp_path / "home", embedder="none")
+    async with await Library.open(settings) as library:
+        await library.put([entry(name, text, title=name) for name, text in TOWNS.items()])
+    return settings
+
+
+def written(folder: Path, *lines: dict[str, Any]) -> Path:
+    path = folder / "questions.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return path
+
+
+async def run(place: Settings, proxy: Proxy, questions: Path, out: Path) -> dict[str, Any]:
+    settings = place.model_copy(update={"model_url": proxy.url})
+    return await calibrate(settings, Calibration(paths=(questions,), out=out), on_progress=lambda done, total: None)
+
+
+async def test_what_tells_right_from_wrong_is_kept_and_named_in_later_answers(place: Settings, tmp_path: Path) -> None:
+    async with proxying(Scripted(script)) as proxy:
+        report = await run(place, proxy, written(tmp_path, *rows()), tmp_path / "out")
+        assert (report["right"], report["wrong"], report["auroc"]) == (4, 2, 1.0)
+        kept = fitted([place.home], lambda _: "scripted").get(VERIFY.prompt)
+        assert kept == report["threshold"]
+        assert kept and 1.4 < kept["value"] < 7.0
+        assert "fitted for scripted on 6 answers, 4 of them right" in kept["by"]
+        async with open_sleuth(place.model_copy(update={"model_url": proxy.url})) as sleuth:
+            answer = await sleuth.ask("Who is the mayor of Town 5?", method="crp-rag", values={"samples": 1})
+        assert answer.threshold == kept
+        assert answer.status == "refused"
+    for name in ("report.md", "report.html", "probes.jsonl"):
+        assert (tmp_path / "out" / name).stat().st_size > 100
+
+
+async def test_what_was_asked_is_not_asked_again(place: Settings, tmp_path: Path) -> None:
+    questions = written(tmp_path, *rows())
+    async with proxying(Scripted(script)) as proxy:
+        first = await run(place, proxy, questions, tmp_path / "out")
+        sent = len(proxy.calls)
+        assert await run(place, proxy, questions, tmp_path / "out") == first
+        assert len(proxy.calls) == sent
+        with pytest.raises(UsageError, match="differs in: probes"):
+            await run(place, proxy, written(tmp_path, *rows()[:2]), tmp_path / "out")
+
+
+async def test_where_nothing_is_right_nothing_is_kept(place: Settings, tmp_path: Path) -> None:
+    async with proxying(Scripted(script)) as proxy:
+        with pytest.raises(UsageError, match="All 6 answers are wrong"):
+            await run(place, proxy, written(tmp_path, *rows(answers=0)), tmp_path / "out")
+    assert fitted([place.home], lambda _: "scripted") == {}

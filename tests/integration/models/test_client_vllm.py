@@ -1,0 +1,221 @@
+"""The gateway against a real vLLM server."""
+
+import asyncio
+import re
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+from raw_server import chat, perplexity_of_words, probability_of_yes
+
+from sleuth.agents.formatting.sources import Source
+from sleuth.agents.llm.client import Gateway
+from sleuth.agents.model import Message, Request, Sampling
+from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
+from sleuth.agents.model_calls.output_parsing import parse
+from sleuth.agents.role import Role
+from sleuth.agents.roles.judging.reviewer import REVIEW, REVIEW_STEP
+from sleuth.agents.roles.planning.planner import PLAN, PLAN_IN_ORDER
+from sleuth.agents.roles.planning.refiner import REFINE
+from sleuth.agents.roles.reading.answerer import ANSWER
+from sleuth.agents.roles.reading.drafter import CONCLUDE, DRAFT, DraftInput
+from sleuth.agents.roles.reading.reader import READ
+from sleuth.agents.roles.reasoning.evidence_discovery import ENTITIES, INFER, REQUERY
+from sleuth.agents.roles.reasoning.reasoner import MONITOR, REASON, RECALL
+from sleuth.graphs.evidence.text_spans import locate
+from sleuth.tools.errors import ContextTooLong
+from sleuth.tools.settings import Settings
+
+pytestmark = [pytest.mark.integration, pytest.mark.vllm]
+
+LONG = Sampling(max_tokens=4000, temperature=1.0)
+
+
+@pytest.fixture
+async def model(vllm_url: str, tmp_path: Path) -> AsyncIterator[Gateway]:
+    async with Gateway.open(Settings(model_url=vllm_url, home=tmp_path, concurrency=2)) as opened:
+        yield opened
+
+
+def asked(text: str, **options: Any) -> Request:
+    messages = (Message(role="user", content=text),)
+    return Request(
+        call_id=uuid.uuid4().hex, role="drafter", prompt="drafter/draft", messages=messages, input={}, **options
+    )
+
+
+async def raw(url: str, text: str, **options: Any) -> dict[str, Any]:
+    """The same request without anything of ours in between."""
+    return await chat(url, [Message(role="user", content=text)], **options)
+
+
+async def running(url: str) -> float:
+    async with httpx.AsyncClient() as http:
+        metrics = (await http.get(f"{url.removesuffix('/v1')}/metrics")).text
+    return sum(float(value) for value in re.findall(r"^vllm:num_requests_running\{.*\} (\S+)$", metrics, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    "role",
+    [
+        *(PLAN, PLAN_IN_ORDER, READ, DRAFT, CONCLUDE, REFINE, REVIEW, REVIEW_STEP, ANSWER),
+        *(REASON, MONITOR, RECALL, ENTITIES, INFER, REQUERY),
+    ],
+    ids=lambda role: role.prompt,
+)
+async def test_every_schema_guides_the_model(role: Role[Any, Any], model: Gateway) -> None:
+    schema = role.schema()
+    request = asked("Fill in something short about the town of Varn.", schema=schema, sampling=role.sampling)
+    reply = await model.call(request)
+    assert reply["finish"] == "stop"
+    output = parse(reply["text"], role.output)
+    assert isinstance(output, role.output)
+    jsonschema.Draft202012Validator(schema).validate(output.model_dump(include=set(output.model_fields_set)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_quote_is_a_copy(seed: int, model: Gateway) -> None:
+    about = 'The "Lund" (built 1604) is a ferry — 14.5 m long — at Varn. Its owner, Ada\\Lund & Co., sold it in 1711.'
+    said = f"{about}\n\n| a | 中文 |"
+    sources = (Source(title="Ferry", text=said), Source(title="Empty", text=""), Source(title="Isk", text="A river."))
+    given = DraftInput(question="Who sold the ferry?", sources=sources)
+    sampling = replace(DRAFT.sampling, temperature=1.5, seed=seed)
+    request = asked("", schema=DRAFT.schema(), sampling=sampling)
+    reply = await model.call(replace(request, messages=messages(DRAFT, given)))
+    draft = parse(reply["text"], DRAFT.output)
+    assert draft.citations
+    for quote in draft.citations:
+        assert quote.source in (1, 3) and locate(quote.quote, sources[quote.source - 1].text), reply["text"]
+
+
+async def test_a_choice_is_one_of_them(model: Gateway) -> None:
+    reply = await model.call(asked("Which fruit do you like?", choices=("quince", "medlar")))
+    assert reply["text"] in ("quince", "medlar")
+
+
+QUESTION = "Is water wet? Answer with yes or no."
+
+
+async def test_the_probability_of_yes_is_the_server_s(model: Gateway, vllm_url: str) -> None:
+    reply = await model.call(asked(QUESTION, sampling=Sampling(max_tokens=1, top_logprobs=20)))
+    choice = await raw(vllm_url, QUESTION, max_tokens=1, logprobs=True, top_logprobs=20)
+    p, warning = first_token_probability(reply)
+    assert p == pytest.approx(probability_of_yes(choice), abs=1e-6)
+    assert warning is None
+
+
+@pytest.mark.parametrize("max_tokens", [5, 200])
+async def test_perplexity_is_that_of_the_words(max_tokens: int, model: Gateway, vllm_url: str) -> None:
+    text = "Say hello in two words."
+    reply = await model.call(asked(text, sampling=Sampling(max_tokens=max_tokens, top_logprobs=1)))
+    choice = await raw(vllm_url, text, max_tokens=max_tokens, logprobs=True, top_logprobs=1)
+    assert reply["text"] == choice["message"]["content"]
+    assert perplexity(reply) == pytest.approx(perplexity_of_words(choice), rel=1e-6)
+
+
+async def test_tokens_are_counted_as_the_server_counts_them(model: Gateway) -> None:
+    request = asked("Ünïcode and 12345 numbers. " * 9, sampling=Sampling(max_tokens=1))
+    reply = await model.call(request)
+    assert await model.count_tokens(request.messages, role="drafter") == reply["usage"]["prompt_tokens"]
+
+
+async def test_a_repeated_beginning_is_cached(model: Gateway) -> None:
+    beginning = f"{uuid.uuid4()} " + "The harbour of Varn has three piers. " * 40
+    first = await model.call(asked(f"{beginning} One?", sampling=Sampling(max_tokens=1)))
+    second = await model.call(asked(f"{beginning} Two?", sampling=Sampling(max_tokens=1)))
+    assert second["usage"]["cached_tokens"] >= 128 > first["usage"]["cached_tokens"]
+
+
+async def test_equal_seeds_give_equal_texts(model: Gateway) -> None:
+    async def told(seed: int) -> str:
+        return (await model.call(asked("Tell a story.", sampling=Sampling(max_tokens=30, temperature=1.0, seed=seed))))[
+            "text"
+        ]
+
+    assert await told(1) == await told(1) != await told(2)
+
+
+async def test_a_prompt_that_is_too_long(model: Gateway) -> None:
+    with pytest.raises(ContextTooLong, match="finds the prompt too long"):
+        await model.call(asked("word " * (model.context_window + 1)))
+
+
+async def test_cancelling_frees_the_server_s_slot(model: Gateway, vllm_url: str) -> None:
+    task = asyncio.create_task(model.call(asked("Write a novel of a thousand chapters.", sampling=LONG)))
+    async with asyncio.timeout(30):
+        while not await running(vllm_url):
+            assert not task.done()
+            await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while await running(vllm_url):  # noqa: ASYNC110 - the server is asked
+            await asyncio.sleep(0.05)
+
+
+class Ear:
+    """Hears the words of a reply."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.resets = 0
+        self.heard = asyncio.Event()
+
+    def delta(self, text: str) -> None:
+        self.words.append(text)
+        self.heard.set()
+
+    def reset(self) -> None:
+        self.resets += 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sampling": Sampling(max_tokens=20)},
+        {"schema": DRAFT.schema(), "sampling": DRAFT.sampling},
+        {"choices": ("quince", "medlar")},
+        {"sampling": Sampling(max_tokens=1, top_logprobs=20)},
+        {"sampling": Sampling(max_tokens=200, top_logprobs=1)},
+    ],
+    ids=["cut off", "schema", "choices", "yes or no", "perplexity"],
+)
+async def test_a_stream_is_the_reply_that_comes_in_one_piece(options: dict[str, Any], model: Gateway) -> None:
+    text = "Name a fruit that grows by the sea of Varn, in two words."
+    await model.call(asked(text, **options))  # from here on the prompt is in the server's cache
+    ear = Ear()
+    heard = await model.call(asked(text, listener=ear, **options))
+    whole = await model.call(asked(text, **options))
+    assert {**heard, "seconds": 0} == {**whole, "seconds": 0}
+    assert ("".join(ear.words), ear.resets) == (whole["text"], 0)
+    assert len(ear.words) > 1 or whole["usage"]["completion_tokens"] <= 2, "it came in one piece"
+
+
+async def test_cancelling_a_stream_frees_the_server_s_slot(model: Gateway, vllm_url: str) -> None:
+    ear = Ear()
+    task = asyncio.create_task(model.call(asked("Write a novel of a thousand chapters.", listener=ear, sampling=LONG)))
+    async with asyncio.timeout(120):
+        await ear.heard.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while await running(vllm_url):  # noqa: ASYNC110 - the server is asked
+            await asyncio.sleep(0.05)
+    assert ear.resets == 1
+
+
+async def test_the_server_never_sees_more_calls_than_allowed(model: Gateway, vllm_url: str) -> None:
+    sampling = Sampling(max_tokens=30)
+    calls = asyncio.gather(*(model.call(asked(f"Count to {i}.", sampling=sampling)) for i in range(8)))
+    most = 0.0
+    while not calls.done():
+        most = max(most, await running(vllm_url))
+        await asyncio.sleep(0.02)
+    assert len(await calls) == 8
+    assert 0 < most <= 2

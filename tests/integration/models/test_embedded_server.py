@@ -1,0 +1,107 @@
+"""The embedded server really started, killed and ended."""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from vllm_fixture import free_port
+
+from sleuth.studio.model_server import server
+from sleuth.studio.model_server.flags import ServeOptions
+from sleuth.studio.model_server.process import session_members
+from sleuth.studio.model_server.state import ServerFiles
+from sleuth.tools.errors import ModelError, ModelTimeout
+
+pytestmark = [pytest.mark.integration, pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]
+
+
+@pytest.fixture
+def options() -> ServeOptions:
+    return ServeOptions(port=free_port(), dtype="float32", threads=1)
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not await holds():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.1)
+
+
+async def test_serve_kill_recover_stop(model_home: Path, options: ServeOptions) -> None:
+    try:
+        first, second = await asyncio.gather(*(server.serve(model_home, options, print) for _ in range(2)))
+        assert first == second == await server.status(model_home)
+        assert first.state == "running"
+        async with httpx.AsyncClient(trust_env=False) as client:
+            listed = (await client.get(f"{first.url}/models")).json()["data"]
+        assert [(model["id"], model["max_model_len"]) for model in listed] == [("smollm2-135m-instruct", 8192)]
+
+        old = ServerFiles(model_home).read().process
+        os.kill(first.pid, signal.SIGKILL)
+
+        async def is_dead() -> bool:
+            return (await server.status(model_home)).state == "dead"
+
+        await eventually(is_dead)
+        assert (await server.status(model_home)).leftovers >= 1  # vLLM's engine outlives its API process
+
+        again = await server.serve(model_home, options, print)
+        assert again.state == "running"
+        assert again.pid != first.pid
+        assert session_members(old) == []
+        new = ServerFiles(model_home).read().process
+        assert len(session_members(new)) >= 2
+    finally:
+        await server.stop(model_home)
+    assert session_members(new) == []
+    assert (await server.status(model_home)).state == "stopped"
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", options.port))
+
+
+async def test_a_start_that_is_interrupted_leaves_nothing(model_home: Path, options: ServeOptions) -> None:
+    start = asyncio.create_task(server.serve(model_home, options, print))
+
+    async def is_starting() -> bool:
+        return (await server.status(model_home)).state == "starting"
+
+    await eventually(is_starting)
+    process = ServerFiles(model_home).read().process
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    assert session_members(process) == []
+    assert (await server.status(model_home)).state == "stopped"
+
+
+async def test_patience_ends_what_does_not_answer(model_home: Path, options: ServeOptions) -> None:
+    with pytest.raises(ModelTimeout, match=r"server\.log"):
+        await server.serve(model_home, options, print, patience=0.5)
+    assert (await server.status(model_home)).state == "stopped"
+
+
+async def test_an_early_death_tells_the_end_of_the_log(model_home: Path) -> None:
+    beyond = ServeOptions(port=free_port(), max_model_len=1_000_000)
+    with pytest.raises(ModelError, match="max_model_len"):
+        await server.serve(model_home, beyond, print)
+    assert (await server.status(model_home)).state == "stopped"
+
+
+async def test_a_port_in_use_is_named(model_home: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(ModelError, match=f"Port {port} .*--port"):
+            await server.serve(model_home, ServeOptions(port=port), print)
+
+
+def test_the_session_s_server_answers(vllm_url: str) -> None:
+    assert httpx.get(f"{vllm_url}/models", trust_env=False).is_success

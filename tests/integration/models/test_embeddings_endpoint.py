@@ -1,0 +1,129 @@
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sleuth.tools.errors import StoreError
+from sleuth.tools.http import MAX_REPLY_BYTES
+from sleuth.tools.search.vectors.embedder import RETRIES, make_embedder
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+
+ODD: dict[str, Any] = {
+    "/empty/embeddings": {"data": []},
+    "/hollow/embeddings": {"data": [{"index": 0, "embedding": []}]},
+    "/zero/embeddings": {"data": [{"index": 0, "embedding": [0, 0.0]}]},
+    "/nan/embeddings": {"data": [{"index": 0, "embedding": [1, float("nan")]}]},
+    "/infinite/embeddings": {"data": [{"index": 0, "embedding": [1e200, 1e200]}]},
+    "/null/embeddings": {"data": [{"index": 0, "embedding": [1, None]}]},
+    "/text/embeddings": {"data": "many"},
+    "/twice/embeddings": {"data": [{"index": 0, "embedding": [1, 2]}] * 2},
+    "/elsewhere/embeddings": {"data": [{"index": 7, "embedding": [1, 2]}]},
+    "/large/embeddings": {"data": " " * (MAX_REPLY_BYTES + 1)},
+}
+"""Answers to one text that are no vector."""
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Answers with [length, 1] for each text, in reverse order; every path but /v1/embeddings is broken.
+
+    /busy fails twice before it answers; /growing answers each time with one number more.
+    """
+
+    seen: list[dict[str, Any]]
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.seen.append(body | {"authorization": self.headers.get("Authorization")})
+        rows = [{"index": n, "embedding": [len(text), 1]} for n, text in enumerate(body["input"])]
+        longer = [{"index": n, "embedding": [1] * len(self.seen)} for n in range(len(rows))]
+        answers = {
+            "/v1/embeddings": {"data": rows[::-1]},
+            "/busy/embeddings": {"data": rows},
+            "/short/embeddings": {"data": rows[1:]},
+            "/growing/embeddings": {"data": longer},
+            **ODD,
+        }
+        down = self.path == "/down/embeddings" or (self.path == "/busy/embeddings" and len(self.seen) < 3)
+        self.send_response(503 if down else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Retry-After", "0.01")
+        self.end_headers()
+        self.wfile.write(json.dumps(answers.get(self.path, {"error": "?"})).encode())
+
+    def log_message(self, format: str, *args: object) -> None: ...
+
+
+@pytest.fixture
+def endpoint() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    seen: list[dict[str, Any]] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Endpoint,), {"seen": seen}))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", seen
+    server.shutdown()
+    server.server_close()
+
+
+def test_vectors_come_in_the_order_of_the_texts_with_length_one(endpoint: tuple[str, list[dict[str, Any]]]) -> None:
+    url, seen = endpoint
+    texts = ["x" * length for length in range(1, 201)]
+    rows = make_embedder(Settings(embedder=f"{url}/v1#some-model")).embed_passages(texts)
+    assert np.allclose(rows[:, 0] / rows[:, 1], range(1, 201))
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1)
+    assert [(len(body["input"]), body["model"]) for body in seen] == [(128, "some-model"), (72, "some-model")]
+
+
+def test_the_key_goes_to_the_model_server_only(endpoint: tuple[str, list[dict[str, Any]]]) -> None:
+    url, seen = endpoint
+    for model_url in (f"{url}/v1", "http://elsewhere/v1"):
+        settings = Settings(embedder=f"{url}/v1", model_url=model_url, model_key="secret")  # type: ignore[arg-type]
+        make_embedder(settings).embed_query("x")
+    assert [body["authorization"] for body in seen] == ["Bearer secret", None]
+
+
+@pytest.mark.parametrize("path", ["down", "other", "short"])
+def test_an_endpoint_that_fails_is_explained(endpoint: tuple[str, list[dict[str, Any]]], path: str) -> None:
+    url, _ = endpoint
+    with pytest.raises(StoreError, match=f"{url}/{path}/embeddings"):
+        make_embedder(Settings(embedder=f"{url}/{path}")).embed_query("x")
+
+
+def test_endpoint_that_is_busy_is_asked_again(endpoint: tuple[str, list[dict[str, Any]]]) -> None:
+    url, seen = endpoint
+    vector = make_embedder(Settings(embedder=f"{url}/busy")).embed_query("x")
+    assert np.allclose(vector, [np.sqrt(0.5)] * 2)
+    assert len(seen) == 3
+
+
+def test_endpoint_that_stays_down_is_given_up(endpoint: tuple[str, list[dict[str, Any]]]) -> None:
+    url, seen = endpoint
+    with pytest.raises(StoreError, match=r"/down/embeddings fails: .*503"):
+        make_embedder(Settings(embedder=f"{url}/down/embeddings")).embed_query("x")
+    assert len(seen) == RETRIES + 1
+
+
+@pytest.mark.parametrize("path", [path.split("/")[1] for path in ODD])
+def test_vectors_that_are_none_are_refused(endpoint: tuple[str, list[dict[str, Any]]], path: str) -> None:
+    url, _ = endpoint
+    with pytest.raises(StoreError, match=rf"{url}/{path}/embeddings .*SLEUTH_EMBEDDER"):
+        make_embedder(Settings(embedder=f"{url}/{path}")).embed_query("x")
+
+
+def test_vectors_of_another_length_are_refused(endpoint: tuple[str, list[dict[str, Any]]]) -> None:
+    url, _ = endpoint
+    embedder = make_embedder(Settings(embedder=f"{url}/growing"))
+    embedder.embed_query("x")
+    with pytest.raises(StoreError, match="sent vectors of 2 numbers, and 1 before"):
+        embedder.embed_query("x")
+
+
+def test_request_without_a_model_names_none(endpoint: tuple[str, list[dict[str, Any]]]) -> None:
+    url, seen = endpoint
+    make_embedder(Settings(embedder=f"{url}/v1")).embed_query("x")
+    assert seen == [{"input": ["x"], "encoding_format": "float", "authorization": None}]

@@ -1,0 +1,182 @@
+"""Tuning a tiny graph model: its token is learned from, a kill costs nothing, and what is kept says the same."""
+
+import json
+import math
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_scene import examples, of_town
+from hashing_embedder import HashingEmbedder
+from tiny_model import write_tiny_model
+
+from sleuth.agents.graph_encoder.encoder import Encoder, Graph, Shape, graph_of, texts_of
+from sleuth.agents.graph_encoder.folder import is_graph_model, load
+from sleuth.agents.graph_encoder.model import GraphModels
+from sleuth.studio.model_server.adapter import chosen
+from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
+from sleuth.studio.training.graph_replies import Replies
+from sleuth.studio.training.roles.tuning.batches import asked_ids
+from sleuth.studio.training.roles.tuning.plan import Plan
+from sleuth.studio.training.roles.tuning.tune import CHECKPOINT, learn
+from sleuth.tools.errors import UsageError
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("torch_geometric")]
+
+EMBEDDER = HashingEmbedder(dimension=32)
+PLAN = Plan(rank=4, tokens=3000, batches_per_step=1, warm_up=2, rate=0.02, save_every=2)
+LEFT: Graph = [[("Oda", "born in", "Varn")]]
+RIGHT: Graph = [[("Oda", "born in", "Isk")]]
+
+
+@pytest.fixture(scope="module")
+def torch_geometric() -> None:
+    pytest.importorskip("torch_geometric", reason="the extra graph is not installed")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "examples.jsonl").write_text("\n".join(map(json.dumps, examples(60))))
+    return tmp_path / "examples.jsonl"
+
+
+def encoder() -> Encoder:
+    import torch
+
+    torch.manual_seed(3)
+    return Encoder(Shape(width=32, hidden=8, heads=2, projector=16))
+
+
+def tokens(encoder: Encoder, *graphs: Graph) -> Any:
+    import torch
+
+    texts = texts_of(graphs)
+    with torch.inference_mode():
+        return encoder.tokens(graphs, dict(zip(texts, EMBEDDER.embed_passages(texts), strict=True)))
+
+
+def test_graphs_side_by_side_have_the_tokens_that_each_has_alone() -> None:
+    encode, graph = encoder(), graph_of(of_town("Varn"))
+    together = tokens(encode, graph, LEFT, RIGHT)
+    assert together.shape == (3, 8)
+    for at, each in enumerate((graph, LEFT, RIGHT)):
+        assert together[at].tolist() == pytest.approx(tokens(encode, each)[0].tolist(), abs=1e-5)
+
+
+def test_a_token_knows_nodes_edges_and_their_direction_and_weighs_each_subgraph_the_same() -> None:
+    encode = encoder()
+    ways: list[Graph] = [LEFT, RIGHT, [[("Oda", "died in", "Varn")]], [[("Varn", "born in", "Oda")]]]
+    found = tokens(encode, *ways)
+    assert min((found[a] - found[b]).abs().max() for a in range(4) for b in range(a)) > 0.01
+    twice, many = tokens(encode, [*LEFT, *RIGHT], [*RIGHT, *LEFT])
+    assert twice.tolist() == pytest.approx(many.tolist(), abs=1e-5)
+    said_again = tokens(encode, [[*LEFT[0], *LEFT[0]]])
+    assert said_again.tolist() == [pytest.approx(found[0].tolist(), abs=1e-5)]
+
+
+def test_what_differs_in_its_graph_only_is_told_apart(base: Path) -> None:
+    """Two replies to the same text: whoever does not see the graph has a loss of ln 2 per example at best."""
+    plan = replace(PLAN, tokens=200)
+    rows = [
+        GraphRow(prompt="p", ids=[5, 0, 7, 70 + side], learned=1, graph=(LEFT, RIGHT)[side], at=1) for side in (0, 1)
+    ]
+    tuning = GraphTuning(base, plan, EMBEDDER, [LEFT, RIGHT])
+    losses = [tuning.step([rows], 0.005) for _ in range(80)]
+    assert losses[-1] < math.log(2) / 3
+
+
+def test_the_token_stands_in_front_of_the_first_user_s_text(base: Path) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer: Any = AutoTokenizer.from_pretrained(base)
+    sent = of_town("Varn")
+    before, after = prompt_ids(sent, tokenizer)
+    assert tokenizer.decode(before).endswith("<|im_start|>user\n")
+    assert tokenizer.decode(after).startswith("\nAlready known:")
+    assert [*before, *after[1:]] == asked_ids(sent, tokenizer)
+    answering, _, beginning = graph_rows(examples(3), tokenizer)
+    assert (answering.at, answering.ids[answering.at]) == (len(before), 0)
+    assert (beginning.at, beginning.graph) == (-1, ())
+
+
+def test_what_was_interrupted_goes_on_from_its_checkpoint_and_comes_to_the_same(base: Path, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    rows = graph_rows(examples(24), AutoTokenizer.from_pretrained(base))
+    graphs = [row.graph for row in rows]
+    steps = PLAN.steps(rows)
+    begun, resumed, whole = (GraphTuning(base, PLAN, EMBEDDER, graphs) for _ in range(3))
+    for at in range(2):
+        begun.step(steps[at], PLAN.rate_at(at, len(steps)))
+    half = learn(begun, steps[:0], tmp_path / "none.pt", "k")
+    half.step = 2
+    begun.save(tmp_path / "checkpoint.pt", half)
+    learn(resumed, steps, tmp_path / "checkpoint.pt", "k")
+    learn(whole, steps, tmp_path / "other.pt", "k")
+    for mine, theirs in zip(resumed.learned, whole.learned, strict=True):
+        assert mine.equal(theirs)
+
+
+def test_one_command_s_work_is_a_folder_that_is_served_and_says_what_the_tuning_said(
+    base: Path, file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "graph"
+    report = tune(file, base, out, replace(PLAN, rank=16, epochs=6), embedder=EMBEDDER)
+    assert report["loss"][-1] < report["loss"][0] / 2
+    assert not (out / CHECKPOINT).exists()
+    assert is_graph_model(out)
+    assert chosen([str(out)]) == (str(out),)
+    kept, embedder = load(out)
+    assert (embedder, kept.shape.hidden) == ("hashing", 32)
+    replies = Replies(base, out, EMBEDDER, exact=True)
+    assert replies.say(of_town("Varn"), tokens=12) != replies.say(of_town("Varn"), tokens=12, encode=False)
+
+
+def test_without_encoding_only_an_adapter_is_learned(base: Path, file: Path, tmp_path: Path) -> None:
+    tune(file, base, tmp_path / "plain", PLAN, embedder=EMBEDDER, encode=False, limit=20)
+    assert not is_graph_model(tmp_path / "plain")
+    assert chosen([str(tmp_path / "plain")])
+    said = Replies(base, tmp_path / "plain", EMBEDDER).say(of_town("Varn"), tokens=3)
+    assert len(said) <= 3
+
+
+def test_what_cannot_be_learned_or_used_is_said_in_a_line(base: Path, file: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"None of the examples in .* is of these prompts: reader/read"):
+        tune(file, base, tmp_path / "out", PLAN, embedder=EMBEDDER, prompts=["reader/read"])
+    with pytest.raises(UsageError, match="None of the examples shows triples"):
+        tune(file, base, tmp_path / "out", PLAN, embedder=EMBEDDER, prompts=["planner/begin"])
+    tune(file, base, tmp_path / "graph", PLAN, embedder=EMBEDDER, limit=4)
+    models = GraphModels()
+    assert models.token(str(tmp_path / "graph"), EMBEDDER, LEFT)
+    with pytest.raises(UsageError, match="was trained with the embedder hashing, and SLEUTH_EMBEDDER is other"):
+        models.token(str(tmp_path / "graph"), HashingEmbedder("other", 32), LEFT)
+    with pytest.raises(UsageError, match="vectors of 16 numbers, and the graph model was trained with vectors of 32"):
+        models.token(str(tmp_path / "graph"), HashingEmbedder(dimension=16), LEFT)
+    (tmp_path / "graph" / "graph.safetensors").write_bytes(b"\x00" * 40)
+    with pytest.raises(UsageError, match="cannot be read"):
+        load(tmp_path / "graph")
+
+
+def test_without_the_extra_a_line_says_which_one_it_is() -> None:
+    """In a process of its own, to which the library is as good as not installed."""
+    code = (
+        "import sys; sys.modules['torch_geometric'] = None\n"
+        "from sleuth.agents.graph_encoder.encoder import Encoder, Shape\n"
+        "from sleuth.studio.cli.app import guarded\n"
+        "guarded(lambda: Encoder(Shape(width=8, hidden=8)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    said = re.fullmatch(
+        r"A graph model needs torch_geometric[.\w]*: pip install 'sleuth-rag\[graph\]'\.", done.stderr.strip()
+    )
+    assert said, done.stderr

@@ -1,0 +1,142 @@
+"""A tiny graph model behind a real vLLM server: what it says is what it says without one."""
+
+import asyncio
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from graph_scene import examples, of_town
+from hashing_embedder import HashingEmbedder
+from tiny_model import write_tiny_model
+from vllm_fixture import free_port
+
+from sleuth.agents.graph_encoder.model import GraphModels
+from sleuth.agents.llm.client import Gateway
+from sleuth.agents.model import Message, Request, Sampling
+from sleuth.agents.model_calls.output_parsing import parse
+from sleuth.agents.roles.reading.answerer import ANSWER_FROM_FACTS
+from sleuth.studio.model_server.adapter import merge
+from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
+from sleuth.studio.model_server.process import end_session, identify
+from sleuth.studio.training.graph_llm import tune
+from sleuth.studio.training.graph_replies import Replies
+from sleuth.studio.training.roles.tuning.plan import Plan
+from sleuth.tools.errors import ModelError
+from sleuth.tools.settings import Settings
+
+pytestmark = [pytest.mark.integration, pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]
+
+EMBEDDER = HashingEmbedder(dimension=32)
+PLAN = Plan(rank=8, tokens=3000, batches_per_step=1, warm_up=2, rate=0.004, epochs=3)
+WIDE = {"hidden_size": 64, "num_attention_heads": 2}
+"""vLLM's kernels for processors take no heads of 16 numbers."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    base: Path
+    graph: Path
+    url: str
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    pytest.importorskip("torch_geometric", reason="the extra graph is not installed")
+    folder = tmp_path_factory.mktemp("graph")
+    base, graph = write_tiny_model(folder / "base", **WIDE), folder / "graph"
+    (folder / "examples.jsonl").write_text("\n".join(map(json.dumps, examples(60))))
+    tune(folder / "examples.jsonl", base, graph, PLAN, embedder=EMBEDDER)
+    options = ServeOptions(port=free_port(), dtype="float32", threads=1, max_model_len=2048, adapters=(str(graph),))
+    command = serve_command(options, merged(base, graph, folder / "merged"))
+    with (folder / "server.log").open("wb") as log:
+        child = subprocess.Popen(
+            command, env=os.environ | serve_environment(options), stdout=log, stderr=log, start_new_session=True
+        )
+        leader = identify(child.pid)
+        try:
+            url = f"http://127.0.0.1:{options.port}"
+            wait_for(url, child, folder / "server.log")
+            yield Scene(base, graph, f"{url}/v1")
+        finally:
+            asyncio.run(end_session(leader))
+            child.wait()
+
+
+def merged(base: Path, adapter: Path, folder: Path) -> Path:
+    """The checkpoint that a server is given."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    AutoTokenizer.from_pretrained(base).save_pretrained(folder)
+    model: Any = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16)
+    merge(model, adapter)
+    model.save_pretrained(folder)
+    return folder
+
+
+def wait_for(url: str, child: subprocess.Popen[bytes], log: Path) -> None:
+    while True:
+        assert child.poll() is None, log.read_text()[-3000:]
+        try:
+            if httpx.get(f"{url}/health", trust_env=False).is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(1)
+
+
+def asked(messages: tuple[Message, ...], **options: Any) -> Request:
+    return Request(
+        call_id="c", role="answerer", prompt=ANSWER_FROM_FACTS.prompt, messages=messages, input={}, **options
+    )
+
+
+def whole(text: str) -> str:
+    """Without the bytes at its end that make no character yet: the server holds them back."""
+    return text.rstrip("\ufffd")
+
+
+async def test_what_the_server_says_is_what_the_model_says_without_it(scene: Scene, tmp_path: Path) -> None:
+    replies = Replies(scene.base, scene.graph, EMBEDDER, exact=True)
+    short = Sampling(max_tokens=24)
+    said, expected, plain = [], [], []
+    async with Gateway.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
+        told = GraphModels().beside(model, str(scene.graph), EMBEDDER)
+        for town in ("Varn", "Isk"):
+            said.append((await told.call(asked(of_town(town), sampling=short)))["text"])
+            plain.append((await model.call(asked(of_town(town), sampling=short)))["text"])
+            expected.append(replies.say(of_town(town), tokens=24))
+            expected.append(replies.say(of_town(town), tokens=24, encode=False))
+    found = [text for pair in zip(said, plain, strict=True) for text in pair]
+    assert list(map(whole, found)) == list(map(whole, expected))
+    assert said != plain
+
+
+async def test_guided_replies_keep_to_their_schema(scene: Scene, tmp_path: Path) -> None:
+    async with Gateway.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
+        told = GraphModels().beside(model, str(scene.graph), EMBEDDER)
+        request = asked(of_town("Varn"), schema=ANSWER_FROM_FACTS.schema(), sampling=Sampling(max_tokens=600))
+        reply = await told.call(request)
+    assert list(json.loads(reply["text"])) == ["facts", "answer", "known"]
+    assert parse(reply["text"], ANSWER_FROM_FACTS.output)
+    assert reply["usage"]["prompt_tokens"] > 0
+
+
+async def test_a_token_of_another_model_is_refused_with_a_way_out(scene: Scene, tmp_path: Path) -> None:
+    import base64
+    import io
+
+    import torch
+
+    file = io.BytesIO()
+    torch.save(torch.zeros(1, 32), file)
+    alien = replace(asked(of_town("Varn")), soft_token=base64.b64encode(file.getvalue()).decode())
+    async with Gateway.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
+        with pytest.raises(ModelError, match=r"hidden_size 32 .* 64.* Serve the language model that it was tuned with"):
+            await model.call(alien)

@@ -1,0 +1,161 @@
+"""The tools as the SDK's own client gets them: from the command over stdio, and from the server over HTTP."""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from asgi_server import serving
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult
+from recording_proxy import proxying
+from scripted_backend import Asked, Scripted
+from serve_scene import ANNA, BEN, FILES, KEYS, LIGHT, QUESTION, Oracle, client_of, opening, upload
+
+from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.registry import METHODS
+from sleuth.studio.server.app import create_app
+from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+PLAIN = {"question": QUESTION, "method": "plain-rag", "settings": {"mode": "keyword"}}
+COMMAND = "from sleuth.studio.cli.app import main; main()"
+
+
+def reading(asked: Asked) -> Any:
+    assert asked.prompt == "reader/read"
+    quoted = {"source": 1, "quote": "built by Edric Gannow"}
+    return {"answerable": True, "answer": "Edric Gannow", "citations": [quoted]}
+
+
+def value(result: CallToolResult) -> Any:
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+async def refused(client: Client, tool: str, **arguments: Any) -> str:
+    """What a call that cannot be carried out says."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    (said,) = result.content
+    assert said.type == "text"
+    return said.text
+
+
+async def tour(client: Client) -> None:
+    """Every tool once, and what each says to nonsense."""
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert list(tools) == ["ask", "search", "get_document", "resume"]
+    assert tools["ask"].input_schema["required"] == ["question"]
+    assert tools["ask"].input_schema["properties"]["method"]["enum"] == list(METHODS)
+    assert all(tool.description and tool.output_schema for tool in tools.values())
+
+    found = value(await client.call_tool("search", {"query": "Who built the light?", "mode": "keyword", "k": 2}))
+    assert (found["result"][0]["document"], found["result"][0]["rank"]) == ("light.md", 1)
+
+    told: list[tuple[float, str | None]] = []
+
+    async def progress(number: float, _total: float | None, message: str | None) -> None:
+        told.append((number, message))
+
+    answer = value(await client.call_tool("ask", PLAIN, progress_callback=progress))
+    assert (answer["status"], answer["text"], answer["cost"]["calls"]) == ("answered", "Edric Gannow", 1)
+    steps = [f"plain-rag: {node} {state}" for node in ("retrieve", "answer") for state in ("started", "finished")]
+    assert told == list(enumerate(steps, start=1))
+
+    (cited,) = answer["citations"]
+    part = {"id": cited["document"], "start": cited["start"], "length": cited["end"] - cited["start"]}
+    document = value(await client.call_tool("get_document", part))
+    assert document["text"] == cited["quote"]
+    assert cited["quote"] in LIGHT
+    assert document["length"] == len(value(await client.call_tool("get_document", {"id": "light.md"}))["text"])
+
+    assert value(await client.call_tool("resume", {"thread": answer["thread"]})) == answer
+
+    assert "Did you mean plain-rag" in await refused(client, "ask", **{**PLAIN, "method": "plan-rag"})
+    assert "question is empty" in await refused(client, "ask", question=" ")
+    assert "Did you mean light.md" in await refused(client, "get_document", id="lights.md")
+    assert "There is no thread" in await refused(client, "resume", thread="none")
+    assert "question is empty" in await refused(client, "search", query="")
+    assert "greater than or equal to 1" in await refused(client, "search", query="light", k=0)
+
+
+async def test_over_stdio(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    home = tmp_path / "home"
+    async with proxying(Scripted(reading)) as proxy:
+        settings = {"SLEUTH_HOME": str(home), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none"}
+        await ingest([tmp_path / name for name in FILES], settings=Settings(home=home, embedder="none"))
+        here = StdioServerParameters(
+            command=sys.executable, args=["-c", COMMAND, "mcp"], env={**os.environ, **settings}
+        )
+        async with Client(here, read_timeout_seconds=120) as client:
+            await tour(client)
+
+
+Connect = Callable[..., AbstractAsyncContextManager[Client]]
+
+
+@asynccontextmanager
+async def server(folder: Path, oracle: Oracle) -> AsyncIterator[Connect]:
+    """The server with two owners, on a port; gives a way to its tools with a key."""
+    app = create_app(Settings(home=folder, embedder="none", api_keys=KEYS), open_model=opening(oracle))
+    async with app.router.lifespan_context(app), serving(app) as url:
+
+        @asynccontextmanager
+        async def connect(headers: dict[str, str]) -> AsyncIterator[Client]:
+            async with (
+                httpx2.AsyncClient(headers=headers, timeout=120) as http,
+                Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
+            ):
+                yield client
+
+        async with httpx.AsyncClient(base_url=url, headers=ANNA, timeout=120) as http:
+            await upload(http)
+        yield connect
+
+
+async def test_over_http(tmp_path: Path) -> None:
+    async with server(tmp_path, Oracle()) as connect, connect(ANNA) as client:
+        await tour(client)
+
+
+async def test_a_run_that_failed_is_resumed(tmp_path: Path) -> None:
+    oracle = Oracle()
+    knows, oracle.said = oracle.said, lambda _request: ModelUnavailable("It is down.")
+    async with server(tmp_path, oracle) as connect, connect(ANNA) as client:
+        said = await refused(client, "ask", **PLAIN)
+        assert said.startswith("Error executing tool ask: It is down. `resume` goes on with its thread, ")
+        oracle.said = knows
+        thread = said.rstrip(".").rsplit(" ", 1)[-1]
+        assert value(await client.call_tool("resume", {"thread": thread}))["text"] == "Edric Gannow"
+
+
+async def test_one_key_cannot_reach_another_s(tmp_path: Path) -> None:
+    async with server(tmp_path, Oracle()) as connect:
+        async with connect(ANNA) as anna:
+            thread = value(await anna.call_tool("ask", PLAIN))["thread"]
+        async with connect(BEN) as ben:
+            assert "There is no thread" in await refused(ben, "resume", thread=thread)
+            assert "There is no document" in await refused(ben, "get_document", id="light.md")
+            assert "no documents" in await refused(ben, "search", query="light")
+            assert "no documents" in await refused(ben, "ask", **PLAIN)
+
+
+async def test_nobody_is_let_in_without_a_key(tmp_path: Path) -> None:
+    app = create_app(Settings(home=tmp_path, embedder="none", api_keys=KEYS), open_model=opening(Oracle()))
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    accepted = {"Accept": "application/json, text/event-stream"}
+    async with app.router.lifespan_context(app), client_of(app) as http:
+        assert (await http.post("/mcp", json=asked, headers=accepted)).status_code == 401
+        assert (await http.post("/mcp", json=asked, headers={**accepted, **ANNA})).status_code == 200

@@ -1,0 +1,213 @@
+"""Who may do what: with keys each owner for themselves, without keys only this machine."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+from serve_fixture import Serve
+from serve_scene import ANNA, BEN, KEYS, QUESTION, begin, client_of, told, upload
+from starlette.routing import Route
+
+from sleuth.studio.server.app import create_app
+from sleuth.studio.server.main import serve
+from sleuth.studio.server.middleware.auth import parse_keys
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+OPEN = {"/healthz", "/"}
+
+
+async def test_one_key_cannot_see_another_s(serving: Serve) -> None:
+    async with serving(keys=KEYS) as client:
+        await upload(client, headers=ANNA)
+        thread = await begin(client, headers=ANNA)
+        await told(client, thread, headers=ANNA)
+        checkpoint = (await client.get(f"/v1/runs/{thread}/history", headers=ANNA)).json()[0]["checkpoint"]
+        passage = (await client.get("/v1/search?q=light&mode=keyword", headers=ANNA)).json()[0]["passage"]
+        ingest = (await client.post("/v1/documents", files={"files": ("a.txt", b"a")}, headers=ANNA)).json()["ingest"]
+        tried = [
+            *(
+                ("GET", f"/v1/runs/{thread}{end}", None)
+                for end in ("", "/events", "/history", "/export", "/conversation")
+            ),
+            ("GET", f"/v1/runs/{thread}/checkpoints/{checkpoint}", None),
+            *(("POST", f"/v1/runs/{thread}/{what}", {}) for what in ("stop", "resume")),
+            ("POST", f"/v1/runs/{thread}/fork", {"at": checkpoint}),
+            ("DELETE", f"/v1/runs/{thread}", None),
+            ("GET", "/v1/documents/light.md", None),
+            ("DELETE", "/v1/documents/light.md", None),
+            ("GET", f"/v1/passages/{passage.replace('#', '%23')}", None),
+            ("GET", f"/v1/ingests/{ingest}", None),
+            ("GET", f"/v1/ingests/{ingest}/events", None),
+            ("POST", f"/v1/ingests/{ingest}/stop", None),
+        ]
+        for verb, path, body in tried:
+            reply = await client.request(verb, path, json=body, headers=BEN)
+            assert reply.status_code == 404, (verb, path, reply.text)
+            assert "apple" not in reply.text
+        assert (await client.get("/v1/runs", headers=BEN)).json() == []
+        assert (await client.get("/v1/documents", headers=BEN)).json() == []
+        assert (await client.get("/v1/search?q=light", headers=BEN)).status_code == 400
+        await upload(client, {"other.txt": "Ben's light is green."}, headers=BEN)
+        hits = (await client.get("/v1/search?q=light", headers=BEN)).json()
+        assert [hit["document"] for hit in hits] == ["other.txt"]
+        assert (await client.get(f"/v1/runs/{thread}", headers=ANNA)).json()["answer"]["text"] == "Edric Gannow"
+
+
+async def test_name_of_another_owner_is_like_one_that_nobody_has(serving: Serve) -> None:
+    """Of every route that takes a thread: Ben's replies are the same but for the name that he asked for."""
+    async with serving(keys=KEYS) as client:
+        for headers in (ANNA, BEN):
+            await upload(client, headers=headers)
+        begun = {"question": QUESTION, "method": "plain-rag", "thread": "trip"}
+        first = await client.post("/v1/runs", json=begun, headers=ANNA)
+        assert first.json()["thread"] == "anna:trip"
+        await told(client, "trip", headers=ANNA)
+        for verb, path, body in thread_routes(client):
+            replies = []
+            for name in ("anna:trip", "nobody"):
+                given = {key: name if value == "NAME" else value for key, value in body.items()}
+                reply = await client.request(verb, path.replace("NAME", name), json=given, headers=BEN)
+                replies.append((reply.status_code, reply.text.replace(name, "NAME")))
+            assert replies[0] == replies[1], (verb, path)
+            assert replies[0][0] in (400, 404), (verb, path)
+        for name in ("trip", "anna:trip"):
+            made = await client.post("/v1/runs", json={**begun, "thread": name}, headers=BEN)
+            assert (made.status_code, made.json()["thread"]) == (201, f"ben:{name}")
+            await told(client, name, headers=BEN)
+
+
+def thread_routes(client: httpx.AsyncClient) -> list[tuple[str, str, dict[str, str]]]:
+    """Method, path and body of each route that names a run, with NAME in its place."""
+    app = client._transport.app  # type: ignore[attr-defined]
+    found = [("POST", "/v1/runs", {"question": QUESTION, "method": "plain-rag", "after": "NAME"})]
+    for route in app.routes:
+        if isinstance(route, APIRoute) and "{thread}" in route.path:
+            path = route.path.replace("{thread}", "NAME").replace("{checkpoint}", "1")
+            found += [(verb, path, {"at": "1"}) for verb in route.methods or ()]
+    assert len(found) > 10
+    return found
+
+
+async def test_name_leads_its_owner_to_the_run_on_every_route(serving: Serve) -> None:
+    async with serving(keys=KEYS) as client:
+        await upload(client, headers=ANNA)
+        begun = {"question": QUESTION, "method": "plain-rag", "thread": "trip"}
+        await client.post("/v1/runs", json=begun, headers=ANNA)
+        events = await told(client, "trip", headers=ANNA)
+        assert events == await told(client, "anna:trip", headers=ANNA) != []
+        for end in ("", "/history", "/export", "/conversation"):
+            assert (await client.get(f"/v1/runs/trip{end}", headers=ANNA)).status_code == 200, end
+        again = await client.post("/v1/runs", json=begun, headers=ANNA)
+        assert (again.status_code, "was used already" in again.text) == (400, True)
+        after = await client.post("/v1/runs", json={**begun, "thread": "next", "after": "trip"}, headers=ANNA)
+        assert after.json()["thread"] == "anna:next"
+        await told(client, "next", headers=ANNA)
+        turns = (await client.get("/v1/runs/next/conversation", headers=ANNA)).json()
+        assert [turn["thread"]["id"] for turn in turns] == ["anna:trip", "anna:next"]
+        assert (await client.delete("/v1/runs/trip", headers=ANNA)).status_code == 204
+
+
+async def test_no_route_answers_without_a_key(tmp_path: Path, serving: Serve) -> None:
+    app = create_app(Settings(home=tmp_path, api_keys=KEYS))
+    paths = {route.path for route in app.routes if isinstance(route, Route)} - OPEN
+    assert len(paths) > 10
+    async with serving(keys=KEYS) as client:
+        for path in [*paths, "/v1/models", "/nothing"]:
+            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic apple-secret"}):
+                for verb in ("GET", "POST", "DELETE"):
+                    reply = await client.request(verb, path, headers=headers)
+                    if not path.startswith("/assets/"):
+                        assert reply.status_code == 401, (verb, path)
+                        assert reply.json()["error"]["code"] == "invalid_api_key"
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+        assert (await client.get("/healthz", headers=ANNA)).json()["model"] == "oracle"
+        assert (await client.get("/")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "headers"),
+    [
+        ("10.0.0.7", {}),
+        ("127.0.0.1", {"Host": "evil.example"}),
+        ("127.0.0.1", {"Origin": "https://evil.example"}),
+        ("127.0.0.1", {"Origin": "null"}),
+    ],
+)
+async def test_without_keys_only_this_machine_is_served(
+    tmp_path: Path, serving: Serve, address: str, headers: dict[str, str]
+) -> None:
+    app = create_app(Settings(home=tmp_path / "home", embedder="none"))
+    async with app.router.lifespan_context(app), client_of(app, address=address) as client:
+        for path in ("/healthz", "/", "/v1/runs", "/openapi.json"):
+            reply = await client.get(path, headers=headers)
+            assert (reply.status_code, reply.json()["error"]["code"]) == (403, "loopback_only")
+
+
+@pytest.mark.parametrize("host", ["[::1", "[", "::1]", "127.0.0.1:x", "127.0.0.1:99999", "a@127.0.0.1", "127.0.0.1/x"])
+@pytest.mark.parametrize("keys", [None, KEYS])
+async def test_host_that_cannot_be_read_is_a_bad_request(serving: Serve, host: str, keys: str | None) -> None:
+    async with serving(keys=keys) as client:
+        for path in ("/", "/v1/runs", "/healthz"):
+            reply = await client.get(path, headers={"Host": host, **ANNA})
+            assert (reply.status_code, reply.json()["error"]["type"]) == (400, "invalid_request_error"), path
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Origin": "http://localhost:8100"},
+        {"Origin": "http://[::1"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+)
+async def test_page_of_another_local_origin_changes_nothing(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
+    sent = {"files": ("a.txt", b"planted")}
+    for reply in (
+        await client.post("/v1/documents", files=sent, headers=headers),
+        await client.post("/v1/runs", json={"question": QUESTION}, headers=headers),
+        await client.delete("/v1/documents/a.txt", headers=headers),
+    ):
+        assert (reply.status_code, reply.json()["error"]["code"]) == (403, "loopback_only")
+    assert (await client.get("/v1/documents")).json() == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8100", "localhost:8100", "[::1]:8100"])
+async def test_page_of_the_server_itself_may_upload(client: httpx.AsyncClient, host: str) -> None:
+    headers = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
+    reply = await client.post("/v1/documents", files={"files": ("a.txt", b"own")}, headers=headers)
+    assert reply.status_code == 202
+
+
+async def test_page_of_another_origin_with_a_key_is_served(serving: Serve) -> None:
+    async with serving(keys=KEYS) as client:
+        headers = {**ANNA, "Origin": "http://127.0.0.1:9999", "Sec-Fetch-Site": "cross-site"}
+        reply = await client.post("/v1/documents", files={"files": ("a.txt", b"own")}, headers=headers)
+        assert reply.status_code == 202
+
+
+async def test_a_page_of_this_machine_is_served(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/v1/runs", headers={"Origin": "http://localhost:8100"})).status_code == 200
+
+
+def test_an_address_that_others_reach_needs_keys() -> None:
+    with pytest.raises(UsageError, match="SLEUTH_API_KEYS"):
+        serve(Settings(), host="0.0.0.0", port=1)
+
+
+@pytest.mark.parametrize("given", ["anna", "anna:", ":secret", "an na:s", "anna:same,ben:same"])
+def test_keys_that_cannot_be_read_are_refused_without_telling_them(given: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_keys(Settings(api_keys=given))
+    assert "same" not in str(error.value)
+    assert "name:secret" in str(error.value)
+
+
+def test_several_keys_may_have_one_owner() -> None:
+    assert list(parse_keys(Settings(api_keys="anna:one, anna:two")).values()) == ["anna", "anna"]

@@ -1,0 +1,229 @@
+"""Replies heard over HTTP while they are written: between the steps, kept nowhere, taken back where they come again."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import four_hops
+import httpx
+import pytest
+from fastapi import FastAPI
+from model_server import ModelServer, Spoken, chunks, completion, cut, forever
+from model_server import serving as model_serving
+from scripted_backend import Scripted
+from serve_process import sleuth_serve
+from serve_scene import Oracle, begin, client_of, opening, told, upload
+from starlette.requests import Request
+from starlette.responses import Response
+from test_serve_kill import ARTICLES, Reader
+
+from sleuth.studio.server.app import create_app, house_of
+from sleuth.studio.server.state import House
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+SAID = {"answerable": True, "answer": "Edric Gannow", "citations": [{"source": 1, "quote": "built by Edric Gannow"}]}
+LIMIT = 300
+"""Seconds that anything may take on a busy machine."""
+
+STEPS = ["retrieve", "retrieve", "answer", "answer"]
+
+
+@pytest.fixture
+async def app(tmp_path: Path, oracle: Oracle) -> AsyncIterator[FastAPI]:
+    """A server whose model speaks half of its words and waits."""
+    oracle.speaks = True
+    oracle.free.clear()
+    made = create_app(Settings(home=tmp_path / "home", embedder="none"), open_model=opening(oracle))
+    async with made.router.lifespan_context(made):
+        yield made
+
+
+@pytest.fixture
+def house(app: FastAPI) -> House:
+    return house_of(app)
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    async with client_of(app) as opened:
+        await upload(opened)
+        yield opened
+
+
+async def follow(
+    client: httpx.AsyncClient, house: House, thread: str, oracle: Oracle, after: int = 0
+) -> list[tuple[int, str, Any]]:
+    """The run's events; its model goes on when they are listened to and half a reply is said."""
+    reading = asyncio.create_task(told(client, thread, after, words=True))
+    async with asyncio.timeout(LIMIT):
+        while not house.log.ears.listening(thread):  # noqa: ASYNC110 - nothing tells it
+            await asyncio.sleep(0.01)
+    await oracle.asked.wait()
+    oracle.free.set()
+    return await reading
+
+
+async def test_words_come_within_their_step_without_an_id_and_once(
+    client: httpx.AsyncClient, house: House, oracle: Oracle
+) -> None:
+    thread = await begin(client)
+    events = await follow(client, house, thread, oracle)
+    names = [name for _, name, _ in events]
+    heard = [(id, data) for id, name, data in events if name == "delta"]
+    assert names[:3] == ["step", "step", "step"]
+    assert names[-2:] == ["step", "answer"]
+    assert set(names[3:-2]) == {"delta"}
+    assert json.loads("".join(data["text"] for _, data in heard)) == SAID
+    [request] = oracle.requests
+    about = {"thread": thread, "node": "answer", "role": "reader", "call": request.call_id}
+    about |= {"method": "plain-rag", "part_of": ""}
+    assert all((id, {**data, "text": ""}) == (0, {**about, "text": ""}) for id, data in heard)
+    kept = [event for event in events if event[1] != "delta"]
+    assert await told(client, thread, words=True) == kept
+    assert [id for id, _, _ in kept] == [1, 2, 3, 4, 5]
+
+
+async def test_a_completion_is_not_told_word_by_word(client: httpx.AsyncClient, oracle: Oracle) -> None:
+    oracle.free.set()
+    question = {"model": "plain-rag", "messages": [{"role": "user", "content": "Who built the light?"}]}
+    streamed = await client.post("/v1/chat/completions", json={**question, "stream": True})
+    assert "Edric Gannow" in streamed.text
+    assert oracle.requests[0].listener is None
+
+
+async def test_what_was_said_before_a_stop_is_taken_back_when_the_run_goes_on(
+    client: httpx.AsyncClient, house: House, oracle: Oracle
+) -> None:
+    thread = await begin(client)
+    await oracle.asked.wait()
+    await client.post(f"/v1/runs/{thread}/stop")
+    before = await told(client, thread)
+    oracle.asked.clear()
+    await client.post(f"/v1/runs/{thread}/resume")
+    after = await follow(client, house, thread, oracle, before[-1][0])
+    first, second = oracle.requests
+    assert first.call_id == second.call_id
+    said = [(name, data) for _, name, data in after if name in ("delta", "reset")]
+    assert {data["call"] for _, data in said} == {first.call_id}
+    assert said[0][0] == "reset"
+    last = max(at for at, (name, _) in enumerate(said) if name == "reset")
+    assert json.loads("".join(data["text"] for _, data in said[last + 1 :])) == SAID
+    assert [data["node"] for _, name, data in before + after if name == "step"] == STEPS
+
+
+class Hearing(Reader):
+    """Also hears what is said; `words` is what it has of each call, `resets` what was taken back."""
+
+    def __init__(self, thread: str) -> None:
+        super().__init__(thread)
+        self.words: dict[str, str] = {}
+        self.resets: list[str] = []
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(LIMIT):
+            while not condition():  # noqa: ASYNC110 - nothing tells it
+                await asyncio.sleep(0.02)
+
+    def hear(self, name: str, data: dict[str, str]) -> None:
+        if name == "reset":
+            self.resets.append(data["call"])
+            self.words.pop(data["call"], None)
+        else:
+            self.words[data["call"]] = self.words.get(data["call"], "") + data["text"]
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["the model's connection is cut", "the server is killed"])
+async def test_words_of_a_call_that_is_repeated_are_taken_back(tmp_path: Path, killed: bool) -> None:
+    go, hold = asyncio.Event(), asyncio.Event()
+    reply = completion(json.dumps(SAID))
+    broken = chunks(reply)[:5]
+
+    async def then() -> None:
+        await (forever() if killed else go.wait())
+        await cut()
+
+    server = ModelServer()
+    server.script.extend([Spoken(broken, then), Spoken(chunks(reply), hold.wait)])
+    async with model_serving(server):
+        own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "SLEUTH_MODEL_URL": server.url}
+        async with sleuth_serve(tmp_path, **own) as served:
+            async with httpx.AsyncClient(base_url=served.url, timeout=300, trust_env=False) as client:
+                await upload(client)
+                reader = Hearing(await begin(client))
+            reading = asyncio.create_task(reader.read(served.url))
+            await reader.until(lambda: "".join(reader.words.values()) == _words(broken))
+            [call] = reader.words
+            assert reader.resets == []
+            if killed:
+                served.kill()
+                await reading
+                assert not reader.ended
+            else:
+                go.set()
+                await reader.until(lambda: reader.resets)
+                hold.set()
+                await reading
+        if killed:
+            async with sleuth_serve(tmp_path, **own) as again:
+                reading = asyncio.create_task(reader.read(again.url))
+                await reader.until(lambda: reader.resets)
+                hold.set()
+                await reading
+    assert reader.ended
+    assert reader.events[-1][2]["text"] == "Edric Gannow"
+    assert set(reader.resets) == {call}
+    assert [data["node"] for _, name, data in reader.events if name == "step"] == STEPS
+    assert [headers["x-sleuth-call"] for headers in server.headers] == [call, call]
+
+
+def _words(parts: list[dict[str, Any]]) -> str:
+    return "".join(choice["delta"].get("content", "") for part in parts for choice in part["choices"])
+
+
+class Clerk(ModelServer):
+    """Answers from the script of four hops, in one piece or as a stream."""
+
+    backend = Scripted(four_hops.four_hops)
+
+    async def scripted(self, request: Request) -> Response:
+        said = self.backend.reply(await request.json())
+        return await self.replied(json.loads(said.body), request)
+
+
+NAMES = {"thread", "id", "checkpoint", "parent", "at", "seconds", "model_seconds", "created_at", "updated_at"}
+"""What differs from run to run."""
+
+
+def essence(value: Any) -> Any:
+    """An export without names and times; what is kept by name stands as a list."""
+    if isinstance(value, list):
+        return [essence(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {name: essence(each) for name, each in value.items() if name not in NAMES}
+    return {**kept, "calls": list(kept["calls"].values())} if isinstance(kept.get("calls"), dict) else kept
+
+
+async def test_a_run_is_the_same_whether_it_was_heard_or_not(tmp_path: Path) -> None:
+    server = Clerk()
+    async with model_serving(server):
+        settings = Settings(home=tmp_path / "home", embedder="none", model_url=server.url)
+        app = create_app(settings)
+        async with app.router.lifespan_context(app), client_of(app) as client:
+            await upload(client, ARTICLES)
+            started = await client.post("/v1/runs", json={"question": four_hops.QUESTION, "method": "par-rag"})
+            heard = started.json()["thread"]
+            events = await told(client, heard, words=True)
+            streamed = [bool(body.get("stream")) for body in server.calls]
+            message = {"role": "user", "content": four_hops.QUESTION}
+            completed = await client.post("/v1/chat/completions", json={"model": "par-rag", "messages": [message]})
+            unheard = completed.json()["metadata"]["thread"]
+            exports = [(await client.get(f"/v1/runs/{thread}/export")).json() for thread in (heard, unheard)]
+    assert all(streamed)
+    assert not any(body.get("stream") for body in server.calls[len(streamed) :])
+    assert {name for _, name, _ in events} >= {"delta", "reset"}, "one reply had to be repaired"
+    assert essence(exports[0]) == essence(exports[1])

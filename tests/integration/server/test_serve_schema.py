@@ -1,0 +1,61 @@
+"""Requests of all shapes that the schema allows, and many that it does not: never a fault of ours."""
+
+import asyncio
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from asgi_server import serving as listening
+from serve_scene import ANNA, KEYS, Oracle, begin, opening, told, upload
+
+from sleuth.studio.server.app import create_app
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+EXAMPLES = 8
+"""Per route and phase."""
+
+
+@pytest.fixture
+def schemathesis() -> None:
+    """Skips, or fails where nothing may be skipped, without schemathesis."""
+    if importlib.util.find_spec("schemathesis") is None:
+        reason = "schemathesis is not installed"
+        if os.environ.get("SLEUTH_REQUIRE_ALL") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@pytest.mark.usefixtures("schemathesis")
+async def test_no_request_ends_in_a_fault_of_ours(tmp_path: Path, database_url: str | None) -> None:
+    settings = Settings(home=tmp_path, embedder="none", api_keys=KEYS, database_url=database_url)
+    app = create_app(settings, open_model=opening(Oracle()))
+    async with app.router.lifespan_context(app), listening(app) as url:
+        async with httpx.AsyncClient(base_url=url, headers=ANNA, timeout=60, trust_env=False) as client:
+            await upload(client)
+            await told(client, await begin(client))
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json"),
+            *(
+                "--checks",
+                CHECKS,
+                "--max-examples",
+                str(EXAMPLES),
+                "--seed",
+                "1",
+                "--no-color",
+                "--phases",
+                "coverage,fuzzing",
+            ),
+            *("--header", f"Authorization: {ANNA['Authorization']}", "--request-timeout", "60"),
+            cwd=tmp_path,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        told_by, _ = await process.communicate()
+    assert process.returncode == 0, told_by.decode()[-8000:]

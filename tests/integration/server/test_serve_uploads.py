@@ -1,0 +1,215 @@
+"""Uploads that cannot be read in at once: what was taken is read in as soon as that goes, by the server that has it."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from blocking_model import Gated
+from full_disk import full_disk
+from hashing_embedder import HashingEmbedder
+from pydantic import SecretStr
+from serve_scene import Oracle, client_of, events_in, opening, upload
+from sqlalchemy import create_engine
+
+from sleuth.graphs.ingestion.graph import IngestProgress
+from sleuth.studio.server.app import create_app
+from sleuth.studio.server.ingestion import worker as ingests
+from sleuth.studio.server.ingestion.uploads import HOUR, Failure, Ingest, Uploads
+from sleuth.studio.server.ingestion.worker import _after
+from sleuth.tools.errors import EmbedderChanged, ModelUnavailable
+from sleuth.tools.search.vectors.embedder import Vectors
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+
+class Away(HashingEmbedder):
+    """Embeds nothing as long as it has something to complain about."""
+
+    def __init__(self, complaint: Exception | None) -> None:
+        super().__init__()
+        self.complaint = complaint
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        if self.complaint:
+            raise self.complaint
+        return super().embed_passages(texts)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingests, "SOON", 0.05)
+    monkeypatch.setattr(ingests, "LATE", 0.2)
+
+
+@asynccontextmanager
+async def serving(settings: Settings, embedder: HashingEmbedder) -> AsyncIterator[httpx.AsyncClient]:
+    app = create_app(settings, open_model=opening(Oracle()), embedder=embedder)
+    async with app.router.lifespan_context(app), client_of(app) as client:
+        yield client
+
+
+async def send(client: httpx.AsyncClient, files: dict[str, str]) -> str:
+    sent = [("files", (name, text.encode())) for name, text in files.items()]
+    return str((await client.post("/v1/documents", files=sent)).json()["ingest"])
+
+
+async def ended(client: httpx.AsyncClient, ingest: str) -> Any:
+    followed = await client.get(f"/v1/ingests/{ingest}/events")
+    return events_in(followed.text)[-1][2]
+
+
+async def complaint(client: httpx.AsyncClient, ingest: str) -> Any:
+    """How an upload stands once it has failed for the first time."""
+    async with asyncio.timeout(60):
+        while not (found := (await client.get(f"/v1/ingests/{ingest}")).json())["failed"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def text_of(client: httpx.AsyncClient, document: str) -> str:
+    return str((await client.get(f"/v1/documents/{document}")).json()["text"])
+
+
+def files_in(settings: Settings) -> list[Path]:
+    return [path for path in (settings.home / "uploads").rglob("*") if path.is_file()]
+
+
+async def test_an_upload_waits_until_the_embedder_is_back_and_the_next_one_behind_it(settings: Settings) -> None:
+    embedder = Away(ModelUnavailable("The embeddings are away: start them."))
+    async with serving(settings, embedder) as client:
+        first = await send(client, {"notes.txt": "The first notes."})
+        waiting = await complaint(client, first)
+        assert (waiting["status"], waiting["done"]) == ("waiting", False)
+        assert waiting["failed"] == [{"source": "", "problem": "The embeddings are away: start them."}]
+        second = await send(client, {"notes.txt": "The second notes."})
+        embedder.complaint = None
+        for ingest in (first, second):
+            last = await ended(client, ingest)
+            assert (last["status"], last["read"], last["failed"]) == ("done", 1, [])
+        assert await text_of(client, "notes.txt") == "The second notes."
+        hits = (await client.get("/v1/search", params={"q": "second notes", "mode": "dense"})).json()
+        assert [hit["text"] for hit in hits] == ["The second notes."]
+    assert not files_in(settings)
+
+
+async def test_one_that_waits_is_read_by_the_next_start(settings: Settings) -> None:
+    async with serving(settings, Away(ModelUnavailable("They are away."))) as client:
+        ingest = await send(client, {"notes.txt": "The notes."})
+        await complaint(client, ingest)
+    async with serving(settings, HashingEmbedder()) as client:
+        assert (await ended(client, ingest))["status"] == "done"
+        assert await text_of(client, "notes.txt") == "The notes."
+
+
+async def test_one_that_waits_can_be_stopped(settings: Settings) -> None:
+    async with serving(settings, Away(ModelUnavailable("They are away."))) as client:
+        ingest = await send(client, {"notes.txt": "The notes."})
+        await complaint(client, ingest)
+        await client.post(f"/v1/ingests/{ingest}/stop")
+        assert (await ended(client, ingest))["status"] == "stopped"
+
+
+async def test_another_owner_does_not_wait(settings: Settings) -> None:
+    keys = settings.model_copy(update={"api_keys": SecretStr("anna:apple,ben:plum")})
+
+    class Picky(Away):
+        def embed_passages(self, texts: list[str]) -> Vectors:
+            return HashingEmbedder.embed_passages(self, texts) if "ben" in texts[0] else super().embed_passages(texts)
+
+    async with serving(keys, Picky(ModelUnavailable("They are away."))) as client:
+        client.headers["Authorization"] = "Bearer apple"
+        await complaint(client, await send(client, {"notes.txt": "What anna says."}))
+        client.headers["Authorization"] = "Bearer plum"
+        assert (await ended(client, await send(client, {"notes.txt": "What ben says."})))["status"] == "done"
+
+
+async def test_what_somebody_has_to_mend_ends_it(settings: Settings) -> None:
+    embedder = Away(EmbedderChanged("Built by another: rebuild it."))
+    async with serving(settings, embedder) as client:
+        last = await ended(client, await send(client, {"notes.txt": "The notes."}))
+        assert (last["status"], last["failed"][0]["problem"]) == ("failed", "Built by another: rebuild it.")
+        embedder.complaint = None
+        assert (await upload(client, {"notes.txt": "The notes."}))["status"] == "done"
+    assert not files_in(settings)
+
+
+@pytest.mark.postgres
+async def test_servers_with_homes_of_their_own_leave_each_others_uploads_alone(
+    settings: Settings, postgres_url: str, tmp_path: Path
+) -> None:
+    shared = settings.model_copy(update={"database_url": postgres_url, "collection": tmp_path.name})
+    other = shared.model_copy(update={"home": tmp_path / "other"})
+    async with serving(shared, Away(ModelUnavailable("They are away."))) as client:
+        ingest = await send(client, {"notes.txt": "The notes."})
+        await complaint(client, ingest)
+    async with serving(other, HashingEmbedder()) as client:
+        assert (await upload(client, {"others.txt": "Other notes."}))["status"] == "done"
+        assert not (await client.get(f"/v1/ingests/{ingest}")).json()["done"]
+    async with serving(shared, HashingEmbedder()) as client:
+        last = await ended(client, ingest)
+        assert (last["status"], last["read"], last["failed"]) == ("done", 1, [])
+        assert await text_of(client, "notes.txt") == "The notes."
+
+
+async def test_servers_with_one_home_read_an_upload_once(settings: Settings) -> None:
+    gated = Gated()
+    async with serving(settings, gated) as first:
+        ingest = await send(first, {"notes.txt": "The notes."})
+        await asyncio.to_thread(gated.reached.wait)
+        async with serving(settings, HashingEmbedder()) as second:
+            gated.gate.set()
+            done = await ended(first, ingest)
+            assert (done["status"], done["read"], done["failed"]) == ("done", 1, [])
+            assert (await upload(second, {"others.txt": "Other notes."}))["status"] == "done"
+            assert (await second.get(f"/v1/ingests/{ingest}")).json() == done
+            assert await ended(second, ingest) == done
+
+
+@pytest.mark.parametrize("size", [10, 2_000_000])
+async def test_a_full_disk_takes_no_file_and_keeps_none(settings: Settings, size: int) -> None:
+    async with serving(settings, HashingEmbedder()) as client:
+        await upload(client, {"first.txt": "The first notes."})
+        with full_disk():
+            refused = await client.post("/v1/documents", files=[("files", ("notes.txt", b"x" * size))])
+        assert (refused.status_code, refused.json()["error"]["type"]) == (503, "store_error")
+        assert not files_in(settings)
+        assert (await upload(client, {"notes.txt": "The notes."}))["status"] == "done"
+
+
+def test_what_a_kill_has_left_is_cleared_away(tmp_path: Path) -> None:
+    uploads = Uploads(create_engine(f"sqlite:///{tmp_path / 'serve.db'}"), tmp_path / "uploads")
+    with (tmp_path / "sent").open("wb+") as sent:
+        kept = Ingest(id="a1", owner="anna", files=("notes.txt",), at="2026-01-01")
+        uploads.keep(kept, {"notes.txt": sent})
+        uploads.keep(replace(kept, id="b2"), {"notes.txt": sent})
+    uploads.finish(replace(kept, id="b2", status="done"), placed=False)
+    left = [tmp_path / "uploads" / "c3" / "notes.txt", uploads.folder_of("anna") / "more.txt"]
+    placed = uploads.folder_of("anna") / "notes.txt"
+    for path in (*left, placed):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    uploads.sweep()
+    assert all(path.exists() for path in left), "it may be about to be written down"
+    before = time.time() - HOUR - 1
+    for path in (*left, placed, *(tmp_path / "uploads").iterdir()):
+        os.utime(path, (before, before))
+    uploads.sweep()
+    assert not any(path.exists() for path in left)
+    assert placed.exists()
+    assert (tmp_path / "uploads" / "a1" / "notes.txt").exists()
+    assert uploads.left() == [kept]
+
+
+def test_a_failure_is_the_file_s_that_it_names() -> None:
+    paths = [Path("/files/1.txt"), Path("/files/11.txt")]
+    failing = IngestProgress(failure="/files/11.txt is empty.")
+    told = _after(Ingest(id="a1", owner="anna", files=("1.txt", "11.txt")), failing, paths)
+    assert told.failed == (Failure(source="11.txt", problem="11.txt is empty."),)

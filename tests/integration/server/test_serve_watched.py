@@ -1,0 +1,107 @@
+"""What the server tells about itself, and the limits that it holds its owners to."""
+
+import asyncio
+import json
+import logging
+
+import httpx
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from serve_fixture import Serve
+from serve_scene import ANNA, BEN, FILES, KEYS, QUESTION, begin, told, upload
+
+from sleuth.studio.server.telemetry import JsonLines
+
+pytestmark = pytest.mark.integration
+
+
+async def test_every_reply_names_its_request(client: httpx.AsyncClient) -> None:
+    named = await client.get("/v1/methods", headers={"X-Request-ID": "mine-1"})
+    assert named.headers["X-Request-ID"] == "mine-1"
+    odd = await client.get("/nothing", headers={"X-Request-ID": "no good\t"})
+    assert odd.status_code == 404
+    assert len(odd.headers["X-Request-ID"]) == 32
+
+
+async def test_the_log_has_numbers_and_names_and_no_text(serving: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "sleuth")
+    async with serving(keys=KEYS) as client:
+        await upload(client, headers=ANNA)
+        thread = await begin(client, headers=ANNA)
+        await told(client, thread, headers=ANNA)
+        await client.get("/v1/search", params={"q": QUESTION}, headers=ANNA)
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    [run] = [line for line in lines if line["message"] == "run ended"]
+    assert (run["thread"], run["outcome"], run["calls"], run["owner"]) == (thread, "done", 1, "anna")
+    assert {line["route"] for line in lines if line["message"] == "request"} >= {
+        "/v1/runs/{thread}/events",
+        "/v1/search",
+    }
+    written = json.dumps(lines)
+    assert not [text for text in [*FILES.values(), QUESTION, "Gannow", "apple-secret"] if text in written]
+
+
+async def test_metrics_count_requests_runs_and_tokens(client: httpx.AsyncClient) -> None:
+    await upload(client)
+    await told(client, await begin(client))
+    found = (await client.get("/metrics")).text
+    assert 'sleuth_run_seconds_count{method="plain-rag",outcome="done"} 1.0' in found
+    assert 'sleuth_model_calls_total{method="plain-rag"} 1.0' in found
+    assert 'sleuth_request_seconds_count{method="POST",route="/v1/runs",status="201"} 1.0' in found
+    assert "sleuth_runs_active 0.0" in found
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_completion_whose_reader_leaves_after_its_answer_was_done(
+    client: httpx.AsyncClient, stream: bool
+) -> None:
+    await upload(client)
+    asked = {"model": "plain-rag", "messages": [{"role": "user", "content": QUESTION}], "stream": stream}
+    assert (await client.post("/v1/chat/completions", json=asked)).status_code == 200
+    async with asyncio.timeout(120):
+        while "sleuth_runs_active 0.0" not in (found := (await client.get("/metrics")).text):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert 'sleuth_run_seconds_count{method="plain-rag",outcome="done"} 1.0' in found
+
+
+async def test_traces_have_requests_runs_and_nodes(serving: Serve) -> None:
+    kept = InMemorySpanExporter()
+    provider = trace.get_tracer_provider()  # a process has one for good
+    if not isinstance(provider, TracerProvider):
+        provider = TracerProvider()
+        trace.set_tracer_provider(provider)
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    async with serving() as client:
+        await upload(client)
+        await told(client, await begin(client))
+    spans = {span.name: span for span in kept.get_finished_spans()}
+    assert {"POST /v1/runs", "run plain-rag", "retrieve", "answer"} <= spans.keys()
+    run = spans["run plain-rag"]
+    assert (run.attributes or {})["sleuth.outcome"] == "done"
+    parent = spans["answer"].parent
+    assert parent
+    assert parent.span_id == (run.context.span_id if run.context else None)
+
+
+async def test_requests_beyond_the_rate_are_refused_to_that_owner_alone(serving: Serve) -> None:
+    async with serving(keys=KEYS, requests_a_minute=3) as client:
+        replies = [await client.get("/v1/runs", headers=ANNA) for _ in range(4)]
+        assert [reply.status_code for reply in replies] == [200, 200, 200, 429]
+        assert 1 <= int(replies[-1].headers["Retry-After"]) <= 20
+        assert replies[-1].json()["error"]["code"] == "rate_limit_exceeded"
+        assert (await client.get("/v1/runs", headers=BEN)).status_code == 200
+
+
+async def test_runs_beyond_the_day_s_tokens_are_refused_to_that_owner_alone(serving: Serve) -> None:
+    async with serving(keys=KEYS, tokens_a_day=50) as client:
+        for key in (ANNA, BEN):
+            await upload(client, headers=key)
+        thread = await begin(client, headers=ANNA)
+        assert (await told(client, thread, headers=ANNA))[-1][1] == "answer", "a run that goes on is not cut off"
+        refused = await client.post("/v1/runs", json={"question": QUESTION}, headers=ANNA)
+        assert (refused.status_code, refused.json()["error"]["type"]) == (429, "insufficient_quota")
+        assert (await client.post(f"/v1/runs/{thread}/resume", headers=ANNA)).status_code == 429
+        await begin(client, headers=BEN)

@@ -1,0 +1,217 @@
+"""Pages from the network: real connections to local servers, and names that an injected resolver leads anywhere."""
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.sources.web_pages.addresses import is_public
+from sleuth.tools.sources.web_pages.fetch import Limits, fetch_page
+from sleuth.tools.sources.web_pages.page import Page
+
+pytestmark = pytest.mark.integration
+
+OUTSIDE, INSIDE = "127.0.0.1", "127.0.0.2"
+"""Two addresses of this machine: one stands for the public internet, one for what must not be reached."""
+
+Respond = Callable[[str], bytes]
+
+
+@dataclass
+class Server:
+    """Answers each path with bytes; keeps what was asked of it."""
+
+    pages: dict[str, bytes]
+    port: int = 0
+    requests: list[str] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = (await reader.readuntil(b"\r\n\r\n")).decode()
+        self.requests.append(request)
+        writer.write(self.pages[request.split()[1]])
+        try:
+            await writer.drain()
+            if request.split()[1] == "/slow":
+                await asyncio.sleep(5)
+            writer.close()
+            await writer.wait_closed()
+        except ConnectionError:
+            pass
+
+    def hosts(self) -> list[str]:
+        return [line[6:] for request in self.requests for line in request.split("\r\n") if line.startswith("Host: ")]
+
+
+def page(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
+    told = (f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers)
+    return "\r\n".join(told).encode() + b"\r\n\r\n" + body
+
+
+def moved(to: str) -> bytes:
+    return page(b"", f"Location: {to}", status="302 Found")
+
+
+HTML = "Content-Type: text/html; charset=iso-8859-1"
+
+
+@pytest.fixture
+async def outside() -> AsyncIterator[Server]:
+    server = Server({"/": page("<p>Café</p>".encode("latin-1"), HTML, "Last-Modified: Mon, 04 Mar 2024 10:49:26 GMT")})
+    listening = await asyncio.start_server(server.serve, OUTSIDE, 0)
+    server.port = listening.sockets[0].getsockname()[1]
+    async with listening:
+        yield server
+
+
+@pytest.fixture
+async def inside(outside: Server) -> AsyncIterator[Server]:
+    """Another server on the same port: only the address tells them apart."""
+    server = Server({"/": page(b"secret"), "/slow": page(b"secret")}, port=outside.port)
+    async with await asyncio.start_server(server.serve, INSIDE, outside.port):
+        yield server
+
+
+@dataclass
+class Names:
+    """A resolver whose answers are given, one after the other; the last one stays."""
+
+    known: dict[str, list[list[str]]]
+    asked: list[str] = field(default_factory=list)
+
+    async def __call__(self, host: str, _: int) -> list[str]:
+        self.asked.append(host)
+        answers = self.known.get(host, [[host]])
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+def permitted(address: str) -> bool:
+    """The one local address that stands for the outside; otherwise as in earnest."""
+    return address == OUTSIDE or is_public(address)
+
+
+async def fetch(url: str, names: Names | None = None, limits: Limits | None = None) -> Page:
+    names = names or Names({"a.example": [[OUTSIDE]], "b.example": [[OUTSIDE]], "evil.example": [[INSIDE]]})
+    return await fetch_page(url, resolver=names, permitted=permitted, limits=limits)
+
+
+async def test_a_page_is_fetched_under_its_name(outside: Server) -> None:
+    url = f"http://a.example:{outside.port}/"
+    found = await fetch(url)
+    assert found == Page(html="<p>Café</p>", url=url, last_modified="Mon, 04 Mar 2024 10:49:26 GMT")
+    assert outside.hosts() == [f"a.example:{outside.port}"]
+
+
+async def test_redirects_are_followed_by_name(outside: Server) -> None:
+    outside.pages["/old"] = moved(f"http://b.example:{outside.port}/older")
+    outside.pages["/older"] = moved("/")
+    found = await fetch(f"http://a.example:{outside.port}/old")
+    assert found.url == f"http://b.example:{outside.port}/"
+    assert [host.split(":")[0] for host in outside.hosts()] == ["a.example", "b.example", "b.example"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", INSIDE, "[::1]", "[::ffff:127.0.0.2]", "10.0.0.1", "169.254.169.254", "[fe80::1]", "0.0.0.0"],
+)
+async def test_the_inside_is_not_reached(inside: Server, host: str) -> None:
+    with pytest.raises(UsageError, match="not on the public internet"):
+        await fetch(f"http://{host}:{inside.port}/")
+    assert inside.requests == []
+
+
+@pytest.mark.parametrize("number", ["2130706433", "0x7f.1", "127.1", "017700000001", "localhost"])
+async def test_other_spellings_of_this_machine_are_seen_through(inside: Server, number: str) -> None:
+    with pytest.raises((UsageError, DocumentError), match=r"not on the public internet|no address"):
+        await fetch_page(f"http://{number}:{inside.port}/")
+    assert inside.requests == []
+
+
+async def test_the_inside_is_not_reached_by_a_redirect(outside: Server, inside: Server) -> None:
+    for target in (
+        f"http://evil.example:{inside.port}/",
+        f"http://{INSIDE}:{inside.port}/",
+        f"//{INSIDE}:{inside.port}/",
+    ):
+        outside.pages["/away"] = moved(target)
+        with pytest.raises(UsageError, match="not on the public internet"):
+            await fetch(f"http://a.example:{outside.port}/away")
+    assert inside.requests == []
+
+
+async def test_a_name_that_changes_its_meaning_is_resolved_once(outside: Server, inside: Server) -> None:
+    names = Names({"rebind.example": [[OUTSIDE], [INSIDE]]})
+    assert "Café" in (await fetch(f"http://rebind.example:{outside.port}/", names)).html
+    assert names.asked == ["rebind.example"]
+    assert inside.requests == []
+    outside.pages["/again"] = moved("/")
+    with pytest.raises(UsageError, match="not on the public internet"):
+        await fetch(f"http://rebind.example:{outside.port}/again", Names({"rebind.example": [[OUTSIDE], [INSIDE]]}))
+    assert inside.requests == []
+
+
+async def test_one_inner_address_among_several_is_enough_to_refuse(outside: Server, inside: Server) -> None:
+    with pytest.raises(UsageError, match="not on the public internet"):
+        await fetch(f"http://both.example:{outside.port}/", Names({"both.example": [[OUTSIDE, INSIDE]]}))
+    assert outside.requests == inside.requests == []
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "ftp://a.example/", "gopher://a.example/", "http://", "http:///x"]
+)
+async def test_other_schemes_are_refused(url: str) -> None:
+    with pytest.raises(UsageError):
+        await fetch(url)
+
+
+async def test_a_redirect_to_another_scheme_and_a_password_are_refused(outside: Server) -> None:
+    outside.pages["/file"] = moved("file:///etc/passwd")
+    with pytest.raises(UsageError, match="only http"):
+        await fetch(f"http://a.example:{outside.port}/file")
+    with pytest.raises(UsageError, match="password"):
+        await fetch(f"http://me:secret@a.example:{outside.port}/")
+
+
+async def test_redirects_in_a_circle_end(outside: Server) -> None:
+    outside.pages["/round"] = moved("/round")
+    with pytest.raises(DocumentError, match="redirects more than"):
+        await fetch(f"http://a.example:{outside.port}/round")
+    assert len(outside.requests) == 6
+
+
+async def test_what_is_too_large_is_cut_and_said(outside: Server) -> None:
+    bomb = gzip.compress(b"<p>word</p>" * 1_000_000)
+    outside.pages["/large"] = page(b"<p>word</p>" * 1_000, HTML)
+    outside.pages["/bomb"] = page(bomb, HTML, "Content-Encoding: gzip")
+    for path in ("/large", "/bomb"):
+        found = await fetch(f"http://a.example:{outside.port}{path}", limits=Limits(bytes=5_000))
+        assert len(found.html) == 5_000
+        assert found.warnings == ("only the first 5,000 bytes were fetched",)
+
+
+async def test_a_slow_server_is_given_up(outside: Server) -> None:
+    outside.pages["/slow"] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>"
+    with pytest.raises(DocumentError, match="took longer than"):
+        await fetch(f"http://a.example:{outside.port}/slow", limits=Limits(seconds=0.5))
+
+
+async def test_what_is_no_page_is_refused(outside: Server) -> None:
+    outside.pages |= {
+        "/gone": page(b"", status="404 Not Found"),
+        "/pdf": page(b"%PDF-", "Content-Type: application/pdf"),
+        "/br": page(b"x", HTML, "Content-Encoding: br"),
+        "/broken": b"no http at all\r\n\r\n",
+    }
+    for path, told in {"/gone": "404", "/pdf": "application/pdf", "/br": "not asked for", "/broken": "fetched"}.items():
+        with pytest.raises(DocumentError, match=told):
+            await fetch(f"http://a.example:{outside.port}{path}")
+
+
+async def test_a_host_without_an_address(outside: Server) -> None:
+    async def unknown(host: str, _: int) -> list[str]:
+        raise OSError(f"{host} is not known")
+
+    with pytest.raises(DocumentError, match="has no address"):
+        await fetch_page("http://nowhere.example/", resolver=unknown)

@@ -1,0 +1,142 @@
+"""Pages read in a process of their own: what is made of them, and what hostile ones cannot do."""
+
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+from folders import CHILDREN
+
+from sleuth.tools.sources.web_pages.extract import MAX_TEXT
+from sleuth.tools.sources.web_pages.page import Page, PageText
+from sleuth.tools.sources.web_pages.reading import MAX_PAGES, PAGE_MEGABYTES, PAGE_SECONDS, Reader, read_pages
+
+pytestmark = pytest.mark.integration
+
+ARTICLE = "The weir house was built by Rosa Quill in 1843, and it has stood beside the river ever since. " * 4
+TABLE = "<table><tr><th>Keeper<th>Years<tr><td>Tom Ash<td>1850</table>"
+PAGE = f"""<!DOCTYPE html><html><head><title>The weir house | Gazette</title><script>var x = "no text";</script></head>
+<body><nav><a href="/">Home</a></nav><main><h1>The weir house</h1><p>{ARTICLE}</p>{TABLE}<p>Who lived there? {ARTICLE}
+</p></main><footer>Cookies.</footer></body></html>"""
+
+
+async def read(html: str, *, seconds: float = 300, **known: str) -> PageText:
+    return (await read_pages([Page(html=html, **known)], seconds=seconds))[0]  # type: ignore[arg-type]
+
+
+async def test_a_page_becomes_text_sentences_and_tables() -> None:
+    page = await read(PAGE, url="https://a.example/weir", last_modified="Mon, 04 Mar 2024 10:49:26 GMT")
+    assert (page.id, page.name) == ("https://a.example/weir", "The weir house")
+    assert page.text.count("Rosa Quill") == 8
+    assert [table.markdown for table in page.tables] == ["| Keeper | Years |\n| --- | --- |\n| Tom Ash | 1850 |"]
+    assert "Who lived there?" in [page.text[start:end] for start, end in page.sentences]
+    for absent in ("Tom Ash", "no text", "Home", "Cookies", "<"):
+        assert absent not in page.text
+    assert page.warnings == ()
+
+
+async def test_a_page_without_an_article_is_read_as_a_whole() -> None:
+    assert (await read("<div>Two ferries ran.</div>")).text == "Two ferries ran."
+
+
+async def test_the_given_name_goes_before_the_title() -> None:
+    assert (await read(PAGE, name="Weirs\nof\x00 old")).name == "Weirs of old"
+
+
+async def test_a_page_without_html_is_its_snippet() -> None:
+    page = await read("", name="Ferries", snippet="Two ran.\nBoth sank.")
+    assert page.text == "Two ran. Both sank."
+    assert page.warnings == ("Ferries: nothing could be read: its snippet stands for it",)
+
+
+HOSTILE = {
+    "soup": "<script>if (a < b) { '<p>' }</script><style>p {}</style>" * 20_000,
+    "unclosed": "<div><b><i><span>" * 20_000,
+    "deep": "<div>" * 30_000,
+    "attributes": "<p " + "a='b' " * 200_000 + ">",
+    "controls": "\x00\x01\x0b\ufffe\ud800" * 1_000,
+    "entities": "&amp;" * 200_000 + "&#x110000;&#0;",
+    "one word": "x" * 2_000_000,
+    "declared wrongly": "<meta charset=utf-7><?xml version='1.0' encoding='nobody-knows'?>",
+    "stops": ". " * 200_000 + "C\xa0." * 1_000,
+    "cells": "<table><tr>" + "<td>1" * 100_000 + "</table>",
+    "rows": "<table>" + "<tr><td>1<td>2" * 20_000 + "</table>",
+    "spans": "<table>" + "<tr><td rowspan=9999 colspan=9999>1<td>2" * 100 + "</table>",
+}
+
+
+def _worked() -> float:
+    """Processor seconds of the processes that have ended: a page's, however busy the machine is."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a_hostile_page_stays_within_the_limits(name: str) -> None:
+    before = _worked()
+    page = await read(HOSTILE[name] + PAGE, seconds=PAGE_SECONDS, snippet="Two ran.")
+    assert _worked() - before < 2 * PAGE_SECONDS, "it was not given up in time"
+    assert page.text
+    assert len(page.text) <= MAX_TEXT
+    assert "Rosa Quill" in page.text or page.warnings, "something was lost, and nobody says so"
+
+
+async def test_tables_nested_fifty_deep() -> None:
+    nested = TABLE
+    for depth in range(50):
+        nested = f"<table><tr><td>level {depth}<td>{nested}</table>"
+    page = await read(PAGE.replace(TABLE, nested))
+    assert [table.markdown.splitlines()[-1] for table in page.tables] == ["| Tom Ash | 1850 |"]
+
+
+async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_read() -> None:
+    slow = Page(html="<table>" + "<tr><td>1<td>2" * 200_000, name="Slow", snippet="Two ran.")
+    reader = Reader(seconds=0.01, megabytes=PAGE_MEGABYTES)  # in which no process begins
+    first = await reader.read(slow)
+    reader.seconds = 300
+    second = await reader.read(Page(html=PAGE))
+    await reader.stop()
+    assert first.text == "Two ran."
+    assert first.warnings == ("Slow: was given up, because it took longer than 0.01 s: its snippet stands for it",)
+    assert "Rosa Quill" in second.text
+
+
+async def test_a_page_that_takes_too_much_memory_is_given_up() -> None:
+    large = Page(html="<b>" * 1_300_000, name="Large")
+    first, second = await read_pages([large, Page(html=PAGE)], megabytes=700, seconds=300)
+    assert (first.text, len(first.warnings)) == ("", 1)
+    assert "given up" in first.warnings[0]
+    assert "Rosa Quill" in second.text
+
+
+GIGANTIC = {
+    "paragraphs": f"<p>{ARTICLE}</p>\n" * (20_000_000 // len(ARTICLE)),
+    "nested tables": ("<table><tr><td>" * 50 + "deep" + "</table>" * 50) * 20_000,
+    "unclosed": "<b>" * 6_000_000,
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory")
+@pytest.mark.parametrize("name", GIGANTIC)
+def test_twenty_megabytes_of_html_take_no_more_memory_than_is_allowed(name: str) -> None:
+    child = [sys.executable, CHILDREN / "reading_child.py"]
+    ended = subprocess.run(child, input=GIGANTIC[name], capture_output=True, text=True, check=True, timeout=200)
+    found = json.loads(ended.stdout)
+    assert found["text"]
+    assert found["warnings"]
+    assert found["bytes"] <= PAGE_MEGABYTES << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="as above")
+def test_the_reading_process_cannot_take_more_memory_than_it_is_given() -> None:
+    taking = "from sleuth.tools.documents.resource_limits import limit_memory; limit_memory(500); bytes(600 << 20)"
+    ended = subprocess.run([sys.executable, "-c", taking], capture_output=True, text=True, timeout=300, check=False)
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "MemoryError")
+
+
+async def test_pages_beyond_the_most_are_left_out_and_said() -> None:
+    pages = await read_pages([Page(html="", snippet=f"Page {number}") for number in range(MAX_PAGES + 2)])
+    assert len(pages) == MAX_PAGES
+    assert "2 further pages were left out" in pages[-1].warnings[-1]
+    assert len({page.id for page in pages}) == MAX_PAGES

@@ -1,0 +1,67 @@
+import pytest
+from chroma_fixture import ChromaServer
+from entries import entry
+from hashing_embedder import HashingEmbedder
+from psutil import Process
+
+from sleuth.tools.collection.collection import Library
+from sleuth.tools.errors import StoreError
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.search.vectors.index import VectorIndex
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+
+async def test_a_library_keeps_its_vectors_on_a_server(settings: Settings, chroma_url: str) -> None:
+    there = settings.model_copy(update={"chroma_url": chroma_url})
+    async with await Library.open(there, embedder=HashingEmbedder()) as library:
+        await library.put([entry("bridge", "A stone bridge."), entry("mill", "A water mill.")])
+        hits = await library.search(Query(text="bridge. A stone bridge.", k=1, mode="dense"))
+        assert [hit.passage.document_id for hit in hits] == ["bridge"]
+        await library.delete(["bridge"])
+    assert not (settings.home / "chroma").exists()
+    embedder = HashingEmbedder()
+    async with await Library.open(there, embedder=embedder) as library:
+        hits = await library.search(Query(text="bridge. A stone bridge.", k=5, mode="dense"))
+        assert [hit.passage.document_id for hit in hits] == ["mill"]
+        assert embedder.embedded == []
+
+
+@pytest.mark.parametrize("empty", [False, True])
+async def test_a_server_that_comes_back_is_used_again(
+    settings: Settings, own_chroma: ChromaServer, empty: bool
+) -> None:
+    """Also one that comes back empty, as one without a place of its own to keep things does."""
+    there = settings.model_copy(update={"chroma_url": own_chroma.url})
+    question = Query(text="bridge. A stone bridge.", k=2, mode="dense")
+    async with await Library.open(there, embedder=HashingEmbedder()) as library:
+        await library.put([entry("bridge", "A stone bridge.")])
+        assert len(await library.search(question)) == 1
+        own_chroma.stop()
+        with pytest.raises(StoreError, match="SLEUTH_CHROMA_URL"):
+            await library.search(question)
+        await library.put([entry("mill", "A water mill.")])
+        with pytest.raises(StoreError, match="SLEUTH_CHROMA_URL"):
+            await library.catch_up()
+        for _ in range(2):  # once with a document to come in, once with none
+            own_chroma.stop()
+            if empty:
+                own_chroma.forget()
+            own_chroma.start()
+            for _ in range(2):
+                hits = await library.search(question)
+                assert [hit.passage.document_id for hit in hits] == ["bridge", "mill"]
+        await library.delete(["mill"])
+        assert [hit.passage.document_id for hit in await library.search(question)] == ["bridge"]
+
+
+def test_opening_again_and_again_takes_no_more_connections(chroma_url: str) -> None:
+    def sockets() -> int:
+        vectors = VectorIndex(chroma_url, owner="anna", collection="again", embedder=HashingEmbedder())
+        assert vectors.count() == 0
+        vectors.close()
+        return len(Process().net_connections())
+
+    first = sockets()
+    assert {sockets() for _ in range(5)} == {first}

@@ -1,0 +1,229 @@
+"""Random sequences of ingests, changes, deletions, searches, crashes and lost indexes agree with a dictionary."""
+
+import asyncio
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import fixed_embedder as agreeing
+import pytest
+import storage_operations as deeds
+from hashing_embedder import HashingEmbedder
+from hypothesis import HealthCheck, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from storage_child import Deed, document
+from windows import Sweep
+
+from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.index_set import ALL, Indexes
+from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.index import IndexName
+from sleuth.tools.search.retriever import Mode, Query
+from sleuth.tools.search.vectors.index import index_text
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.types import Hit, Passage
+
+pytestmark = pytest.mark.integration
+
+WORDS = ("Abbersham", "Brask", "Corrodane", "Dunvarrow", "Ephraim", "Fennimer", "Gunnora", "Hollin")
+NAMES = st.sampled_from(["a", "b", "c", "line-d", "line-e"])
+SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3, unique=True).map(
+    lambda words: f"{' '.join(words)}."
+)
+TEXTS = st.lists(SENTENCES, min_size=1, max_size=3, unique=True).map(tuple)
+FOLDERS = {"keyword": "keywords", "graph": "mentions", "dense": "chroma"}
+ALL_OF_THEM = 100
+EXAMPLES, PARTS = 5, 60
+
+
+class Collection(RuleBasedStateMachine):
+    """A library, and the dictionary of what it has to hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = TemporaryDirectory()
+        self._settings = Settings(home=Path(self._folder.name) / "home", embedder="hashing")
+        self._runner = asyncio.Runner()
+        self._documents: dict[str, tuple[str, ...]] = {}
+        self._kept: dict[str, tuple[str, ...]] | None = None
+        self._open()
+
+    def _open(self) -> None:
+        self._library = self._runner.run(Library.open(self._settings, embedder=HashingEmbedder()))
+
+    def _passages(self) -> dict[str, Passage]:
+        entries = (document(name, texts) for name, texts in self._documents.items())
+        return {passage.id: passage for each in entries for passage in each.passages}
+
+    @rule(added=st.dictionaries(NAMES, TEXTS, min_size=1, max_size=3))
+    def put(self, added: dict[str, tuple[str, ...]]) -> None:
+        changed = {name for name, texts in added.items() if self._documents.get(name) != texts}
+        stored = self._runner.run(self._library.put([document(name, texts) for name, texts in added.items()]))
+        assert stored.added + stored.updated == len(changed)
+        self._documents |= added
+
+    @precondition(lambda self: self._documents)
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        names = data.draw(st.lists(st.sampled_from(sorted(self._documents)), min_size=1, max_size=3, unique=True))
+        assert self._runner.run(self._library.delete(names)) == len(names)
+        for name in names:
+            del self._documents[name]
+
+    @precondition(lambda self: self._documents)
+    @rule(word=st.sampled_from(WORDS))
+    def search_words(self, word: str) -> None:
+        assert {hit.passage.id for hit in self._hits(word, "keyword")} == self._with(word)
+
+    @precondition(lambda self: self._documents)
+    @rule()
+    def search_meaning(self) -> None:
+        """Each passage is the nearest to its own text."""
+        for passage in self._passages().values():
+            hits = self._hits(index_text(passage), "dense")
+            assert {hit.passage.id for hit in hits} == self._passages().keys()
+            assert hits[0].score > 0.999
+            assert agreeing.alike(hits[0].passage, passage)
+
+    @precondition(lambda self: self._documents)
+    @rule(word=st.sampled_from(WORDS))
+    def search_graph(self, word: str) -> None:
+        """Whatever has the word is found, and by its name whatever mentions it."""
+        assert {hit.passage.id for hit in self._hits(word, "graph")} >= self._with(word)
+        (file,) = (self._settings.home / "mentions").glob("*.db")
+        index = GraphIndex(file)
+        agreeing.check_names(index, list(self._passages().values()), [f"The {word}."])
+        index.close()
+
+    def _with(self, word: str) -> set[str]:
+        return {id for id, passage in self._passages().items() if word in passage.text}
+
+    def _hits(self, text: str, mode: Mode) -> list[Hit]:
+        hits = self._runner.run(self._library.search(Query(text=text, k=ALL_OF_THEM, mode=mode)))
+        passages = self._passages()
+        assert all(hit.passage == passages[hit.passage.id] for hit in hits)
+        assert len({hit.passage.id for hit in hits}) == len(hits)
+        return hits
+
+    @rule()
+    def start_anew(self) -> None:
+        self._close()
+        self._open()
+
+    @rule(added=st.dictionaries(NAMES, TEXTS, min_size=1, max_size=2), die_at=st.sampled_from(ALL))
+    def crash(self, added: dict[str, tuple[str, ...]], die_at: IndexName) -> None:
+        """Another process acknowledges documents, and is killed while the indexes follow."""
+        self._close()
+        done = self._runner.run(deeds.do(Deed(kind="put", settings=self._settings, texts=added, die_at=die_at)))
+        assert set(done.names) == added.keys()
+        self._documents |= added
+        self._open()
+
+    @rule(index=st.sampled_from(ALL))
+    def lose(self, index: IndexName) -> None:
+        """What is derived may go at any time."""
+        self._close()
+        shutil.rmtree(self._settings.home / FOLDERS[index], ignore_errors=True)
+        self._open()
+
+    @rule()
+    def back_up(self) -> None:
+        self._close()
+        shutil.copyfile(self._settings.home / "catalogue.db", self._backup)
+        self._kept = dict(self._documents)
+        self._open()
+
+    @precondition(lambda self: self._kept is not None)
+    @rule()
+    def put_back(self) -> None:
+        """An older catalogue beside indexes that know what came later."""
+        assert self._kept is not None
+        self._close()
+        shutil.copyfile(self._backup, self._settings.home / "catalogue.db")
+        self._documents = dict(self._kept)
+        self._open()
+
+    @property
+    def _backup(self) -> Path:
+        return Path(self._folder.name) / "backup.db"
+
+    def _close(self) -> None:
+        self._runner.run(self._library.close())
+
+    def teardown(self) -> None:
+        self._close()
+        self._compare()
+        self._runner.close()
+        self._folder.cleanup()
+
+    def _compare(self) -> None:
+        """The catalogue and all indexes hold what the dictionary does, to the last name."""
+        catalogue = Catalogue(catalogue_url(self._settings.home, None), owner="local", collection="default")
+        indexes = Indexes(self._settings, catalogue, HashingEmbedder())
+        passages = list(self._passages().values())
+        assert catalogue.passage_ids() == self._passages().keys()
+        agreeing.check(indexes, passages, passages, WORDS)
+        index = indexes.ready("graph", lambda _name, _passages: None)
+        fresh = GraphIndex(Path(self._folder.name) / "fresh.db")
+        fresh.apply(upsert=passages, delete=[])
+        assert isinstance(index, GraphIndex)
+        assert index.facts() == fresh.facts()
+        fresh.close()
+        indexes.close()
+        catalogue.close()
+
+
+@pytest.mark.parametrize("die_at", ALL)
+def test_a_kill_before_an_older_catalogue_is_put_back(die_at: IndexName) -> None:
+    """What the kill left half-way is as much as what is there now: numbers of passages do not tell."""
+    state = Collection()
+    state.put({"e": ("Brask.", "Hollin."), "a": ("Ephraim.",)})
+    state.search_meaning()
+    state.back_up()
+    state.crash({"e": ("Gunnora.", "Corrodane.")}, die_at)
+    state.put_back()
+    state.search_words("Brask")
+    state.teardown()
+
+
+@pytest.mark.parametrize("die_at", ALL)
+def test_a_catalogue_of_before_the_first_vectors_is_put_back(die_at: IndexName) -> None:
+    """It does not know that there are any."""
+    state = Collection()
+    state.back_up()
+    state.put({"a": ("Abbersham.", "Brask.", "Ephraim.")})
+    state.search_meaning()
+    state.put_back()
+    state.crash({"a": ("Abbersham.", "Corrodane.", "Gunnora.")}, die_at)
+    state.search_meaning()
+    state.teardown()
+
+
+def run(part: int, steps: int) -> None:
+    """So many examples, the same each time."""
+    how = settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=steps,
+        deadline=None,
+        derandomize=False,  # the seed says which
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(seed(part)(Collection), settings=how)
+
+
+def test_a_few_sequences_agree_with_a_dictionary() -> None:
+    run(PARTS, steps=12)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(7200)
+def test_many_sequences_agree_with_a_dictionary() -> None:
+    sweep = Sweep("library", PARTS)
+    for part in sweep.left():
+        run(part, steps=40)
+        sweep.passed(part)
+    sweep.end()

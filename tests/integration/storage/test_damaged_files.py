@@ -1,0 +1,104 @@
+"""A damaged file of SLEUTH_HOME: what it holds is found all the same, or a message says what to do, and that helps."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+import storage_operations as deeds
+from hashing_embedder import HashingEmbedder
+from storage_child import Deed
+
+from sleuth.graphs.ingestion.graph import ingest
+from sleuth.tools.errors import StoreError
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+# Chroma writes an index to files only from 1,000 vectors on.
+TEXTS = {f"d{n}": (f"Edric Gannow the {n}th built the tower number {n} at Brindlecote.",) for n in range(1_100)}
+WANTED = {"d0": TEXTS["d0"]}
+ADVICE = re.compile(r"delete that (folder|file)|Put a backup|move it away|--rebuild")
+DERIVED = ("keywords", "mentions", "chroma")
+FILES = (
+    "catalogue.db",
+    "mentions/*.db",
+    "keywords/*/meta.json",
+    "keywords/*/applied",
+    "keywords/*/*.store",
+    "keywords/*/*.idx",
+    "keywords/*/*.term",
+    "chroma/chroma.sqlite3",
+    "chroma/*/data_level0.bin",
+    "chroma/*/header.bin",
+    "chroma/*/length.bin",
+    "locks/store.db",
+)
+
+
+def noise(content: bytes) -> bytes:
+    """The middle third is something else."""
+    third = len(content) // 3
+    return content[:third] + Random(1).randbytes(max(1, len(content) - 2 * third)) + content[-third:]
+
+
+def cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+@pytest.fixture(scope="module")
+async def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with documents, in all indexes."""
+    home = tmp_path_factory.mktemp("sound") / "home"
+    file = home.parent / "corpus.jsonl"
+    rows = [{"id": name, "title": name, "text": text} for name, (text,) in TEXTS.items()]
+    file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    settings = Settings(home=home, embedder="hashing")
+    await deeds.do(Deed(kind="read", settings=settings, texts={}, file=file))
+    return home
+
+
+async def look(home: Path) -> dict[str, str]:
+    """What is said in each mode where the document is not found; a mode in which it is is left out.
+
+    Chroma may take the first process that reads a damaged index with it; the next one has to be told.
+    """
+    deed = Deed(kind="look", settings=Settings(home=home, embedder="hashing"), texts=WANTED)
+    done = await deeds.do(deed, may_break=True)
+    if not done.whole:
+        done = await deeds.do(deed)
+    told = [json.loads(line) for line in done.names]
+    return {mode: said or f"found {found}" for mode, found, said in told if found != ["d0"]}
+
+
+@pytest.mark.parametrize("damage", [noise, cut])
+@pytest.mark.parametrize("pattern", FILES)
+async def test_a_damaged_file(sound: Path, tmp_path: Path, pattern: str, damage: Callable[[bytes], bytes]) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(sound, home)
+    file = max(home.glob(pattern), key=lambda path: path.stat().st_size)
+    file.write_bytes(damage(file.read_bytes()))
+    said = await look(home)
+    assert all(ADVICE.search(each) for each in said.values()), said
+    derived = home / pattern.partition("/")[0]
+    if said and derived.name in DERIVED:  # as the message says
+        shutil.rmtree(derived)
+        assert not await look(home)
+    elif said:
+        shutil.copyfile(sound / pattern, home / pattern)
+        assert not await look(home)
+
+
+async def test_damaged_checkpoints_of_an_ingest(sound: Path, tmp_path: Path) -> None:
+    home, settings = tmp_path / "home", Settings(home=tmp_path / "home", embedder="hashing")
+    shutil.copytree(sound, home)
+    (home / "ingest" / "checkpoints.db").write_bytes(b"none of SQLite's" * 500)
+    file = tmp_path / "new.txt"
+    file.write_text("A new text.", encoding="utf-8")
+    with pytest.raises(StoreError, match="Delete that folder"):
+        await ingest([file], settings=settings, embedder=HashingEmbedder())
+    shutil.rmtree(home / "ingest")
+    assert (await ingest([file], settings=settings, embedder=HashingEmbedder())).added == 1

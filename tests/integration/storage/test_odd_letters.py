@@ -1,0 +1,77 @@
+"""Replies with letters that no database or encoding takes: in every method, in SQLite and in Postgres."""
+
+import json
+import uuid
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from four_hops import QUESTION, Shelf
+
+from sleuth.agents.llm.testing import reply
+from sleuth.agents.model import Message, Reply, Request
+from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.registry import CHAT, METHODS
+from sleuth.graphs.runs.history import export
+from sleuth.graphs.runs.service import Runs, Services
+from sleuth.studio.client.sleuth import last
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+NUL, HALF = "\x00", "\ud800"
+
+
+class Odd:
+    """Says what the schema allows, with odd letters in each text."""
+
+    context_window = 8192
+
+    def __init__(self) -> None:
+        self._dice = Random(1)
+
+    def name_of(self, role: str) -> str:
+        return "odd"
+
+    async def call(self, request: Request) -> Reply:
+        if request.schema is not None:
+            return reply(json.dumps(self._fitting(request.schema, request.schema)), prompt_tokens=10)
+        said = self._dice.choice(request.choices) if request.choices else f"{NUL}the fair of{HALF} Brindlecote"
+        return reply(said, prompt_tokens=10)
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        return 100
+
+    def _fitting(self, schema: dict[str, Any], whole: dict[str, Any]) -> Any:
+        if "$ref" in schema:
+            return self._fitting(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
+        if options := schema.get("anyOf") or schema.get("enum"):
+            chosen = self._dice.choice(options)
+            return self._fitting(chosen, whole) if isinstance(chosen, dict) else chosen
+        match schema.get("type"):
+            case "object":
+                return {name: self._fitting(each, whole) for name, each in schema.get("properties", {}).items()}
+            case "array":
+                return [self._fitting(schema["items"], whole) for _ in range(max(1, schema.get("minItems", 1)))]
+            case "integer" | "number":
+                return int(schema.get("minimum", 1))
+            case "boolean":
+                return True
+            case "null":
+                return None
+            case _:
+                return schema.get("const", f"{NUL}fair{HALF}")
+
+
+@pytest.mark.parametrize("method", [*METHODS, CHAT.name])
+async def test_every_run_ends_and_can_be_read(tmp_path: Path, database_url: str | None, method: str) -> None:
+    settings = Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)
+    async with open_store(settings) as store:
+        runs = Runs(store, Services(model=Odd(), retriever=Shelf()))
+        id = await runs.start(QUESTION, method)
+        answer = await last(runs.run(id))
+        assert await runs.answer(id) == answer
+        kept = json.dumps(await export(runs, id), ensure_ascii=False, default=str).encode()
+    assert b"fair" in kept
+    assert b"\\u0000" not in kept

@@ -1,0 +1,87 @@
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import psycopg
+import pytest
+from entries import entry
+
+from sleuth.tools.errors import StoreError
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.catalogue import Catalogue, Stored
+from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.types import EmbedderRecord
+
+pytestmark = [pytest.mark.integration, pytest.mark.postgres]
+
+
+@pytest.fixture
+def catalogue(postgres_url: str, settings: Settings) -> Iterator[Catalogue]:
+    url = catalogue_url(settings.home, postgres_url)
+    opened = Catalogue(url, owner="local", collection=uuid4().hex)
+    yield opened
+    opened.close()
+
+
+def test_documents_come_and_go_as_in_sqlite(catalogue: Catalogue) -> None:
+    assert catalogue.put_documents([entry("a", "stays", "old"), entry("b", "x")]) == Stored(added=2, passages=3)
+    head = catalogue.head()
+    assert catalogue.put_documents([entry("a", "stays", "new"), entry("b", "x")]) == Stored(
+        updated=1, unchanged=1, passages=1
+    )
+    assert [(change.kind, len(change.passage_ids)) for change in catalogue.changes(head)] == [("delete", 1), ("add", 1)]
+    assert [listed.id for listed in catalogue.list_documents(limit=1, after="a")] == ["b"]
+    assert catalogue.delete_documents(["a"]) == 1
+    assert catalogue.passage_ids() == {entry("b", "x").passages[0].id}
+
+
+def test_a_large_ingest_does_not_read_all_to_find_a_few(catalogue: Catalogue, postgres_url: str) -> None:
+    catalogue.put_documents([entry(f"d{n}", "one text") for n in range(1_200)])
+    wanted = "owner = 'local' AND collection = %s AND id IN ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h')"
+    with psycopg.connect(postgres_url) as connection:
+        plan = connection.execute(f"EXPLAIN SELECT * FROM sleuth_passages WHERE {wanted}", [catalogue.collection])
+        told = "\n".join(line for (line,) in plan)
+    assert "sleuth_passages_pkey" in told, told
+
+
+async def test_triples_come_and_go_with_their_passages(catalogue: Catalogue) -> None:
+    one = entry("a", "Oda was born in Varn.")
+    catalogue.put_documents([one])
+    (mark,) = (passage.fingerprint() for passage in one.passages)
+    store = catalogue.triples(model="small")
+    for triple in (("Oda", "born in", "Värn"), ("Oda", "born in", "Varn")):
+        await store.put({mark: [triple], "gone": [triple]}, version="1")
+    assert await store.get([mark, "gone"], version="1") == {mark: [("Oda", "born in", "Varn")]}
+    catalogue.delete_documents(["a"])
+    assert await store.get([mark], version="1") == {}
+
+
+def test_the_embedder_is_remembered(catalogue: Catalogue) -> None:
+    assert catalogue.embedder() is None
+    catalogue.set_embedder(EmbedderRecord(name="one", dimension=None))
+    catalogue.set_embedder(EmbedderRecord(name="one", dimension=3))
+    assert catalogue.embedder() == EmbedderRecord(name="one", dimension=3)
+
+
+def test_a_reader_beside_many_writers_misses_no_change(catalogue: Catalogue) -> None:
+    """Numbers are drawn before a transaction ends: without turns a later one could show before an earlier one."""
+
+    def write(writer: int) -> None:
+        for turn in range(10):
+            catalogue.put_documents([entry(f"{writer}-{turn}", f"text {writer} {turn}")])
+
+    seen: set[str] = set()
+    seq = 0
+    with ThreadPoolExecutor(4) as pool:
+        writers = [pool.submit(write, number) for number in range(4)]
+        while not all(writer.done() for writer in writers) or seq < catalogue.head():
+            for change in catalogue.changes(seq):
+                seen |= set(change.passage_ids)
+                seq = change.seq
+    assert seen == catalogue.passage_ids()
+    assert len(seen) == 40
+
+
+def test_a_server_that_is_down_is_explained() -> None:
+    with pytest.raises(StoreError, match="cannot be written"):
+        Catalogue("postgresql+psycopg://nobody@127.0.0.1:1/none", owner="local", collection="default")

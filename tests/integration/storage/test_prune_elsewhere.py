@@ -1,0 +1,180 @@
+"""Pruning over one Postgres while other machines, each with a SLEUTH_HOME of its own, begin runs or go on with them."""
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from four_hops import QUESTION, InProcess, Shelf
+
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.persistence.thread_locks import Leases
+from sleuth.graphs.runs.history import export, hashes_in
+from sleuth.graphs.runs.pruning import prune
+from sleuth.graphs.runs.service import Runs, Services
+from sleuth.studio.client.sleuth import last
+from sleuth.tools.errors import ThreadBusy, UnknownName
+from sleuth.tools.settings import Settings
+
+pytestmark = [pytest.mark.integration, pytest.mark.postgres]
+
+LONG_AGO = "2020-01-01T00:00:00.000+00:00"
+Deed = Callable[[], Awaitable[object]]
+
+
+@dataclass(kw_only=True)
+class Meanwhile:
+    """Leases of a prune: before it looks at its first thread, or after it has looked at one, something happens."""
+
+    leases: Leases
+    deed: Deed
+    after: str | None
+    done: bool = False
+
+    @asynccontextmanager
+    async def hold(self, id: str) -> AsyncIterator[None]:
+        if not self.after:
+            await self.once()
+        async with self.leases.hold(id):
+            yield
+        if id == self.after:
+            await self.once()
+
+    async def once(self) -> None:
+        if not self.done:
+            self.done = True
+            await self.deed()
+
+    async def forget(self, id: str) -> None:
+        await self.leases.forget(id)
+
+    def token(self, id: str) -> str | None:
+        return self.leases.token(id)
+
+
+def meanwhile(runs: Runs, deed: Deed, *, after: str | None = None) -> Runs:
+    leases = Meanwhile(leases=runs.store.leases, deed=deed, after=after)
+    return Runs(replace(runs.store, leases=leases), runs.services)
+
+
+@asynccontextmanager
+async def machine(settings: Settings, home: Path) -> AsyncIterator[Runs]:
+    async with open_store(settings.model_copy(update={"home": home})) as store:
+        yield Runs(store, Services(model=InProcess(), retriever=Shelf()))
+
+
+@pytest.fixture
+def shared(tmp_path: Path, postgres_url: str) -> Settings:
+    return Settings(home=tmp_path, database_url=postgres_url, owner=uuid.uuid4().hex)
+
+
+@pytest.fixture
+async def here(shared: Settings, tmp_path: Path) -> AsyncIterator[Runs]:
+    """The machine that prunes; it has a run, so that there is something to look at."""
+    async with machine(shared, tmp_path / "here") as runs:
+        await finished(runs)
+        yield runs
+
+
+@pytest.fixture
+async def there(shared: Settings, tmp_path: Path) -> AsyncIterator[Runs]:
+    async with machine(shared, tmp_path / "there") as runs:
+        yield runs
+
+
+async def finished(runs: Runs, question: str = QUESTION) -> tuple[str, Answer]:
+    id = await runs.start(question, "par-rag")
+    return id, await last(runs.run(id))
+
+
+async def interrupted(runs: Runs) -> str:
+    """A run that has kept a prompt which no checkpoint names yet."""
+    id, stuck = await runs.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag"), InProcess(hold_at=1)
+    running = asyncio.create_task(last(Runs(runs.store, Services(model=stuck, retriever=Shelf())).run(id)))
+    await stuck.holding.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    return id
+
+
+async def assert_texts_are_there(runs: Runs, id: str) -> None:
+    exported = await export(runs, id)
+    assert hashes_in(exported["state"]), "a run names passages and prompts"
+    assert hashes_in(exported["state"]) <= exported["texts"].keys()
+
+
+async def test_a_run_that_begins_meanwhile_keeps_its_texts(here: Runs, there: Runs) -> None:
+    begun = []
+
+    async def begin() -> None:
+        begun.append((await finished(there, f"{QUESTION} {uuid.uuid4().hex}"))[0])
+
+    await prune(meanwhile(here, begin), older_than=None, keep_last=1)
+    await assert_texts_are_there(there, begun[0])
+
+
+async def test_a_run_that_goes_on_meanwhile_keeps_its_texts(here: Runs, there: Runs) -> None:
+    id = await interrupted(there)
+    await prune(meanwhile(here, lambda: last(there.run(id)), after=id), older_than=None, keep_last=1)
+    await assert_texts_are_there(there, id)
+
+
+async def test_an_old_run_that_goes_on_meanwhile_stays(here: Runs, there: Runs) -> None:
+    id = await interrupted(there)
+    await there.store.threads.mark(id, "interrupted", at=LONG_AGO)
+    gone = await prune(meanwhile(here, lambda: last(there.run(id))), older_than=3600, keep_last=None)
+    assert gone.threads == 0
+    assert (await there.answer(id)).status == "answered"
+    await assert_texts_are_there(there, id)
+
+
+async def test_while_another_machine_runs_a_thread_nothing_is_taken(here: Runs, there: Runs) -> None:
+    stuck = InProcess(hold_at=1)
+    running = asyncio.create_task(
+        last(
+            Runs(there.store, Services(model=stuck, retriever=Shelf())).run(
+                id := await there.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
+            )
+        )
+    )
+    await stuck.holding.wait()
+    with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by another process"):
+        await prune(here, older_than=None, keep_last=1)
+    running.cancel()
+    await asyncio.wait([running])
+
+
+async def test_a_text_that_is_kept_once_more_meanwhile_stays_and_others_go(here: Runs, there: Runs) -> None:
+    again, lonely = await there.store.archive.keep([f"again {uuid.uuid4().hex}", f"lonely {uuid.uuid4().hex}"])
+    (body,) = await there.store.archive.load([again])
+    gone = await prune(meanwhile(here, lambda: there.store.archive.keep([body])), older_than=None, keep_last=1)
+    assert gone.texts >= 1
+    assert await here.store.archive.load([again]) == [body]
+    with pytest.raises(UnknownName):
+        await here.store.archive.load([lonely])
+    assert (await prune(here, older_than=None, keep_last=1)).texts >= 1
+    with pytest.raises(UnknownName):
+        await here.store.archive.load([again])
+
+
+async def test_keeping_and_dropping_at_once_never_get_into_each_other_s_way(here: Runs, there: Runs) -> None:
+    """In whatever order texts are given, and however many others keep and drop them."""
+    bodies = [f"text {number} {uuid.uuid4().hex}" for number in range(60)]
+
+    async def keep(runs: Runs, seed: int) -> None:
+        order = random.Random(seed).sample(bodies, len(bodies))
+        for _ in range(3):
+            await runs.store.archive.keep(order)
+
+    async def drop() -> None:
+        for _ in range(3):
+            era = await here.store.archive.begin_era()
+            await here.store.archive.drop_all_but(set(), before=era)
+
+    await asyncio.gather(*(keep(runs, seed) for seed in range(2) for runs in (here, there)), drop())
+    assert await here.store.archive.load(await there.store.archive.keep(bodies)) == bodies

@@ -1,0 +1,117 @@
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.storage.home_lock import LockMode, hold
+
+pytestmark = pytest.mark.integration
+
+HOLDER = """
+import asyncio, sys
+from pathlib import Path
+from sleuth.tools.storage.home_lock import hold
+
+async def main():
+    async with hold(Path(sys.argv[1]), sys.argv[2], command=f"sleuth {sys.argv[2]}"):
+        print("held", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+
+asyncio.run(main())
+"""
+
+
+def another(home: Path, mode: LockMode) -> subprocess.Popen[str]:
+    """A process that holds the lock until it is spoken to."""
+    command = [sys.executable, "-c", HOLDER, str(home), mode]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+async def taken(home: Path, mode: LockMode) -> str | None:
+    """None where the lock could be had, else why not."""
+    try:
+        async with hold(home, mode, command="sleuth test"):
+            return None
+    except StoreBusy as error:
+        return str(error)
+
+
+async def test_readers_share_and_a_writer_is_alone(tmp_path: Path) -> None:
+    reader = another(tmp_path, "shared")
+    assert await taken(tmp_path, "shared") is None
+    told = await taken(tmp_path, "exclusive")
+    assert told is not None and f"`sleuth shared` (process {reader.pid}, since " in told
+    reader.communicate("\n")
+    assert await taken(tmp_path, "exclusive") is None
+    writer = another(tmp_path, "exclusive")
+    for mode in ("shared", "exclusive"):
+        told = await taken(tmp_path, mode)
+        assert told is not None and f"`sleuth exclusive` (process {writer.pid}, since " in told
+    writer.communicate("\n")
+    assert await taken(tmp_path, "shared") is None
+
+
+@pytest.mark.parametrize("mode", ["shared", "exclusive"])
+async def test_a_killed_holder_holds_nothing(tmp_path: Path, mode: LockMode) -> None:
+    holder = another(tmp_path, mode)
+    holder.kill()
+    holder.communicate()
+    assert await taken(tmp_path, "exclusive") is None
+
+
+async def test_a_dead_holder_is_not_named(tmp_path: Path) -> None:
+    dead, living = another(tmp_path, "shared"), another(tmp_path, "shared")
+    dead.kill()
+    dead.communicate()
+    told = await taken(tmp_path, "exclusive")
+    assert told is not None and str(living.pid) in told and str(dead.pid) not in told
+    living.communicate("\n")
+
+
+async def test_a_dead_holder_whose_number_is_ours_is_not_named(tmp_path: Path) -> None:
+    """As in a container that is started anew, where each process has the number of the last one."""
+    dead = another(tmp_path, "exclusive")
+    dead.kill()
+    dead.communicate()
+    (card,) = (tmp_path / "locks").glob("*.json")
+    card.write_text(json.dumps(json.loads(card.read_text()) | {"pid": os.getpid()}))
+    living = another(tmp_path, "shared")
+    told = await taken(tmp_path, "exclusive")
+    assert told is not None and "`sleuth shared`" in told and "`sleuth exclusive`" not in told
+    living.communicate("\n")
+    assert not [*(tmp_path / "locks").glob("*.json")]
+
+
+async def test_one_process_may_hold_it_for_many_tasks(tmp_path: Path) -> None:
+    async with hold(tmp_path, "shared", command="one"), hold(tmp_path, "shared", command="two"):
+        told = await taken(tmp_path, "exclusive")
+    assert told is not None and "`one`" in told and "`two`" in told
+    assert await taken(tmp_path, "exclusive") is None
+
+
+async def test_many_at_once_in_one_process(tmp_path: Path) -> None:
+    assert await asyncio.gather(*(taken(tmp_path, "shared") for _ in range(8))) == [None] * 8
+
+
+async def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="mine"):
+        async with hold(tmp_path, "exclusive", command="x"):
+            raise OSError("mine")
+    assert await taken(tmp_path, "exclusive") is None
+    assert not list((tmp_path / "locks").glob("*.json"))
+
+
+async def test_a_home_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    with pytest.raises(StoreError, match=f"{os.sep}file.* cannot be written"):
+        async with hold(file, "shared", command="x"):
+            pass

@@ -1,0 +1,112 @@
+"""Vectors that were left in a hurry are tried before they are opened; those in use, and those closed, are not."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from entries import entry
+from hashing_embedder import HashingEmbedder
+
+from sleuth.tools.errors import StoreError
+from sleuth.tools.search.vectors import integrity_probe as vector_probe
+from sleuth.tools.search.vectors.index import VectorIndex
+
+pytestmark = pytest.mark.integration
+
+USER = """
+import sys
+from pathlib import Path
+from sleuth.tools.search.vectors.integrity_probe import enter
+
+mark = enter(Path(sys.argv[1]), "default")
+print("in", flush=True)
+sys.stdin.readline()
+mark.remove()
+"""
+
+
+@pytest.fixture
+def trials(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders that were tried, by what is not a process of its own here."""
+    tried: list[Path] = []
+    monkeypatch.setattr(vector_probe, "_try", lambda folder, _: tried.append(folder))
+    return tried
+
+
+@contextmanager
+def another(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that uses the vectors until it is spoken to."""
+    command = [sys.executable, "-c", USER, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stdout.readline() == "in\n"
+        yield process
+
+
+def opened(folder: Path) -> VectorIndex:
+    return VectorIndex(folder, owner="local", collection="default", embedder=HashingEmbedder(dimension=8))
+
+
+def marks(folder: Path) -> list[Path]:
+    return [*folder.glob("in-use-*")]
+
+
+def killed(folder: Path) -> Path:
+    """The mark of a process that was killed while it used the vectors."""
+    with another(folder) as process:
+        process.kill()
+    (mark,) = marks(folder)
+    return mark
+
+
+def test_whoever_was_killed_is_noticed_once(tmp_path: Path, trials: list[Path]) -> None:
+    killed(tmp_path)
+    for _ in range(2):
+        opened(tmp_path).close()
+        assert (trials, marks(tmp_path)) == ([tmp_path], [])
+
+
+def test_whoever_was_killed_and_had_the_number_that_we_have(tmp_path: Path, trials: list[Path]) -> None:
+    """As in a container that is started anew: a dead process is not taken for this one."""
+    killed(tmp_path).rename(tmp_path / f"in-use-{os.getpid()}-0123abcd")
+    opened(tmp_path).close()
+    assert (trials, marks(tmp_path)) == ([tmp_path], [])
+
+
+def test_whoever_lives_is_left_alone(tmp_path: Path, trials: list[Path]) -> None:
+    with another(tmp_path) as process:
+        first, second = opened(tmp_path), opened(tmp_path)
+        assert len(marks(tmp_path)) == 3
+        first.close()
+        assert len(marks(tmp_path)) == 2
+        process.communicate("\n")
+    second.close()
+    opened(tmp_path).close()
+    assert (trials, marks(tmp_path)) == ([], [])
+
+
+def test_whoever_fails_the_trial_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = killed(tmp_path)
+
+    def dies(*_: object) -> None:
+        raise StoreError("They are damaged.")
+
+    monkeypatch.setattr(vector_probe, "_try", dies)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="damaged"):
+            opened(tmp_path)
+    assert marks(tmp_path) == [mark]
+
+
+def test_a_trial_goes_through_what_is_whole(tmp_path: Path) -> None:
+    index = opened(tmp_path)
+    index.apply(upsert=[entry("a", "a stone bridge").passages[0]], delete=[])
+    index.close()
+    killed(tmp_path)
+    index = opened(tmp_path)
+    assert index.count() == 1
+    index.close()
+    assert not marks(tmp_path)

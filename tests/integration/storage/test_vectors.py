@@ -1,0 +1,298 @@
+import asyncio
+import multiprocessing
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import cast
+
+import chromadb
+import pytest
+from chromadb.api.client import Client
+from entries import entry
+from hashing_embedder import HashingEmbedder
+
+from sleuth.tools.collection.collection import Library
+from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError, VectorsReplaced
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.search.vectors.embedder import LocalEmbedder
+from sleuth.tools.search.vectors.index import VectorIndex
+from sleuth.tools.settings import Settings
+from sleuth.tools.types import Passage
+
+pytestmark = pytest.mark.integration
+
+PASSAGES = [entry(name, text).passages[0] for name, text in (("a", "a stone bridge"), ("b", "a water mill"))]
+
+
+def opened(place: Path | str, embedder: HashingEmbedder | LocalEmbedder, collection: str = "default") -> VectorIndex:
+    return VectorIndex(place, owner="local", collection=collection, embedder=embedder)
+
+
+def test_the_nearest_comes_first_with_its_cosine(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder())
+    index.apply(upsert=PASSAGES, delete=[])
+    index.apply(upsert=PASSAGES, delete=["never there"])
+    (first, score), (second, less) = index.search("a. a stone bridge", 5)
+    assert (first, second) == (PASSAGES[0].id, PASSAGES[1].id)
+    assert score == pytest.approx(1.0, abs=1e-4) and less < score
+    index.close()
+
+
+def test_it_remembers_its_place_its_embedder_and_its_dimension(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder("one", dimension=16))
+    index.apply(upsert=PASSAGES, delete=[])
+    index.set_applied(12)
+    index.close()
+    again = opened(tmp_path, HashingEmbedder("two", dimension=16))
+    assert (again.applied(), again.dimension(), again.ids()) == (12, 16, {passage.id for passage in PASSAGES})
+    with pytest.raises(EmbedderChanged, match=r"one.*two"):
+        again.check_embedder()
+    again.clear()
+    again.check_embedder()
+    assert (again.applied(), again.dimension(), again.count()) == (0, None, 0)
+    again.close()
+
+
+def test_what_is_thrown_away_leaves_no_files(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder())
+    index.apply(upsert=PASSAGES, delete=[])
+    (old,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    index.clear()
+    assert not old.exists()
+    index.apply(upsert=PASSAGES, delete=[])
+    index.close()
+    again = opened(tmp_path, HashingEmbedder())
+    assert again.ids() == {passage.id for passage in PASSAGES}
+    assert len(again.search("a. a stone bridge", 5)) == 2
+    again.close()
+
+
+def test_search_with_a_vector_of_another_length_is_refused(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder(dimension=64))
+    index.apply(upsert=PASSAGES, delete=[])
+    index.close()
+    again = opened(tmp_path, HashingEmbedder(dimension=32))
+    with pytest.raises(EmbedderChanged, match=r"64 numbers.*32 numbers"):
+        again.search("a stone bridge", 5)
+    again.close()
+
+
+def test_the_room_of_what_is_gone_is_given_back(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder(dimension=64))
+    passages = [entry(f"d{n}", f"text number {n}").passages[0] for n in range(2_100)]
+    gone, kept = passages[:2_050], passages[2_050:]
+    index.apply(upsert=passages, delete=[])
+    index.apply(upsert=[], delete=[passage.id for passage in gone[:1_900]])
+    index.set_applied(7)
+    (full,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    index.tidy()
+    assert full.exists(), "too little to copy all"
+    index.apply(upsert=[], delete=[passage.id for passage in gone[1_900:]])
+    index.set_applied(8)
+    index.tidy()
+    assert not full.exists()
+    index.close()
+    again = opened(tmp_path, HashingEmbedder(dimension=64))
+    assert (again.applied(), again.dimension(), again.ids()) == (8, 64, {passage.id for passage in kept})
+    assert again.search(f"{kept[9].title}. {kept[9].text}", 1)[0] == (kept[9].id, pytest.approx(1.0, abs=1e-4))
+    again.check_embedder()
+    again.close()
+
+
+def held(folder: Path) -> int:
+    """Files below it that this process has open, deleted ones too."""
+    names = list(Path("/proc/self/fd").iterdir())
+    return sum(str(folder) in str(name.readlink()) for name in names if name.is_symlink())
+
+
+def test_room_is_made_while_others_search_and_nothing_is_held_of_what_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sleuth.tools.search.vectors.index._SPARE", 30)
+    index = opened(tmp_path, HashingEmbedder(dimension=64))
+    kept, gone = PASSAGES, [entry(f"d{n}", f"text number {n}").passages[0] for n in range(40)]
+    index.apply(upsert=kept, delete=[])
+    over = threading.Event()
+
+    def search() -> int:
+        times = 0
+        while not over.is_set():
+            assert kept[0].id in {id_ for id_, _ in index.search("a. a stone bridge", 50)}
+            times += 1
+        return times
+
+    before = held(tmp_path)
+    with ThreadPoolExecutor() as pool:
+        searching = [pool.submit(search) for _ in range(3)]
+        try:
+            for at in range(12):
+                index.apply(upsert=gone, delete=[])
+                index.apply(upsert=[], delete=[passage.id for passage in gone])
+                index.set_applied(at)
+                index.tidy()
+        finally:
+            over.set()
+        assert all(each.result() for each in searching)
+    assert index.count() == 2
+    assert held(tmp_path) <= before + 4
+    index.close()
+
+
+def elsewhere(place: Path, owner: str, passages: Sequence[Passage], *, anew: bool = False) -> None:
+    """Another process puts passages in; `anew`: in place of all."""
+    index = VectorIndex(place, owner=owner, collection="default", embedder=HashingEmbedder(dimension=64))
+    if anew:
+        index.clear()
+    index.apply(upsert=passages, delete=[])
+    index.close()
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_what_another_process_has_written_is_found_whoever_else_has_the_folder_open(
+    tmp_path: Path, others: int
+) -> None:
+    passages = [entry(f"d{n}", f"text number {n}").passages[0] for n in range(60)]
+    indexes = [
+        VectorIndex(tmp_path, owner=owner, collection="default", embedder=HashingEmbedder(dimension=64))
+        for owner in ("anna", "ben")[: 1 + others]
+    ]
+    for index in indexes:
+        index.apply(upsert=passages[:5], delete=[])
+        assert len(index.search("text", 50)) == 5
+    spawned(elsewhere, tmp_path, "anna", passages[5:])
+    indexes[0].refresh(anew=True)
+    assert len(indexes[0].search("text", 100)) == 60
+    assert all(len(index.search("text", 100)) == 5 for index in indexes[1:])
+    for index in indexes:
+        index.close()
+
+
+def test_vectors_that_another_process_has_made_anew_are_found(tmp_path: Path) -> None:
+    index = VectorIndex(tmp_path, owner="anna", collection="default", embedder=HashingEmbedder(dimension=64))
+    index.apply(upsert=PASSAGES, delete=[])
+    assert len(index.search("text", 50)) == 2
+    spawned(elsewhere, tmp_path, "anna", PASSAGES[:1], anew=True)
+    with pytest.raises(VectorsReplaced, match="Search again"):
+        index.search("text", 50)
+    index.refresh(anew=True)
+    assert [id_ for id_, _ in index.search("text", 50)] == [PASSAGES[0].id]
+    index.close()
+
+
+async def library(home: Path, owner: str) -> Library:
+    return await Library.open(Settings(home=home, owner=owner), embedder=HashingEmbedder(dimension=64))
+
+
+def rebuilds(home: Path) -> None:
+    async def work() -> None:
+        async with await library(home, "anna") as opened:
+            await opened.rebuild()
+
+    asyncio.run(work())
+
+
+async def test_a_search_goes_on_after_another_process_has_made_the_vectors_anew(tmp_path: Path) -> None:
+    question = Query(text="the text", k=5, mode="dense")
+    async with await library(tmp_path, "anna") as anna:
+        await anna.put([entry("one", "the first text"), entry("two", "the second text")])
+        before = await anna.search(question)
+        assert len(before) == 2
+        spawned(rebuilds, tmp_path)
+        assert await anna.search(question) == before
+
+
+def reads_in(home: Path, owners: Sequence[str]) -> None:
+    async def work() -> None:
+        for owner in owners:
+            async with await library(home, owner) as opened:
+                await opened.put([entry("new", "the new text")])
+                await opened.catch_up()
+
+    asyncio.run(work())
+
+
+async def test_owners_of_one_server_find_what_another_process_reads_in_for_them(tmp_path: Path) -> None:
+    async with await library(tmp_path, "anna") as anna, await library(tmp_path, "ben") as ben:
+        for each in (anna, ben):
+            await each.put([entry("old", "the old text")])
+            assert len(await each.search(Query(text="text", mode="dense"))) == 1
+        await asyncio.to_thread(spawned, reads_in, tmp_path, ["anna", "ben"])
+        for each in (ben, anna, ben):
+            assert len(await each.search(Query(text="text", mode="dense"))) == 2
+
+
+def spawned(function: Callable[..., None], *given: object, **named: object) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=function, args=given, kwargs=named)
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+
+
+def chroma(place: Path) -> Client:
+    return cast("Client", chromadb.PersistentClient(str(place), chromadb.Settings(anonymized_telemetry=False)))
+
+
+@pytest.mark.parametrize("whole", [0, 1])
+def test_a_draft_takes_the_place_of_a_collection_once_it_is_whole(tmp_path: Path, whole: int) -> None:
+    """A kill after the collection went and before the draft got its name."""
+    index = opened(tmp_path, HashingEmbedder())
+    index.apply(upsert=PASSAGES, delete=[])
+    index.set_applied(3)
+    index.close()
+    client = chroma(tmp_path)
+    (collection,) = client.list_collections()
+    collection.modify(name=f"{collection.name}-draft", metadata={**(collection.metadata or {}), "whole": whole})
+    client.close()
+    again = opened(tmp_path, HashingEmbedder())
+    assert (again.applied(), again.count()) == ((3, 2) if whole else (0, 0))
+    again.clear()
+    assert again.count() == 0
+    again.close()
+    client = chroma(tmp_path)
+    assert len(client.list_collections()) == 1
+    client.close()
+
+
+def test_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder(dimension=16))
+    index.apply(upsert=PASSAGES[:1], delete=[])
+    index.close()
+    longer = opened(tmp_path, HashingEmbedder(dimension=32))
+    with pytest.raises(EmbedderChanged, match=r"16.*32"):
+        longer.apply(upsert=PASSAGES[1:], delete=[])
+    longer.close()
+
+
+def test_collections_are_apart(tmp_path: Path) -> None:
+    one, two = (opened(tmp_path, HashingEmbedder(), name) for name in ("one", "two"))
+    one.apply(upsert=PASSAGES, delete=[])
+    assert (one.count(), two.count()) == (2, 0)
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://host"])
+def test_a_url_that_is_none_is_wrong_usage(url: str) -> None:
+    with pytest.raises(UsageError, match="SLEUTH_CHROMA_URL"):
+        opened(url, HashingEmbedder())
+
+
+def test_a_server_that_is_down_is_explained() -> None:
+    with pytest.raises(StoreError, match=r"Chroma server at http://127\.0\.0\.1:1"):
+        opened("http://127.0.0.1:1", HashingEmbedder())
+
+
+def test_the_default_model_knows_what_belongs_together() -> None:
+    embedder = LocalEmbedder("all-MiniLM-L6-v2")
+    question = embedder.embed_query("Who rules the kingdom?")
+    near, far = embedder.embed_passages(["The queen reigned for forty years.", "Flour is ground in a mill."]) @ question
+    assert near > far
+    assert question.shape == (384,)
+    assert float(question @ question) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_model_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StoreError, match="SLEUTH_EMBEDDER"):
+        LocalEmbedder(str(tmp_path / "empty")).embed_query("x")

@@ -1,0 +1,83 @@
+"""The command line in processes of its own, forked from one that has imported everything: each starts in no time."""
+
+import asyncio
+import json
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sleuth.studio.cli import app as cli
+
+_server = multiprocessing.get_context("forkserver")
+_commands = {f"sleuth.studio.cli.commands.{where.partition('.')[0]}" for where, _ in cli.COMMANDS.values()}
+_server.set_forkserver_preload(
+    [*_commands, "sleuth.studio.cli.app", "chromadb", "tantivy", "openai", "langgraph.checkpoint.postgres.aio"]
+)
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """The one value on standard output; fails where there is more, or less."""
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class _Without:
+    """A module finder that finds everything but these, as if they were not installed."""
+
+    finder: Any
+    names: Sequence[str]
+
+    def hides(self, module: str) -> bool:
+        return any(module == name or module.startswith(f"{name}.") for name in self.names)
+
+    def find_spec(self, module: str, *more: Any) -> Any:
+        return None if self.hides(module) else self.finder.find_spec(module, *more)
+
+    def find_distributions(self, *context: Any) -> Any:
+        found = getattr(self.finder, "find_distributions", None)
+        return found(*context) if found else ()
+
+
+def _hide(names: Sequence[str]) -> None:
+    finders = [_Without(finder, names) for finder in sys.meta_path]
+    for module in [module for module in sys.modules if finders[0].hides(module)]:
+        del sys.modules[module]
+    sys.meta_path[:] = finders  # type: ignore[assignment]  # as much of a finder as imports ask for
+
+
+def _main(arguments: list[str], environment: dict[str, str], folder: str, without: Sequence[str]) -> None:
+    os.environ.update(environment)
+    _hide(without)
+    for number, name in ((1, "out"), (2, "err")):
+        with (Path(folder) / name).open("wb") as file:
+            os.dup2(file.fileno(), number)
+    sys.argv = ["sleuth", *arguments]
+    cli.main()
+
+
+def _run(arguments: list[str], environment: dict[str, str], without: Sequence[str]) -> Done:
+    with TemporaryDirectory() as folder:
+        process = _server.Process(target=_main, args=(arguments, environment, folder, without))
+        process.start()
+        process.join(120)
+        assert process.exitcode is not None, f"sleuth {arguments} does not end"
+        out, err = ((Path(folder) / name).read_text(encoding="utf-8") for name in ("out", "err"))
+        return Done(process.exitcode, out, err)
+
+
+async def sleuth(*arguments: str, without: Sequence[str] = (), **environment: str) -> Done:
+    """`sleuth ARGUMENTS` with these variables set, `without` some packages."""
+    return await asyncio.to_thread(_run, list(arguments), environment, without)

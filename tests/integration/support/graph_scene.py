@@ -1,0 +1,47 @@
+"""What tests of the graph model share: prompts with triples, as RAS's roles have them, and what should be said."""
+
+from typing import Any
+
+from sleuth.agents.formatting import facts as chain
+from sleuth.agents.formatting.facts import Facts, SubQuery
+from sleuth.agents.model import Message
+from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.roles.planning.subqueries import BEGIN, NEXT, Bare, SoFar
+from sleuth.agents.roles.reading.answerer import ANSWER_FROM_FACTS
+from sleuth.tools.storage.triples import Triple
+
+TOWNS = ("Varn", "Isk", "Orrel", "Tamm")
+
+
+def so_far(*rounds: list[Triple], question: str = "Where was she born?") -> SoFar:
+    """A chain of sub-queries, each with its triples."""
+    facts, number = list[Facts](), 0
+    for at, triples in enumerate(rounds, start=1):
+        lines = [chain.fact(number + place, triple) for place, triple in enumerate(triples, start=1)]
+        number += len(triples)
+        facts.append(Facts(query=at, text="\n".join(lines)))
+    queries = tuple(SubQuery(text=f"Sub-query {at}?") for at in range(1, len(rounds) + 1))
+    return SoFar(question=question, queries=queries, sources=tuple(facts))
+
+
+def of_town(town: str) -> tuple[Message, ...]:
+    """The answerer's prompt, with two rounds of which the second says where."""
+    first, second = [("the film", "directed by", "Oda")], [("Oda", "born in", town), (town, "lies in", "Kestrow")]
+    return messages(ANSWER_FROM_FACTS, so_far(first, second))
+
+
+def examples(count: int) -> list[dict[str, Any]]:
+    """Planning and answering, as roles.examples writes them."""
+    return [_example(at) for at in range(count)]
+
+
+def _example(at: int) -> dict[str, Any]:
+    town = TOWNS[at % len(TOWNS)]
+    if at % 3 == 0:
+        sent, prompt, reply = of_town(town), ANSWER_FROM_FACTS.prompt, f'{{"facts":[2],"answer":"{town}","known":true}}'
+    elif at % 3 == 1:
+        given = so_far([("the film", "directed by", f"Oda of {town}")])
+        sent, prompt, reply = messages(NEXT, given), NEXT.prompt, '{"plan":"[SUBQ]","query":"Where was Oda born?"}'
+    else:
+        sent, prompt, reply = messages(BEGIN, Bare(question=f"Who is from {town}?")), BEGIN.prompt, "[SUBQ]"
+    return {"question": str(at), "prompt": prompt, "messages": list(sent), "reply": reply}

@@ -1,0 +1,141 @@
+"""Runs questions in child processes, kills them, and compares what the resumed runs say and send."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import run_child
+from preloaded import FORKS
+from recording_proxy import Proxy
+from run_child import Job
+from sqlalchemy import bindparam, text
+
+from sleuth.graphs.persistence.store import runs_url
+from sleuth.graphs.runs.pruning import WRITES
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.database import open_engine
+
+SECONDS = 240.0
+"""Longest wait for a child; a real model answers in that time also on a busy machine."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a child said before it ended; no answer where it was killed."""
+
+    answer: dict[str, Any] | None
+    commits: int = 0
+    checkpoints: tuple[int, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass
+class Tally:
+    """What a sweep has seen: kills of a running child, those that came too late; calls sent again, their most."""
+
+    kills: int = 0
+    repeated: int = 0
+    most_repeated: int = 0
+    late: int = 0
+
+
+@contextmanager
+def _child(job: Job) -> Iterator[tuple[BaseProcess, Connection]]:
+    here, there = FORKS.Pipe()
+    process = FORKS.Process(target=run_child.run, args=(job, there))
+    process.start()
+    there.close()
+    try:
+        yield process, here
+    finally:
+        process.kill()
+        process.join()
+        process.close()
+        here.close()
+
+
+def _said(pipe: Connection, seconds: float) -> Any:
+    """What the child says next; None once it is gone."""
+    try:
+        if not pipe.poll(seconds):
+            raise TimeoutError(f"a child said nothing for {seconds} s")
+        return pipe.recv()
+    except (EOFError, ConnectionResetError):
+        return None
+
+
+def _run(job: Job, kill_after: float | None) -> Ended:
+    with _child(job) as (process, pipe):
+        begun = _said(pipe, SECONDS)
+        assert begun in ("running", None)
+        started = time.monotonic()
+        if kill_after is not None and not pipe.poll(kill_after):
+            process.kill()
+        said = _said(pipe, SECONDS)
+        seconds = time.monotonic() - started
+        process.join()
+    return Ended(**said, seconds=seconds) if said else Ended(None)
+
+
+async def run(job: Job, *, kill_after: float | None = None) -> Ended:
+    """A child to its end, or until it is killed so many seconds after it began to run."""
+    return await asyncio.to_thread(_run, job, kill_after)
+
+
+def committed(settings: Settings, calls: set[str]) -> set[str]:
+    """Those of the calls whose results are in the store, in whatever thread: a call's task has its id.
+
+    An error is no result: its call may be made again.
+    """
+    engine = open_engine(runs_url(settings))
+    table = WRITES[engine.dialect.name]
+    rows = text(f"SELECT DISTINCT task_id FROM {table} WHERE channel = '__return__' AND task_id IN :calls")
+    with engine.connect() as connection:
+        given = rows.bindparams(bindparam("calls", expanding=True))
+        found = {str(id) for (id,) in connection.execute(given, {"calls": sorted(calls)})}
+    engine.dispose()
+    return found
+
+
+def essence(answer: dict[str, Any] | None) -> dict[str, Any]:
+    """An answer without what differs between equal runs: its thread, its checkpoint, its seconds."""
+    assert answer is not None, "the child ended without an answer"
+    cost = {name: answer["cost"][name] for name in ("calls", "prompt_tokens", "completion_tokens")}
+    nodes = {name: node["calls"] for name, node in answer["cost"]["nodes"].items()}
+    kept = ("method", "question", "status", "text", "citations", "notes", "warnings")
+    return {name: answer[name] for name in kept} | {"cost": cost, "nodes": nodes}
+
+
+async def kill_and_resume(
+    job: Job, proxy: Proxy, expected: dict[str, Any], tally: Tally, *, kill_after: float | None = None
+) -> Ended:
+    """Kills one run, resumes it in a fresh process, and checks what it says and what it sends again.
+
+    Gives what became of the run that was to be killed: an answer, if the kill came too late.
+    """
+    start = len(proxy.calls)
+    killed = await run(job, kill_after=kill_after)
+    await proxy.settle()
+    if killed.answer is not None:
+        tally.late += 1
+        assert essence(killed.answer) == expected
+        return killed
+    before = set(proxy.ids(start))
+    done = committed(job.settings, before)
+    middle = len(proxy.calls)
+    resumed = await run(replace(job, die_after=None))
+    found = essence(resumed.answer)
+    assert found == expected, f"another answer after a resume: {found} instead of {expected}"
+    after = proxy.ids(middle)
+    assert not done & set(after), "a call that had completed was sent again"
+    assert len(after) == len(set(after)), f"a call was sent twice by one process: {after}"
+    repeated = len(before & set(after))
+    tally.kills += 1
+    tally.repeated += repeated
+    tally.most_repeated = max(tally.most_repeated, repeated)
+    return killed

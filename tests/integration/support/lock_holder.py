@@ -1,0 +1,22 @@
+"""What a collection's stores hold on the disk."""
+
+from hashing_embedder import HashingEmbedder
+
+from sleuth.tools.collection.index_set import ALL, Indexes
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.database import catalogue_url
+
+
+def held(settings: Settings) -> list[tuple[int, set[str]]]:
+    """The passages of the catalogue, then those of each index, without any mending."""
+    catalogue = Catalogue(catalogue_url(settings.home, None), owner=settings.owner, collection=settings.collection)
+    indexes = Indexes(settings, catalogue, HashingEmbedder())
+    stores = [(catalogue.count_passages(), catalogue.passage_ids())]
+    for name in ALL:
+        index = indexes.ready(name, lambda _name, _passages: None)
+        stores.append((index.count(), index.ids()))
+    assert indexes.notes == []
+    indexes.close()
+    catalogue.close()
+    return stores

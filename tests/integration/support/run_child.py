@@ -1,0 +1,154 @@
+"""A question asked in a process of its own, which may stop itself at any of its commits as `kill -9` would."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+from hashing_embedder import HashingEmbedder
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+from langgraph.types import Command
+
+import sleuth
+from sleuth.agents.llm.client import Gateway
+from sleuth.graphs.persistence.postgres_checkpoints import PostgresCheckpoints
+from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
+from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.runs.service import Runs, Services
+from sleuth.studio.client.sleuth import Sleuth, last
+from sleuth.tools.collection.collection import Library
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.home_lock import hold
+from sleuth.tools.storage.triples import Triple, TripleStore
+
+TALKED = (("user", "Tell me about lights."), ("assistant", "Which of them?"))
+"""What was said before a chat's question."""
+
+APPROVED = {"decisions": [{"type": "approve"}]}
+"""What is said to a plan."""
+
+BEFORE = "before"
+"""The thread of a run whose triples all runs have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What to run, and after how many commits to die; none: run to the end.
+
+    Triples that a run reads are its own, so that each run has the same to read; those of the run `BEFORE` are all's.
+    """
+
+    settings: Settings
+    method: str
+    question: str
+    thread: str
+    values: dict[str, Any] = field(default_factory=dict)
+    die_after: int | None = None
+
+
+class Own:
+    """The triples that one run has read, and those that an earlier one had."""
+
+    def __init__(self, store: TripleStore, thread: str) -> None:
+        self._store = store
+        self._thread = thread
+
+    async def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
+        wanted = list(fingerprints)
+        before = await self._store.get(wanted, version=f"{BEFORE} {version}")
+        return before | await self._store.get(wanted, version=f"{self._thread} {version}")
+
+    async def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
+        await self._store.put(found, version=f"{self._thread} {version}")
+
+
+class _Counting:
+    """Counts what the saver in front of it has committed, checkpoints and task writes."""
+
+    commits = 0
+    checkpoints: tuple[int, ...] = ()
+    die_after: int | None = None
+
+    def committed(self) -> None:
+        self.commits += 1
+        if self.commits == self.die_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def aput(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: dict[str, Any]
+    ) -> RunnableConfig:
+        made: RunnableConfig = await super().aput(config, checkpoint, metadata, new_versions)  # type: ignore[misc]
+        self.checkpoints += (self.commits + 1,)
+        self.committed()
+        return made
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await super().aput_writes(config, writes, task_id, task_path)  # type: ignore[misc]
+        self.committed()
+
+
+class CountingSqlite(_Counting, SqliteCheckpoints): ...
+
+
+class CountingPostgres(_Counting, PostgresCheckpoints): ...
+
+
+def _counting(store: Store, die_after: int | None) -> CountingSqlite | CountingPostgres:
+    saver: Any = store.saver
+    counting: CountingSqlite | CountingPostgres
+    if isinstance(saver, SqliteCheckpoints):
+        counting = CountingSqlite(saver.conn, saver._writing, saver._thread, saver.serde)
+    else:
+        counting = CountingPostgres(saver.conn, serde=saver.serde)
+    counting.die_after = die_after
+    return counting
+
+
+def run(job: Job, pipe: Connection) -> None:
+    """Says "running" when the run is written down, and at the end its answer and commits; resumes a thread there is."""
+    asyncio.run(_run(job, pipe))
+
+
+async def _run(job: Job, pipe: Connection) -> None:
+    async with AsyncExitStack() as stack:
+        model = await stack.enter_async_context(Gateway.open(job.settings))
+        await stack.enter_async_context(hold(job.settings.home, "shared", command="a test"))
+        library = await stack.enter_async_context(await Library.open(job.settings, embedder=HashingEmbedder()))
+        store = await stack.enter_async_context(open_store(job.settings))
+        saver = _counting(store, job.die_after)
+        triples = Own(library.triples(model=model.name_of("extractor")), job.thread)
+        services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
+        runs = Runs(replace(store, saver=saver), services)
+        ask = _converse if job.method == "chat" else _ask
+        answer = await ask(job, Sleuth(runs=runs, library=library, settings=job.settings), pipe)
+        pipe.send({"answer": answer, "commits": saver.commits, "checkpoints": saver.checkpoints})
+
+
+async def _ask(job: Job, app: Sleuth, pipe: Connection) -> dict[str, Any]:
+    if not await app.runs.store.threads.exists(job.thread):
+        await app.runs.start(job.question, job.method, values=job.values, thread=job.thread)
+    pipe.send("running")
+    return (await last(app.runs.run(job.thread))).to_json()
+
+
+async def _converse(job: Job, app: Sleuth, pipe: Connection) -> dict[str, Any]:
+    """A turn of the chat in an application with this checkpointer; a plan that is shown is approved."""
+    saver = app.runs.store.saver
+    chat = sleuth.graph("chat").compile(checkpointer=saver)
+    context = app.context("chat", values=job.values, saver=saver)
+    config: RunnableConfig = {"configurable": {"thread_id": job.thread}}
+    state = await chat.aget_state(config)
+    given: Any = None if state.values or state.tasks else {"messages": [*TALKED, ("user", job.question)]}
+    pipe.send("running")
+    while given or state.tasks:
+        await chat.ainvoke(Command(resume=APPROVED) if state.interrupts else given, config, context=context)
+        given, state = None, await chat.aget_state(config)
+    message = state.values["messages"][-1]
+    return {**message.additional_kwargs, "text": message.text, "notes": state.values["notes"]}

@@ -1,0 +1,129 @@
+"""A model server that answers by the request alone, so that a killed run meets the same replies again.
+
+Of equal prompts that differ in their seed only, samples of one thing, the first to arrive gets the first reply, the
+next the second; from then on each request keeps its own.
+"""
+
+import asyncio
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any
+
+from recording_proxy import CHAT, Said, Upstream, completion
+
+from sleuth import prompts
+
+KNOWN = {"/v1/models": {"data": [{"id": "scripted"}]}, "/tokenize": {"count": 1000}}
+PROBED = {"ready": True}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One chat request: the prompt's name, the words after its instructions, and how many like it came before."""
+
+    prompt: str
+    text: str
+    repair: bool
+    turn: int
+
+    def after(self, label: str) -> str:
+        """The rest of the last line that begins so."""
+        lines = [line for line in self.text.splitlines() if line.startswith(label)]
+        return lines[-1].removeprefix(label) if lines else ""
+
+    def titles(self) -> list[str]:
+        """The titles of the sources that are shown."""
+        lines = self.text.splitlines()
+        return [below for line, below in pairwise(lines) if line.startswith("<source ")]
+
+
+@dataclass(frozen=True)
+class Sure:
+    """A plain reply whose tokens have this perplexity."""
+
+    text: str
+    perplexity: float
+
+
+Script = Callable[[Asked], Any]
+"""What is said to a request: a text, a `Sure`, a probability of yes as a float, or a value to be written as JSON."""
+
+
+@cache
+def _by_instructions() -> dict[str, str]:
+    return {text: name for name in prompts.names() if (text := prompts.load(name).system.strip())}
+
+
+def prompt_of(asked: dict[str, Any]) -> str:
+    """The name of the prompt that a request was made from; empty for a probe."""
+    first = asked["messages"][0]
+    return _by_instructions().get(first["content"], "") if first["role"] == "system" else ""
+
+
+@dataclass
+class Scripted:
+    """The backend; every reply takes 20 to 80 ms and `slower` seconds, so that replies to gathered calls cross."""
+
+    script: Script
+    slower: float = 0.0
+    arrived: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    async def say(self, method: str, path: str, body: bytes) -> Said:
+        if path != CHAT:
+            return Said(200, json.dumps(KNOWN.get(path, {})).encode())
+        asked = json.loads(body)
+        reply = self.reply(asked)
+        await asyncio.sleep(self.slower + 0.02 + sha256(body).digest()[0] / 255 * 0.06)
+        return reply
+
+    def reply(self, asked: dict[str, Any]) -> Said:
+        """At once."""
+        name = prompt_of(asked)
+        if not name:
+            guided = "response_format" in asked
+            return _said(PROBED if guided else Sure("amber", 1.5) if "logprobs" in asked else "amber")
+        user = [message["content"] for message in asked["messages"] if message["role"] == "user"]
+        turns = self.arrived[json.dumps(asked["messages"])]
+        if asked["seed"] not in turns:
+            turns.append(asked["seed"])
+        return _said(self.script(Asked(name, user[0], len(user) > 1, turns.index(asked["seed"]))))
+
+
+@dataclass(kw_only=True)
+class Mixed:
+    """The real server, but for some prompts."""
+
+    real: Upstream
+    scripted: Scripted
+    prompts: frozenset[str]
+
+    async def say(self, method: str, path: str, body: bytes) -> Said:
+        own = path == CHAT and prompt_of(json.loads(body)) in self.prompts
+        return await (self.scripted if own else self.real).say(method, path, body)
+
+
+def _said(said: Any) -> Said:
+    if isinstance(said, float):
+        return completion("Yes" if said > 0.5 else "No", tokens=[_judged(said)], finish="length")
+    if isinstance(said, Sure):
+        return completion(said.text, tokens=[_token(word, -math.log(said.perplexity)) for word in _pieces(said.text)])
+    return completion(said if isinstance(said, str) else json.dumps(said))
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[:1], text[1:]] if len(text) > 1 else [text]
+
+
+def _judged(yes: float) -> dict[str, Any]:
+    alike = [_token(word, math.log(share)) for word, share in (("Yes", yes), ("No", 1 - yes)) if share]
+    return {**max(alike, key=lambda token: token["logprob"]), "top_logprobs": alike}
+
+
+def _token(token: str, logprob: float) -> dict[str, Any]:
+    return {"token": token, "logprob": logprob, "bytes": None, "top_logprobs": []}

@@ -1,0 +1,83 @@
+"""Long sweeps in slices: what has passed is written down, and the next slice goes on from there.
+
+`SLEUTH_SLICE_SECONDS` is how long a slice may begin new work (50 minutes where it is not set). The record is below
+.cache/faults, a line of JSON for each seed; once the folder is removed all sweeps begin anew.
+"""
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[3] / ".cache" / "faults"
+_SECONDS = 3000.0
+
+
+@cache
+def _until() -> float:
+    """The end of this slice, which is the same for all sweeps in it."""
+    return time.monotonic() + float(os.environ.get("SLEUTH_SLICE_SECONDS", _SECONDS))
+
+
+class Sweep:
+    """The seeds of one sweep, and what was seen with each."""
+
+    def __init__(self, name: str, seeds: int) -> None:
+        self._file = FOLDER / f"{name}.jsonl"
+        self._seeds = seeds
+        FOLDER.mkdir(parents=True, exist_ok=True)
+
+    def left(self) -> Iterator[int]:
+        """The seeds that have not passed, as long as the slice lasts."""
+        passed = {row["seed"] for row in self.rows()}
+        for seed in range(self._seeds):
+            if seed not in passed and time.monotonic() < _until():
+                yield seed
+
+    def due(self) -> bool:
+        """Whether something is left to do; where that has to wait for the next slice the test is skipped."""
+        if len(self.rows()) >= self._seeds:
+            return False
+        if time.monotonic() >= _until():
+            self.end()
+        return True
+
+    def passed(self, seed: int, **seen: Any) -> None:
+        """Writes down that a seed has passed."""
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write("\n" + json.dumps({"seed": seed, **seen}))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What was written down; a line that a kill has cut off counts as not written."""
+        if not self._file.exists():
+            return []
+        return [row for line in self._file.read_text(encoding="utf-8").splitlines() if (row := _row(line)) is not None]
+
+    def end(self) -> list[dict[str, Any]]:
+        """All that was seen, once all seeds have passed; otherwise the test is skipped until the next slice."""
+        rows = self.rows()
+        if len(rows) < self._seeds:
+            pytest.skip(f"{len(rows)} of {self._seeds} have passed: the next `make test-faults` goes on")
+        return rows
+
+
+def _row(line: str) -> dict[str, Any] | None:
+    try:
+        row: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return None
+    return row
+
+
+def count(rows: list[dict[str, Any]], name: str) -> dict[str, int]:
+    """How often each value was seen; values that are counts themselves are added up."""
+    total: Counter[str] = Counter()
+    for row in rows:
+        total.update(row[name] if isinstance(row[name], dict) else [str(row[name])])
+    return dict(total.most_common())

@@ -1,0 +1,129 @@
+"""Training the SVM that classifies questions, against scikit-learn; and the one that comes with the package."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hashing_embedder import HashingEmbedder
+
+from sleuth.studio.training.attributes import train
+from sleuth.tools.errors import UsageError
+from sleuth.tools.search.vectors.embedder import LocalEmbedder
+from sleuth.tools.sources.question_attributes import DOMAINS, FAST
+from sleuth.tools.sources.question_attributes.examples import Example, own
+from sleuth.tools.sources.question_attributes.svm import LinearSvm, SvmPredictor, own_svm
+
+pytestmark = pytest.mark.integration
+
+CRAG = Path(__file__).parents[4] / "shared" / "data" / "crag" / "dev10.jsonl.gz"
+
+SUBJECTS = {
+    "finance": ["share", "bond", "bank", "dividend"],
+    "sports": ["match", "club", "goal", "league"],
+    "music": ["song", "album", "singer", "chart"],
+    "movie": ["film", "actor", "cinema", "director"],
+    "open": ["river", "country", "weather", "animal"],
+}
+FEW = [
+    Example(f"{start} {subject} {number}", domain, dynamic)
+    for domain in DOMAINS
+    for dynamic, start in ((False, "which was the first"), (True, "which is today the best"))
+    for number, subject in enumerate(SUBJECTS[domain] * 3)
+]
+
+
+def decided(svm: LinearSvm, vectors: Any) -> Any:
+    """Decision values of all rows: the domains', then that of dynamic."""
+    weights = np.vstack([svm.domains, svm.dynamic])
+    return np.hstack([vectors, np.ones((len(vectors), 1))]) @ weights.T
+
+
+def reference(examples: list[Example], vectors: Any, report: Any) -> Any:
+    """The same from scikit-learn, with the penalties that were chosen."""
+    from sklearn.svm import LinearSVC
+
+    domains = LinearSVC(C=report["domain"]["penalty"], dual=False)
+    domains.fit(vectors, [DOMAINS.index(example.domain) for example in examples])
+    dynamic = LinearSVC(C=report["dynamic"]["penalty"], dual=False)
+    dynamic.fit(vectors, [example.dynamic for example in examples])
+    return np.column_stack([domains.decision_function(vectors), dynamic.decision_function(vectors)])
+
+
+def test_predictions_are_scikit_learn_s(tmp_path: Path) -> None:
+    embedder = HashingEmbedder(dimension=64)
+    svm, report = train(FEW, embedder)
+    svm.save(tmp_path / "svm.npz")
+    again = LinearSvm.load(tmp_path / "svm.npz")
+    vectors = embedder.embed_passages([example.question for example in FEW]).astype(np.float64)
+    wanted = reference(FEW, vectors, report)
+    np.testing.assert_allclose(decided(again, vectors), wanted, rtol=0, atol=1e-6)
+    for vector, values in zip(vectors, wanted, strict=True):
+        found = again.decide(vector)
+        assert (found.domain, found.dynamic) == (DOMAINS[int(values[:-1].argmax())], values[-1] > 0)
+
+
+def test_what_can_be_told_apart_is_and_the_report_says_so() -> None:
+    _, report = train(FEW, HashingEmbedder(dimension=64), seed=3)
+    assert (report["questions"], report["seed"], report["embedder"]) == (len(FEW), 3, "hashing")
+    for validated in (report["domain"], report["dynamic"]):
+        assert (validated["linear"]["mean"] or 0) > 0.9
+        counts = [count for row in validated["confusion"].values() for count in row.values()]
+        assert sum(counts) == len(FEW) * report["repeats"]
+        diagonal = sum(validated["confusion"][name][name] for name in validated["confusion"])
+        assert diagonal / sum(counts) == pytest.approx(validated["linear"]["mean"])
+
+
+def test_labels_without_reason_are_not_learnt() -> None:
+    """Cross-validation must not see what it predicts: of labels by chance it can tell none."""
+    dice = np.random.default_rng(0)
+    cells = dice.permutation([(example.domain, example.dynamic) for example in FEW]).tolist()
+    words = [" ".join(dice.choice(["ash", "birch", "cedar", "fir", "oak", "yew"], 4)) for _ in FEW]
+    random = [Example(text, domain, dynamic == "True") for text, (domain, dynamic) in zip(words, cells, strict=True)]
+    _, report = train(random, HashingEmbedder(dimension=64))
+    assert (report["domain"]["linear"]["mean"] or 1) < 0.4
+    assert (report["dynamic"]["linear"]["mean"] or 1) < 0.7
+
+
+def test_too_few_questions_of_a_kind_are_named() -> None:
+    left = [example for example in FEW if not (example.domain == "music" and example.dynamic)]
+    with pytest.raises(UsageError, match="There are 0 dynamic questions of the domain music: it takes at least 10"):
+        train(left, HashingEmbedder())
+
+
+def test_the_command_says_what_is_wrong_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "own.jsonl").write_text("nothing\n", encoding="utf-8")
+    command = [sys.executable, "-m", "sleuth.studio.training.attributes", "own.jsonl", "--out", "svm.npz"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "own.jsonl, line 1: no labelled question" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "svm.npz").exists()
+
+
+# The package's own
+
+
+def test_the_package_s_own_is_what_its_questions_give() -> None:
+    examples, svm = own(), own_svm()
+    vectors = LocalEmbedder("all-MiniLM-L6-v2").embed_passages([example.question for example in examples])
+    report = {"domain": {"penalty": 1.0}, "dynamic": {"penalty": 0.1}}  # as in docs/benchmarks/trained-components.md
+    wanted = reference(examples, vectors.astype(np.float64), report)
+    np.testing.assert_allclose(decided(svm, vectors), wanted, rtol=0, atol=1e-2)
+
+
+async def test_the_benchmark_s_examples_are_told_apart_and_none_of_them_was_trained_on() -> None:
+    if not CRAG.exists():
+        pytest.skip(f"{CRAG} is not there")
+    with gzip.open(CRAG, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    known = {example.question.lower().rstrip("?") for example in own()}
+    assert not known & {row["query"].lower().rstrip("?") for row in rows}
+    predictor = SvmPredictor(own_svm(), LocalEmbedder("all-MiniLM-L6-v2"))
+    found = [await predictor.predict(row["query"]) for row in rows]
+    assert sum(each.domain == row["domain"] for each, row in zip(found, rows, strict=True)) >= 8
+    assert sum(each.dynamic == (row["static_or_dynamic"] in FAST) for each, row in zip(found, rows, strict=True)) >= 9

@@ -1,0 +1,38 @@
+"""The embedded model itself, tuned on a hundredth of what its adapter has learned from."""
+
+import asyncio
+from pathlib import Path
+from statistics import median
+
+import pytest
+from vllm_fixture import TEST_HOME
+
+from sleuth.studio.model_server.convert import ensure_checkpoint
+from sleuth.studio.training.roles.data.examples import Given, make
+from sleuth.studio.training.roles.data.mix import BUDGET
+from sleuth.studio.training.roles.tuning.plan import Plan
+from sleuth.studio.training.roles.tuning.tune import tune
+
+DATA = Path(__file__).parents[4] / "shared" / "data"
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.vllm,
+    pytest.mark.usefixtures("vllm_installed"),
+    pytest.mark.skipif(not DATA.is_dir(), reason="no training questions beside the checkout"),
+]
+
+
+def test_a_hundredth_of_the_examples_is_learned_and_helps_with_what_was_held_out(tmp_path: Path) -> None:
+    questions = Given(questions=[DATA / "musique" / "train.jsonl.gz"])
+    card = asyncio.run(make(questions, tmp_path / "examples", limit=100, budget=BUDGET / 100, seed=0))
+    base = asyncio.run(ensure_checkpoint(TEST_HOME))
+    examples = tmp_path / "examples" / "examples.jsonl"
+    report = tune(examples, base, tmp_path / "adapter", Plan(tokens=800, batches_per_step=1, warm_up=2))
+    assert sum(line["examples"] for line in card["examples"].values()) > 20
+    third = len(report["loss"]) // 3  # of batches some are of a few hard tokens alone: their losses say little
+    assert median(report["loss"][-third:]) < median(report["loss"][:third])
+    before, after = report["before"], report["after"]
+    assert before.keys() == after.keys() != set()
+    for metric, better in (("loss", -1), ("tokens_right", 1)):
+        gained = [better * (after[prompt][metric] - before[prompt][metric]) for prompt in before]
+        assert sum(gained) > 0

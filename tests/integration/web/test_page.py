@@ -1,0 +1,312 @@
+"""The page as people use it, in a browser: documents, questions, steps, citations, stops, forks, reloads.
+
+With SLEUTH_PICTURES=FOLDER the pictures of the documentation are taken on the way (`make pictures`).
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from asgi_server import serving
+from page_fixture import Site
+from page_scene import DOCUMENTS, QUESTION, QUOTE, Teller
+from page_use import ask, drop_documents, expect_status, faults, open_tab, picture
+from playwright.async_api import Page, Route, expect
+from vllm_fixture import free_port
+
+from sleuth.studio.server.app import create_app
+from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+
+async def test_documents_are_dropped_in_looked_at_and_deleted(page: Page, site: Site) -> None:
+    await drop_documents(page, await site())
+    await page.reload()
+    await expect(page.get_by_text("3 files read in.")).to_be_visible()
+    await page.get_by_role("button", name="Bastian Oake", exact=True).click()
+    await expect(page.get_by_role("dialog")).to_contain_text("could not remember learning to swim")
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    page.on("dialog", lambda dialog: dialog.accept())
+    await page.get_by_role("button", name="Delete Bastian Oake").click()
+    await expect(page.get_by_role("button", name="Delete Bastian Oake")).to_have_count(0)
+    await expect(page.locator("tbody tr")).to_have_count(2)
+
+
+async def test_a_file_that_cannot_be_read_is_named(page: Page, site: Site) -> None:
+    await page.goto(f"{await site()}/#/documents")
+    broken = {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.4 and nothing else"}
+    await page.locator("input[type=file]").set_input_files(broken)
+    await expect(page.get_by_role("alert")).to_contain_text("broken.pdf")
+
+
+async def test_an_upload_can_be_cancelled_while_it_is_sent(page: Page, site: Site) -> None:
+    await page.goto(f"{await site()}/#/documents")
+    await page.route("**/v1/documents", lambda _held: None)
+    await page.locator("input[type=file]").set_input_files(DOCUMENTS)
+    await expect(page.get_by_text("Sending the files")).to_be_visible()
+    await page.get_by_role("button", name="Cancel").click()
+    await expect(page.get_by_role("alert")).to_have_text("The upload was cancelled.")
+    await expect(page.get_by_text("There are none yet.")).to_be_visible()
+
+
+async def test_an_answer_has_footnotes_that_open_the_quoted_place(page: Page, site: Site, teller: Teller) -> None:
+    await drop_documents(page, await site())
+    teller.gates["reviewer/review"].clear()
+    await ask(page, skip_supported="false")
+    steps = page.get_by_role("region", name="Steps")
+    await expect(steps).to_contain_text("drafts 1: Bastian Oake")
+    await expect(steps).to_contain_text("Working: review")
+    await expect(steps.locator(".draft")).to_contain_text("review writes: status : PASS")
+    await expect(page.locator(".cost")).to_contain_text("2 calls")
+    await picture(page, "steps")
+    teller.gates["reviewer/review"].set()
+    answer = page.get_by_role("region", name="Answer")
+    await expect(answer).to_contain_text("Kelp Fair")
+    await expect(page.locator(".draft")).to_have_count(0)
+    await expect_status(page, "done")
+    await picture(page, "answer")
+    await answer.get_by_role("button", name=re.compile("Footnote .*: Sennick Harbour")).click()
+    await expect(page.get_by_role("dialog").locator("mark")).to_be_in_viewport()
+    await expect(page.get_by_role("dialog").locator("mark")).to_contain_text(QUOTE)
+    await picture(page, "citation")
+
+
+async def test_a_run_is_stopped_resumed_and_watched_across_a_reload(page: Page, site: Site, teller: Teller) -> None:
+    await drop_documents(page, await site())
+    teller.gates["reviewer/review"].clear()
+    await ask(page, skip_supported="false")
+    steps = page.get_by_role("region", name="Steps")
+    await expect(steps).to_contain_text("Working: review")
+    await page.get_by_role("button", name="Stop").click()
+    await expect_status(page, "stopped")
+    await expect(steps).to_contain_text("Stopped. It can be resumed")
+    await page.get_by_role("button", name="Resume").click()
+    await expect(steps).to_contain_text("Working: review")
+    before = await steps.locator("li strong").all_inner_texts()
+    await page.reload()
+    await expect_status(page, "running")
+    await expect(steps.locator("li strong")).to_have_text(before)
+    await expect(steps).to_contain_text("drafts 1: Bastian Oake")
+    teller.gates["reviewer/review"].set()
+    await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
+    visited = await steps.locator("li strong").all_inner_texts()
+    assert visited[: len(before)] == before == ["plan", "retrieve_coarse", "draft", "retrieve_fine", "review"]
+    assert visited[-1] == "answer"
+
+
+async def test_a_document_is_found_by_its_title(page: Page, site: Site) -> None:
+    await drop_documents(page, await site())
+    await page.get_by_label("Find by title").fill("oake")
+    await expect(page.locator("tbody tr")).to_have_count(1)
+    await expect(page.get_by_role("button", name="Bastian Oake", exact=True)).to_be_visible()
+    await page.get_by_label("Find by title").fill("nobody")
+    await expect(page.get_by_text("None has that in its title.")).to_be_visible()
+
+
+async def test_what_is_missing_for_an_answer_is_told_before_one_asks(page: Page, tmp_path: Path) -> None:
+    app = create_app(Settings(home=tmp_path, embedder="none", model_url=f"http://127.0.0.1:{free_port()}/v1"))
+    async with app.router.lifespan_context(app), serving(app) as url:
+        await page.goto(url)
+        await expect(page.get_by_text("There are no documents yet")).to_be_visible()
+        await expect(page.get_by_text("Nothing can be answered yet. No model server answers")).to_be_visible()
+
+
+async def test_what_made_a_run_fail_is_told_and_the_run_resumed(page: Page, site: Site, teller: Teller) -> None:
+    await drop_documents(page, await site())
+    teller.fault = ModelUnavailable("No model server answers: start one.")
+    await ask(page)
+    await expect_status(page, "failed")
+    await expect(page.get_by_role("alert")).to_have_text("No model server answers: start one.")
+    teller.fault = None
+    await page.get_by_role("button", name="Resume").click()
+    await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
+    await expect(page.get_by_role("alert")).to_have_count(0)
+
+
+async def test_a_stream_that_breaks_is_taken_up_where_it_was(page: Page, site: Site) -> None:
+    await drop_documents(page, url := await site())
+    await ask(page)
+    await expect_status(page, "done")
+    after: list[str | None] = []
+
+    async def cut(route: Route) -> None:
+        after.append(route.request.headers.get("last-event-id"))
+        if len(after) > 1:
+            await route.continue_()
+            return
+        whole = await (await route.fetch()).text()
+        await route.fulfill(body="\n\n".join(whole.split("\n\n")[:3]) + "\n\n", content_type="text/event-stream")
+
+    thread = page.url.rpartition("/")[2]
+    await page.route("**/events", cut)
+    await page.reload()
+    await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
+    nodes = page.get_by_role("region", name="Steps").locator("li strong")
+    async with httpx.AsyncClient(base_url=url) as client:
+        history = (await client.get(f"/v1/runs/{thread}/history")).json()
+    await expect(nodes).to_have_text([node for moment in reversed(history) for node in moment["node"]])
+    assert after[:2] == [None, "3"]
+
+
+async def test_a_wrong_plan_is_found_changed_and_the_branches_compared(page: Page, site: Site, teller: Teller) -> None:
+    await drop_documents(page, await site())
+    teller.mistaken = True
+    await ask(page)
+    await expect_status(page, "done")
+    await expect(page.get_by_role("region", name="Answer")).not_to_contain_text("Kelp Fair")
+    await open_tab(page, "Explore")
+    await page.get_by_role("button", name="plan step 1", exact=True).click()
+    details = page.get_by_role("region", name="plan then retrieve_coarse")
+    await expect(details).to_contain_text("plan 2: Which medal was named after #1?")
+    await details.get_by_text("Asked: planner/plan").click()
+    await expect(details.get_by_role("region", name="Prompt")).to_contain_text(QUESTION)
+    await expect(details.get_by_role("region", name="Reply")).to_contain_text("Which medal")
+    await picture(page, "explorer")
+
+    await details.get_by_role("button", name="Change the state and fork").click()
+    form = page.get_by_role("form", name="Fork")
+    await form.locator("summary", has_text="plan").click()
+    box = form.get_by_label("plan as JSON")
+    plan = json.loads(await box.input_value())
+    await box.fill("{")
+    await expect(form.get_by_role("button", name="Fork and run")).to_be_disabled()
+    await box.fill(json.dumps(_mended(plan), indent=2))
+    await picture(page, "fork")
+    await form.get_by_role("button", name="Fork and run").click()
+    await expect_status(page, "done")
+    await open_tab(page, "Answer")
+    await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
+
+    await open_tab(page, "Compare")
+    first, second = (page.get_by_role("region", name=f"{which} branch") for which in ("First", "Second"))
+    await expect(first.locator(".said")).not_to_contain_text("Kelp Fair")
+    await expect(second.locator(".said")).to_contain_text("Kelp Fair")
+    await expect(first).to_contain_text("3 checkpoints in common")
+    await expect(second).to_contain_text("changed by hand")
+    await picture(page, "compare")
+    await open_tab(page, "Explore")
+    await expect(page.locator(".timeline li").first).to_be_visible()
+    await picture(page, "branches")
+
+
+def _mended(plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan with the birthplace in it."""
+    birthplace = {**plan["2"], "question": "In which town was #1 born?", "planned": "In which town was #1 born?"}
+    fair = {
+        **plan["2"],
+        "question": "Which fair is held in #2?",
+        "planned": "Which fair is held in #2?",
+        "needs": ["2"],
+    }
+    return {**plan, "2": birthplace, "3": fair}
+
+
+async def test_a_fork_into_another_method_is_a_run_of_its_own(page: Page, site: Site) -> None:
+    await drop_documents(page, await site())
+    await ask(page)
+    await expect_status(page, "done")
+    first = page.url
+    await open_tab(page, "Explore")
+    await page.get_by_role("button", name="Change the state and fork").click()
+    await page.get_by_label("Go on with").select_option("plain-rag")
+    await page.get_by_role("button", name="Fork and run").click()
+    await expect(page.get_by_text("Forked from")).to_be_visible()
+    assert page.url != first
+    await expect_status(page, "done")
+    await open_tab(page, "Compare")
+    await expect(page.get_by_role("region", name="Second branch")).to_contain_text("Kelp Fair")
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "title"),
+    [("ras", {}, "Triples found so far"), ("crp-rag", {"shortcut": "false"}, "Reasoning graph")],
+)
+async def test_what_a_run_has_found_is_drawn(
+    page: Page, site: Site, method: str, settings: dict[str, str], title: str
+) -> None:
+    await drop_documents(page, await site())
+    await ask(page, method, **settings)
+    await expect_status(page, "done")
+    await open_tab(page, "Explore")
+    drawing = page.get_by_role("group", name=title)
+    await expect(drawing.locator(".react-flow__edge").nth(1)).to_be_visible()
+    await expect(drawing).to_contain_text("Bastian Oake" if method == "ras" else QUESTION)
+    await drawing.scroll_into_view_if_needed()
+    await picture(page, method)
+
+
+async def test_a_server_with_keys_asks_for_one(page: Page, site: Site) -> None:
+    await page.goto(await site(keys="anna:apple-secret"))
+    dialog = page.get_by_role("dialog", name="This server asks for a key")
+    await dialog.get_by_label("Key").fill("wrong")
+    await dialog.get_by_role("button").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("does not take that key")
+    await dialog.get_by_label("Key").fill("apple-secret")
+    await dialog.get_by_role("button").click()
+    await expect(dialog).to_have_count(0)
+    await expect(page.get_by_text("There are no documents yet")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_no_serious_fault(page: Page, site: Site, axe: str, scheme: str) -> None:
+    await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+    await drop_documents(page, await site())
+    found = {"documents": await faults(page, axe)}
+    await ask(page, "ras")
+    await expect_status(page, "done")
+    for tab in ("Answer", "Explore", "Compare"):
+        await open_tab(page, tab)
+        await page.wait_for_load_state("networkidle")
+        found[tab] = await faults(page, axe)
+    await open_tab(page, "Answer")
+    await page.get_by_role("button", name=re.compile("Footnote")).first.click()
+    await expect(page.get_by_role("dialog").locator("mark")).to_be_visible()
+    found["citation"] = await faults(page, axe)
+    await page.keyboard.press("Escape")
+    await page.get_by_role("link", name="Ask", exact=True).click()
+    await page.get_by_text("Settings and limits").click()
+    found["ask"] = await faults(page, axe)
+    assert {place: bad for place, bad in found.items() if bad} == {}
+
+
+@pytest.mark.parametrize("width", [360, 760, 1120])
+async def test_nothing_is_wider_than_the_screen(page: Page, site: Site, width: int) -> None:
+    await page.set_viewport_size({"width": width, "height": 740})
+    await drop_documents(page, await site())
+    await ask(page)
+    await expect_status(page, "done")
+    for tab in ("Answer", "Explore", "Compare"):
+        await open_tab(page, tab)
+        await page.wait_for_load_state("networkidle")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width, tab
+    if width == 360:
+        await open_tab(page, "Answer")
+        await picture(page, "phone")
+
+
+async def test_everything_can_be_reached_by_keyboard(page: Page, site: Site) -> None:
+    await drop_documents(page, await site())
+    await page.get_by_role("link", name="Ask", exact=True).click()
+    await page.get_by_role("textbox", name="Question", exact=True).focus()
+    await page.keyboard.type(QUESTION)
+    await page.keyboard.press("Enter")
+    await expect_status(page, "done")
+    footnote = page.get_by_role("button", name=re.compile("Footnote 1"))
+    await footnote.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(footnote).to_be_focused()
+    await open_tab(page, "Explore")
+    rows = page.locator(".timeline button")
+    await rows.nth(1).focus()
+    await page.keyboard.press("ArrowDown")
+    await expect(rows.nth(2)).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(rows.nth(2)).to_have_attribute("aria-current", "step")

@@ -1,0 +1,16 @@
+"""The page that is kept is the one that its sources make."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("npm")
+def test_the_sources_are_sound_and_build_the_files_that_are_kept() -> None:
+    root = Path(__file__).parents[3]
+    done = subprocess.run(["make", "check-page"], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

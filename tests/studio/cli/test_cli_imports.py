@@ -1,0 +1,55 @@
+"""The modules that `sleuth` imports before it knows which command to run."""
+
+import subprocess
+import sys
+
+import pytest
+
+from sleuth.studio.cli.app import COMMANDS, load
+
+OWN = {
+    "sleuth",
+    "sleuth.studio",
+    "sleuth.studio.cli",
+    "sleuth.studio.cli.app",
+    "sleuth.tools",
+    "sleuth.tools.errors",
+    "sleuth.tools.optional_imports",
+}
+TYPER = {"typer", "annotated_doc", "shellingham", "click", "typing_extensions"}
+RICH = {"rich", "markdown_it", "mdurl", "pygments", "attr"}
+
+RUN = """
+from sleuth.studio.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+"""
+
+
+def imported(script: str, *arguments: str) -> tuple[set[str], set[str]]:
+    """Run a script; return the modules of sleuth and the foreign packages that it imported."""
+    script = f"import sys\nbefore = set(sys.modules)\n{script}\nprint(*set(sys.modules) - before, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    modules = set(done.stderr.split())
+    own = {module for module in modules if module.split(".")[0] == "sleuth"}
+    packages = {module.split(".")[0] for module in modules - own}
+    return own, packages - set(sys.stdlib_module_names)
+
+
+def test_import_of_sleuth_imports_nothing_else() -> None:
+    assert imported("import sleuth") == ({"sleuth"}, set())
+
+
+@pytest.mark.parametrize(("option", "allowed"), [("--version", TYPER), ("--help", TYPER | RICH)])
+def test_root_option_imports_only_the_command_line(option: str, allowed: set[str]) -> None:
+    own, packages = imported(RUN, option)
+    assert own == OWN
+    assert "typer" in packages <= allowed
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_line_in_root_help_equals_the_help_of_the_command(name: str) -> None:
+    first, *_ = load(name).help.split("\n\n")
+    assert COMMANDS[name][1] == " ".join(first.split())

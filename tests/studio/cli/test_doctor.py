@@ -1,0 +1,33 @@
+"""A check's outcome becomes a finding, whatever happens."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from sleuth.studio.cli.doctor_checks import Check, Finding, look
+from sleuth.tools.errors import StoreError
+from sleuth.tools.settings import Settings
+
+
+async def fine(_settings: Settings) -> str:
+    return "all there"
+
+
+async def broken(_settings: Settings) -> str:
+    raise StoreError("it is locked")
+
+
+async def crashing(_settings: Settings) -> str:
+    raise KeyError("surprise")
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (fine, Finding(name="thing", ok=True, detail="all there")),
+        (broken, Finding(name="thing", ok=False, detail="it is locked", fix="mend thing")),
+        (crashing, Finding(name="thing", ok=False, detail="KeyError: 'surprise'", fix="mend thing")),
+    ],
+)
+async def test_outcomes(run: Callable[[Settings], Awaitable[str]], expected: Finding) -> None:
+    assert await look(Check(name="thing", run=run, fix="mend thing"), Settings()) == expected

@@ -1,0 +1,167 @@
+"""The chat over the development server's checkpointer: runs taken back, threads copied and pruned."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.types import Command
+
+from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.graphs.chat import graph as chat
+from sleuth.graphs.core.context import Budget, Context
+from sleuth.graphs.runs.execution import compiled
+from sleuth.graphs.runs.subruns import SaverHops
+from sleuth.studio.langgraph_dev.checkpointer import DevCheckpoints
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.storage.archive import MemoryArchive
+from sleuth.tools.types import Hit, Passage
+
+LIGHT = Passage(id="p", document_id="d", title="Light", text="The light was built by Oda.", start=0, end=27)
+
+
+class OnePassage:
+    async def search(self, query: Query) -> list[Hit]:
+        return [Hit(passage=LIGHT, score=1, rank=1)]
+
+
+class Talk:
+    """A conversation by runs that are named, as the server's are; each turn has a model of its own."""
+
+    def __init__(self, file: Path, thread: str) -> None:
+        self.file, self.thread = file, thread
+
+    async def say(self, run: str, given: str | Command[Any], replies: list[Any]) -> None:
+        model = ScriptedModel(replies)
+        sent = {"messages": [("user", given)]} if isinstance(given, str) else given
+        settings = chat.Settings(method="plain-rag")
+        context = Context(
+            model=model, retriever=OnePassage(), archive=MemoryArchive(), settings=settings, budget=Budget()
+        )
+        about = {"run_id": run} | ({"graph_id": "chat"} if run == "1" else {})
+        async with opened(self.file) as saver:
+            context = replace(context, hops=SaverHops(saver=saver, context=context))
+            await compiled("chat", saver).ainvoke(sent, {**self.place, "metadata": about}, context=context)
+        model.done()
+
+    async def small_talk(self, run: str, text: str) -> None:
+        await self.say(run, text, ["small talk", f"{text} too"])
+
+    @property
+    def place(self) -> Any:
+        return {"configurable": {"thread_id": self.thread}}
+
+    async def texts(self) -> list[str]:
+        """The conversation as a new process reads it."""
+        async with opened(self.file) as saver:
+            state = await compiled("chat", saver).aget_state(self.place)
+        return [message.text.split(" [1]")[0] for message in state.values.get("messages", [])]
+
+    async def history(self) -> list[Any]:
+        async with opened(self.file) as saver:
+            states = [state async for state in compiled("chat", saver).aget_state_history(self.place)]
+        return [(state.config["configurable"]["checkpoint_id"], state.values) for state in states]
+
+    async def take_back(self, *runs: str) -> None:
+        async with opened(self.file) as saver:
+            await saver.adelete_for_runs(runs)
+
+
+def opened(file: Path) -> Any:
+    return DevCheckpoints.open(file, JsonPlusSerializer())
+
+
+@pytest.fixture
+async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
+    """One turn is over."""
+    begun = Talk(tmp_path / "c.sqlite", str(uuid4()))
+    await begun.small_talk("1", "Hello")
+    yield begun
+
+
+async def test_a_run_that_was_taken_back_has_never_been(talk: Talk) -> None:
+    before = await talk.history()
+    await talk.small_talk("2", "Goodbye")
+    await talk.take_back("2")
+    assert await talk.history() == before
+    await talk.small_talk("3", "Welcome")
+    assert await talk.texts() == ["Hello", "Hello too", "Welcome", "Welcome too"]
+
+
+async def test_a_run_is_taken_out_of_the_middle(talk: Talk) -> None:
+    await talk.small_talk("2", "Goodbye")
+    await talk.small_talk("3", "Welcome")
+    before = await talk.history()
+    kept = await _of_runs(talk, "1", "3")
+    await talk.take_back("2")
+    assert await talk.history() == [each for each in before if each[0] in kept]
+    await talk.small_talk("4", "Again")
+    assert (await talk.texts())[-4:] == ["Welcome", "Welcome too", "Again", "Again too"]
+
+
+async def _of_runs(talk: Talk, *runs: str) -> set[str]:
+    async with opened(talk.file) as saver:
+        found = [each async for each in saver.alist(talk.place)]
+    return {str(each.config["configurable"]["checkpoint_id"]) for each in found if each.metadata["run_id"] in runs}
+
+
+async def test_a_reply_that_was_taken_back_can_be_given_anew(talk: Talk) -> None:
+    read = {"answerable": True, "answer": "Oda", "citations": [{"source": 1, "quote": "built by Oda"}]}
+    await talk.say("2", "Who built it?", ["ambiguous", {"question": "Built what?", "options": []}])
+    for run, reply in (("3", "the dam"), ("4", "the light")):
+        await talk.say(run, Command(resume=reply), [{"question": f"Who built {reply}?"}, read])
+        assert (await talk.texts())[-3:] == ["Built what?", reply, "Oda"]
+        await talk.take_back("3")
+    assert (await talk.texts())[-3:] == ["Built what?", "the light", "Oda"]
+
+
+async def test_what_was_never_run_is_taken_back_at_once(talk: Talk) -> None:
+    before = await talk.history()
+    await talk.take_back()
+    await talk.take_back("7")
+    assert await talk.history() == before
+
+
+async def test_a_copy_goes_its_own_way(talk: Talk) -> None:
+    copy = Talk(talk.file, str(uuid4()))
+    async with opened(talk.file) as saver:
+        await saver.acopy_thread(talk.thread, copy.thread)
+    assert await copy.history() == await talk.history()
+    await copy.small_talk("2", "Goodbye")
+    await talk.small_talk("3", "Welcome")
+    assert await copy.texts() == ["Hello", "Hello too", "Goodbye", "Goodbye too"]
+    assert await talk.texts() == ["Hello", "Hello too", "Welcome", "Welcome too"]
+
+
+async def test_of_a_pruned_thread_the_latest_state_is_left(talk: Talk) -> None:
+    await talk.small_talk("2", "Goodbye")
+    latest = (await talk.history())[0]
+    async with opened(talk.file) as saver:
+        await saver.aprune([talk.thread])
+    assert await talk.history() == [latest]
+    await talk.small_talk("3", "Welcome")
+    assert await talk.texts() == ["Hello", "Hello too", "Goodbye", "Goodbye too", "Welcome", "Welcome too"]
+    async with opened(talk.file) as saver:
+        await saver.aprune([talk.thread], strategy="delete")
+        with pytest.raises(ValueError, match="keep_latest or delete"):
+            await saver.aprune([talk.thread], strategy="nothing")
+    assert await talk.history() == []
+
+
+async def test_a_thread_whose_ids_decrease_is_copied_and_pruned(tmp_path: Path) -> None:
+    async with opened(tmp_path / "c.sqlite") as saver:
+        for id, parent in (("8", None), ("9", "8"), ("3", "9")):
+            place = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": parent}}
+            await saver.aput(place, {**empty_checkpoint(), "id": id}, {"source": "loop", "step": 0}, {})
+        await saver.acopy_thread("t", "copy")
+        await saver.aprune(["t"])
+        assert await _listed(saver, "t") == ["3"]
+        assert await _listed(saver, "copy") == ["3", "9", "8"]
+
+
+async def _listed(saver: DevCheckpoints, thread: str) -> list[str]:
+    return [found.checkpoint["id"] async for found in saver.alist({"configurable": {"thread_id": thread}})]

@@ -1,0 +1,239 @@
+"""The embedded server's pieces that need no server: flags, locks, platform, processes."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sleuth.agents.roles.judging.evaluator import CONSISTENCY
+from sleuth.graphs.core.thresholds import fitted
+from sleuth.studio.model_server.adapter import PACKAGED, TUNED_NAME, chosen, fingerprint, rank
+from sleuth.studio.model_server.convert import MARKER, checkpoint_folder, is_converted
+from sleuth.studio.model_server.flags import ServeOptions, gpu_command, physical_cores, serve_command, serve_environment
+from sleuth.studio.model_server.install import LOCK, check_platform, locked_pins, missing_pins
+from sleuth.studio.model_server.process import Process, end_session, identify, is_alive, session_members
+from sleuth.studio.model_server.state import ServerFiles, ServerState
+from sleuth.studio.model_server.torch_index import configured_links, has_cpu_wheel
+from sleuth.tools.errors import SleuthError, UsageError
+
+ROOT = Path(__file__).parents[2]
+# A leader with one descendant; both only wait.
+FAMILY = "import subprocess, sys, time; subprocess.Popen(['sleep', '60']); print(flush=True); time.sleep(60)"
+
+
+def value_after(command: list[str], flag: str) -> str:
+    return command[command.index(flag) + 1]
+
+
+def start_family() -> Process:
+    leader = subprocess.Popen([sys.executable, "-c", FAMILY], start_new_session=True, stdout=subprocess.PIPE)
+    with leader.stdout:
+        leader.stdout.readline()
+    return identify(leader.pid)
+
+
+def test_command_carries_every_option() -> None:
+    options = ServeOptions(port=8123, dtype="float32", max_model_len=4096)
+    command = serve_command(options, Path("/models/small"))
+    assert command[:3] == [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+    assert value_after(command, "--port") == "8123"
+    assert value_after(command, "--host") == "127.0.0.1"
+    assert value_after(command, "--dtype") == "float32"
+    assert value_after(command, "--max-model-len") == "4096"
+    assert value_after(command, "--model") == "/models/small"
+    assert value_after(command, "--served-model-name") == "smollm2-135m-instruct"
+    assert "--enforce-eager" in command
+    assert "--enforce-eager" not in serve_command(replace(options, eager=False), Path("/models/small"))
+
+
+def test_threads_are_the_physical_cores_unless_told() -> None:
+    assert serve_environment(ServeOptions())["OMP_NUM_THREADS"] == str(physical_cores())
+    assert serve_environment(ServeOptions(threads=3))["OMP_NUM_THREADS"] == "3"
+    assert serve_environment(ServeOptions(threads=3))["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert 1 <= physical_cores() <= (os.cpu_count() or 1)
+
+
+def test_gpu_command_is_ready_for_a_shell() -> None:
+    assert gpu_command("org/a model", port=9000, gpus=1).startswith("vllm serve 'org/a model' --port 9000 ")
+    assert "--tensor-parallel-size 4" in gpu_command("m", port=9000, gpus=4)
+
+
+def test_server_lock_is_part_of_the_checkouts_lock() -> None:
+    pins = set(LOCK.read_text().split())
+    assert pins <= set((ROOT / "requirements.lock").read_text().split())
+    wanted = [line.partition("=")[0] for line in (LOCK.parent / "server.in").read_text().splitlines() if line[0] != "#"]
+    assert set(wanted) <= set(locked_pins())
+
+
+def test_locks_leave_the_build_of_torch_to_pip() -> None:
+    for lock in (LOCK, ROOT / "requirements.lock"):
+        assert "+" not in lock.read_text()
+
+
+def test_a_local_version_satisfies_its_pin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, version in (("example-built", "1.5+cpu"), ("example-old", "1.4")):
+        folder = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    pins = {"example-built": "1.5", "example-old": "1.5", "example-absent": "1.0"}
+    assert missing_pins(pins) == {"example-old": "1.5", "example-absent": "1.0"}
+
+
+@pytest.mark.parametrize(("system", "machine"), [("Darwin", "arm64"), ("Linux", "aarch64"), ("Windows", "AMD64")])
+def test_other_platforms_are_told_the_way_round(system: str, machine: str) -> None:
+    with pytest.raises(SleuthError, match="SLEUTH_MODEL_URL"):
+        check_platform(system, machine)
+
+
+def test_linux_on_x86_64_is_accepted() -> None:
+    check_platform("Linux", "x86_64")
+
+
+def test_find_links_are_read_from_files_and_environment() -> None:
+    listed = "global.index-url='https://example.org/simple'\nglobal.find-links='/a\\n/b'\n:env:.find-links='/c'\n"
+    assert configured_links(listed) == ["/a", "/b", "/c"]
+    assert configured_links("") == []
+
+
+def test_only_a_cpu_wheel_for_this_python_counts(tmp_path: Path) -> None:
+    links = ["https://example.org/wheels", str(tmp_path / "absent"), tmp_path.as_uri()]
+    (tmp_path / "torch-2.13.0-cp311-cp311-linux_x86_64.whl").touch()
+    assert not has_cpu_wheel(links, (3, 11))
+    (tmp_path / "torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl").touch()
+    assert has_cpu_wheel(links, (3, 11))
+    assert not has_cpu_wheel(links, (3, 12))
+
+
+def test_a_checkpoint_of_another_recipe_is_not_taken(tmp_path: Path) -> None:
+    assert not is_converted(tmp_path)
+    checkpoint_folder(tmp_path).mkdir(parents=True)
+    (checkpoint_folder(tmp_path) / MARKER).write_text('{"recipe": 0}')
+    assert not is_converted(tmp_path)
+
+
+def test_state_survives_a_round_trip(tmp_path: Path) -> None:
+    files = ServerFiles(tmp_path)
+    assert files.read() is None
+    files.prepare()
+    process = Process(pid=1, ticks=2, boot="b")
+    options = ServeOptions(port=8123, dtype="float32", adapters=("/a",))
+    state = ServerState(process=process, options=options, started=4.5)
+    files.write(state)
+    assert files.read() == state
+    assert state.url == "http://127.0.0.1:8123/v1"
+
+
+def test_the_log_s_end_is_quoted_without_blank_lines(tmp_path: Path) -> None:
+    files = ServerFiles(tmp_path)
+    assert files.last_lines() == ""
+    files.prepare()
+    files.log.write_text("one\n\ntwo\n\n\nthree\n")
+    assert files.last_lines(2) == "two\nthree"
+
+
+async def test_a_session_ends_with_all_its_members() -> None:
+    leader = start_family()
+    assert is_alive(leader)
+    assert len(session_members(leader)) == 2
+    assert await end_session(leader) == 2
+    assert session_members(leader) == []
+
+
+async def test_what_a_killed_leader_leaves_is_found_and_ended() -> None:
+    leader = start_family()
+    os.kill(leader.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while is_alive(leader):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    assert len(session_members(leader)) == 1
+    assert await end_session(leader) == 1
+    assert session_members(leader) == []
+
+
+async def test_another_process_with_the_same_number_is_left_alone() -> None:
+    leader = start_family()
+    for other in (replace(leader, ticks=leader.ticks - 1), replace(leader, boot="another boot")):
+        assert not is_alive(other)
+        assert await end_session(other) == 0
+    assert is_alive(leader)
+    await end_session(leader)
+
+
+def adapter(folder: Path, rank: int = 4, weights: bytes = b"w") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "adapter_config.json").write_text(json.dumps({"r": rank, "lora_alpha": 8}))
+    (folder / "adapter_model.safetensors").write_bytes(weights)
+    return folder
+
+
+def test_without_an_adapter_the_bare_model_is_served(tmp_path: Path) -> None:
+    assert chosen(["none"]) == ()
+    assert ServeOptions().merged is None
+    assert "--enable-lora" not in serve_command(ServeOptions(), tmp_path)
+
+
+def test_the_adapter_that_comes_with_the_package_is_served_unless_another_is_named(tmp_path: Path) -> None:
+    (packaged,) = map(Path, chosen(None))
+    assert rank(packaged) > 0
+    assert (packaged / "adapter_model.safetensors").is_file()
+    other = adapter(tmp_path / "other")
+    assert chosen([str(other)]) == (str(other),)
+
+
+def test_one_adapter_goes_into_the_weights_and_gives_them_their_name(tmp_path: Path) -> None:
+    options = ServeOptions(adapters=(str(adapter(tmp_path / "a")),))
+    command = serve_command(options, tmp_path)
+    assert options.merged == tmp_path / "a"
+    assert command[command.index("--served-model-name") + 1] == options.model_name == "sleuth-small"
+    assert "--enable-lora" not in command
+
+
+def test_several_adapters_are_served_beside_the_bare_model(tmp_path: Path) -> None:
+    folders = (adapter(tmp_path / "a", rank=4), adapter(tmp_path / "b", rank=12))
+    options = ServeOptions(adapters=tuple(map(str, folders)))
+    command = serve_command(options, tmp_path)
+    assert options.merged is None
+    assert options.model_name == "smollm2-135m-instruct"
+    assert command[command.index("--max-lora-rank") + 1] == "16"
+    assert command[-2:] == [f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}"]
+
+
+def test_embeddings_are_taken_where_the_adapter_is_of_a_graph_model_which_is_served_alone(tmp_path: Path) -> None:
+    folder, other = adapter(tmp_path / "graph"), adapter(tmp_path / "other")
+    options = ServeOptions(adapters=(str(folder),))
+    assert "--enable-prompt-embeds" not in serve_command(options, tmp_path)
+    for name in ("graph.json", "graph.safetensors"):
+        (folder / name).touch()
+    assert chosen([str(folder)]) == options.adapters
+    assert "--enable-prompt-embeds" in serve_command(options, tmp_path)
+    with pytest.raises(UsageError, match="graph is a graph model, which can only be served alone"):
+        chosen([str(other), str(folder)])
+
+
+def test_what_is_no_adapter_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no LoRA adapter"):
+        chosen([str(tmp_path)])
+    with pytest.raises(UsageError, match="must differ"):
+        chosen([str(adapter(tmp_path / "x" / "a")), str(adapter(tmp_path / "y" / "a"))])
+
+
+def test_a_checkpoint_is_of_one_adapter(tmp_path: Path) -> None:
+    one = adapter(tmp_path / "one")
+    first = fingerprint(one)
+    assert checkpoint_folder(tmp_path, one) != checkpoint_folder(tmp_path)
+    assert fingerprint(adapter(tmp_path / "one", weights=b"v")) != first
+    assert not is_converted(tmp_path, one)
+
+
+def test_a_threshold_for_the_prompt_as_it_is_comes_with_the_tuned_model() -> None:
+    assert fitted([PACKAGED], lambda _: TUNED_NAME).keys() == {CONSISTENCY.prompt}
+    assert fitted([PACKAGED], lambda _: "another") == {}

@@ -1,0 +1,255 @@
+"""The conventions of AGENTS.md, checked by reading the sources."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from graphlib import TopologicalSorter
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, get_origin, get_type_hints
+
+import pytest
+
+import sleuth
+from sleuth.graphs.chat import graph as chat
+from sleuth.graphs.ingestion import graph as ingest
+from sleuth.graphs.registry import METHODS
+
+ROOT = Path(__file__).parents[1]
+LAYERS = ("prompts", "tools", "agents", "graphs", "studio")
+"""From the bottom up: a layer imports itself and the layers before it. Prompts contain no code but their loader."""
+
+MODULES = [
+    path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py")) if "node_modules" not in path.parts
+]
+MAX_LINES, MAX_BODY, PROMPT_SIZED = 400, 40, 300
+TOO_LONG: set[str] = set()
+"""Modules and functions that are longer; may only shrink."""
+
+HEAVY = {
+    "torch",
+    "torch_geometric",
+    "transformers",
+    "sentence_transformers",
+    "chromadb",
+    "vllm",
+    "langchain_community",
+    "sklearn",
+    "scipy",
+    "matplotlib",
+    "lightgbm",
+    "openvino",
+    "trafilatura",
+}
+"""Take seconds to import, or import what does."""
+
+
+def modules(layer: str) -> list[Path]:
+    return [path for path in MODULES if path.relative_to(ROOT).parts[0] == layer]
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module that a file imports, at its head or in a function."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name(path)} imports relatively"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_sources_were_found() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in MODULES} == set(LAYERS)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_imports_only_point_down_and_never_to_a_bare_name(layer: str) -> None:
+    for path in modules(layer):
+        own = LAYERS.index(path.relative_to(ROOT).parts[0])
+        for module in imported(path):
+            first, *rest = module.split(".")
+            assert first not in LAYERS, f"import sleuth.{module}, not {module}"
+            if first == "sleuth" and rest[0] in LAYERS:
+                assert LAYERS.index(rest[0]) <= own, f"{name(path)} imports {module}"
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_modules_and_functions_stay_short(layer: str) -> None:
+    for path in modules(layer):
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        functions = [node for node in ast.walk(tree(path)) if isinstance(node, Function)]
+        bodies = {f"{name(path)}:{node.name}": length(node) for node in functions}
+        too_long = {where for where, size in bodies.items() if size > MAX_BODY}
+        too_long |= {name(path)} if lines > MAX_LINES else set()
+        listed = {where for where in TOO_LONG if where.split(":")[0] == name(path)}
+        assert too_long == listed, f"{name(path)}: too long, or no longer too long"
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a body without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_prompts_are_written_in_prompts_only(layer: str) -> None:
+    for path in modules(layer):
+        found = tree(path)
+        statements = {id(node.value) for node in ast.walk(found) if isinstance(node, ast.Expr)}
+        for node in ast.walk(found):
+            if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in statements:
+                assert len(text_of(node)) <= PROMPT_SIZED, f"{name(path)}:{node.lineno} holds a text of a prompt's size"
+
+
+def text_of(node: ast.Constant | ast.JoinedStr) -> str:
+    """The literal text of a string; what an f-string puts in does not count."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    return "".join(part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
+
+
+# The folders
+
+MAX_ENTRIES = 15
+
+
+def dotted(path: Path) -> str:
+    return "sleuth." + path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+
+
+BY_MODULE = {dotted(path): path for path in MODULES}
+PACKAGES = [name for name, path in BY_MODULE.items() if path.name == "__init__.py"]
+
+
+def imports_of(module: str) -> Iterator[str]:
+    """The modules of sleuth that a module imports at run time."""
+    found = tree(BY_MODULE[module])
+    typing_only = {
+        id(inner)
+        for node in ast.walk(found)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(found):
+        if isinstance(node, ast.ImportFrom) and id(node) not in typing_only and node.module:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in BY_MODULE else node.module
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_entries_of_a_package_do_not_import_each_other_in_a_circle(package: str) -> None:
+    order: dict[str, set[str]] = {}
+    for module in BY_MODULE:
+        if module.startswith(f"{package}."):
+            own, *others = [
+                name.removeprefix(f"{package}.").split(".")[0]
+                for name in (module, *imports_of(module))
+                if name.startswith(f"{package}.")
+            ]
+            order.setdefault(own, set()).update({*others} - {own})
+    list(TopologicalSorter(order).static_order())  # raises CycleError
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_has_few_entries_and_a_docstring(package: str) -> None:
+    folder = BY_MODULE[package].parent
+    entries = {path.name for path in folder.iterdir()} - {"__init__.py", "__pycache__", "node_modules"}
+    if package != "sleuth.prompts":
+        assert len(entries) <= MAX_ENTRIES, sorted(entries)
+    assert ast.get_docstring(tree(BY_MODULE[package]))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_of_a_package_exist_and_are_imported_through_it(package: str) -> None:
+    found = import_module(package)
+    public = {name: getattr(found, name) for name in getattr(found, "__all__", ())}
+    for module, path in BY_MODULE.items():
+        for node in tree(path).body if not module.startswith(package) else ():
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
+                given = vars(import_module(str(node.module)))
+                names = [alias.name for alias in node.names if public.get(alias.name, node) is given.get(alias.name)]
+                assert not names, f"{name(path)}: import {names} from {package}"
+
+
+# The graphs
+
+GRAPHS = {name: method.graph for name, method in METHODS.items()} | {"ingest": ingest.graph, "chat": chat.graph}
+STATES: dict[str, tuple[type, type]] = {
+    name: (method.state, vars(sys.modules[method.state.__module__])["Update"]) for name, method in METHODS.items()
+} | {"ingest": (ingest.IngestState, ingest.IngestUpdate), "chat": (chat.State, chat.Update)}
+
+
+@pytest.mark.parametrize(("state", "update"), STATES.values(), ids=STATES)
+def test_nodes_update_only_fields_of_the_state(state: type, update: type) -> None:
+    kept = {field.name for field in fields(state)}
+    assert get_type_hints(update).keys() <= kept
+    never_changed = {"question", "schema_version", "roots", "worklist"}
+    assert kept - get_type_hints(update).keys() <= never_changed
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_node_has_its_function_s_name_and_returns_the_update(name: str) -> None:
+    _, update = STATES[name]
+    for node, spec in GRAPHS[name]().nodes.items():
+        function: Any = spec.runnable.afunc  # type: ignore[attr-defined]
+        assert function.__name__ == node
+        assert get_type_hints(function)["return"] is update
+        assert function.__doc__
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_routers_say_where_they_lead(name: str) -> None:
+    for branches in GRAPHS[name]().branches.values():
+        for branch in branches.values():
+            router: Any = branch.path.func  # type: ignore[attr-defined]
+            hint = get_type_hints(router)["return"]
+            chosen = hint.__args__[0] if get_origin(hint) is list else hint
+            assert get_origin(chosen) is Literal
+
+
+def states_written() -> list[ast.ClassDef]:
+    """The classes of every state, with what they inherit."""
+    paths = sorted((ROOT / "graphs").rglob("*.py"))
+    classes = [node for path in paths for node in tree(path).body if isinstance(node, ast.ClassDef)]
+    wanted = {base.__name__ for state, _ in STATES.values() for base in state.__mro__} - {"object"}
+    return [node for node in classes if node.name in wanted]
+
+
+@pytest.mark.parametrize("state", states_written(), ids=lambda state: state.name)
+def test_every_field_of_a_state_is_explained(state: ast.ClassDef) -> None:
+    for at, node in enumerate(state.body):
+        if isinstance(node, ast.AnnAssign):
+            after = state.body[at + 1] if at + 1 < len(state.body) else None
+            explained = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            assert explained, f"{state.name}.{ast.unparse(node.target)} has no line that explains it"
+
+
+# The package
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_what_takes_seconds_to_import_is_imported_where_it_is_needed(layer: str) -> None:
+    for path in modules(layer):
+        for node in tree(path).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                taken = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+                assert not HEAVY & {module.split(".")[0] for module in taken}, f"{name(path)}:{node.lineno}"
+
+
+def test_the_public_names_are_all_there() -> None:
+    assert sorted(sleuth.__all__) == sorted(set(sleuth.__all__))
+    assert all(hasattr(sleuth, name) for name in sleuth.__all__)

@@ -1,0 +1,199 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sleuth.tools.collection.batch_reader import Batch, Intake, Place, file_entry
+from sleuth.tools.documents.file_list import take_passed_over, write_worklist
+from sleuth.tools.documents.loading import NO_LOADERS, LoadedDocument, Loaders
+from sleuth.tools.errors import UsageError
+from sleuth.tools.storage.catalogue import Catalogue
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
+    opened = Catalogue(f"sqlite:///{tmp_path}/c.db", owner="local", collection="default")
+    yield opened
+    opened.close()
+
+
+def write(path: Path, text: str = "Some words.") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def batches(catalogue: Catalogue, *roots: Path, loaders: Loaders = NO_LOADERS) -> list[Batch]:
+    """Everything below the roots, read and stored batch by batch."""
+    worklist = roots[0].parent / "lists" / "work.jsonl"
+    write_worklist(worklist, roots, loaders=loaders)
+    intake = Intake(catalogue, loaders=loaders)
+    read, place = [], Place()
+    while True:
+        read.append(intake.read(worklist, place))
+        catalogue.put_documents(read[-1].entries)
+        if read[-1].next_place is None:
+            return read
+        place = read[-1].next_place
+
+
+def ids(read: list[Batch]) -> list[str]:
+    return [entry.document.id for batch in read for entry in batch.entries]
+
+
+def test_a_file_below_a_folder_is_named_by_its_path_there(catalogue: Catalogue, tmp_path: Path) -> None:
+    write(tmp_path / "docs" / "deep" / "a.md")
+    single = write(tmp_path / "elsewhere" / "b.txt")
+    assert ids(batches(catalogue, tmp_path / "docs", single)) == ["deep/a.md", "b.txt"]
+
+
+def test_a_file_named_twice_is_read_once(catalogue: Catalogue, tmp_path: Path) -> None:
+    file = write(tmp_path / "docs" / "a.md")
+    assert ids(batches(catalogue, tmp_path / "docs", file)) == ["a.md"]
+
+
+def test_a_taken_name_gets_a_mark_and_keeps_it(catalogue: Catalogue, tmp_path: Path) -> None:
+    roots = [tmp_path / "one", tmp_path / "two"]
+    for root in roots:
+        write(root / "a.md", f"Words of {root.name}.")
+    first, marked = ids(batches(catalogue, *roots))
+    assert first == "a.md" and marked.startswith("a.md~")
+    assert ids(batches(catalogue, *roots)) == [first, marked]
+    catalogue.delete_documents([first])
+    assert ids(batches(catalogue, roots[1])) == [marked]
+
+
+def test_a_broken_file_is_a_failure_and_the_others_go_on(catalogue: Catalogue, tmp_path: Path) -> None:
+    for name in ("a.md", "c.md"):
+        write(tmp_path / "docs" / name)
+    write(tmp_path / "docs" / "b.md", "")
+    (read,) = batches(catalogue, tmp_path / "docs")
+    assert ids([read]) == ["a.md", "c.md"]
+    assert (read.files, len(read.failures)) == (3, 1)
+    assert "b.md" in read.failures[0] and "\n" not in read.failures[0]
+
+
+def test_a_file_that_vanished_is_a_failure(catalogue: Catalogue, tmp_path: Path) -> None:
+    file = write(tmp_path / "docs" / "a.md")
+    worklist = tmp_path / "work.jsonl"
+    write_worklist(worklist, [file])
+    file.unlink()
+    assert len(Intake(catalogue).read(worklist, Place()).failures) == 1
+
+
+def test_a_root_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere"):
+        write_worklist(tmp_path / "work.jsonl", [tmp_path / "nowhere"])
+
+
+def test_worklist_names_what_is_passed_over_with_reasons(tmp_path: Path) -> None:
+    docs, worklist = tmp_path / "docs", tmp_path / "work.jsonl"
+    for name in ("a.md", "a.png", ".b.md", ".git/c.md"):
+        write(docs / name)
+    found = write_worklist(worklist, [docs])
+    assert (found.files, found.passed_over) == (1, 3)
+    assert take_passed_over(worklist) == [
+        f"{docs}/.b.md: is hidden. Name it to read it.",
+        f"{docs}/.git: is hidden. Name it to read it.",
+        f"{docs}/a.png: files of this type are not read.",
+    ]
+    assert take_passed_over(worklist) == []
+    assert write_worklist(worklist, [docs / ".b.md", docs / ".git"]).passed_over == 0
+
+
+def test_further_formats_are_read_once_a_loader_class_is_named(catalogue: Catalogue, tmp_path: Path) -> None:
+    write(tmp_path / "docs" / "a.md")
+    write(tmp_path / "docs" / "b.ipynb", '{"cells": [{"cell_type": "markdown", "source": ["Of mills."]}]}')
+    assert ids(batches(catalogue, tmp_path / "docs")) == ["a.md"]
+    read = batches(catalogue, tmp_path / "docs", loaders={".ipynb": "NotebookLoader"})
+    assert ids(read) == ["a.md", "b.ipynb"]
+    assert "Of mills." in read[0].entries[1].passages[0].text
+
+
+def test_an_unknown_loader_class_is_refused_before_anything_is_listed(tmp_path: Path) -> None:
+    file, worklist = write(tmp_path / "a.md"), tmp_path / "work.jsonl"
+    with pytest.raises(UsageError, match="Did you mean NotebookLoader"):
+        write_worklist(worklist, [file], loaders={".ipynb": "NotebokLoader"})
+    assert not worklist.exists()
+
+
+def corpus(path: Path, lines: int) -> Path:
+    rows = (json.dumps({"id": f"p{n}", "title": f"T{n}", "text": f"Text {n}."}) for n in range(lines))
+    return write(path, "\n".join(rows))
+
+
+def test_a_corpus_keeps_its_ids_and_comes_in_batches(catalogue: Catalogue, tmp_path: Path) -> None:
+    read = batches(catalogue, corpus(tmp_path / "c.jsonl", 1100), write(tmp_path / "a.md"))
+    assert [len(batch.entries) for batch in read] == [512, 512, 77]
+    assert ids(read) == [*(f"p{n}" for n in range(1100)), "a.md"]
+    assert read[0].entries[0].passages[0].id == "p0"
+
+
+def taking(path: Path, *ids: str) -> Path:
+    """A corpus with these ids, and one that nobody has."""
+    rows = (json.dumps({"id": id, "text": "Other words."}) for id in [*ids, "free"])
+    return write(path, "\n".join(rows))
+
+
+def test_a_corpus_line_with_a_file_s_id_is_refused(catalogue: Catalogue, tmp_path: Path) -> None:
+    file = write(tmp_path / "docs" / "a.md", "Words of the file.")
+    batches(catalogue, file)
+    (passage,) = catalogue.passages_of("a.md")
+    (read,) = batches(catalogue, taking(tmp_path / "c.jsonl", "a.md", passage.id))
+    assert ids([read]) == ["free"]
+    assert [failure.split(": ", 1)[0] for failure in read.failures] == [str(tmp_path / "c.jsonl")] * 2
+    assert f"the id 'a.md' belongs to the file {file}. That line was not read" in read.failures[0]
+    assert "Words of the file." in catalogue.get_document("a.md").text
+    assert catalogue.passages_of("a.md") == [passage]
+
+
+@pytest.mark.parametrize("corpus_first", [True, False])
+def test_a_file_and_a_corpus_line_of_one_batch_are_kept_apart(
+    catalogue: Catalogue, tmp_path: Path, corpus_first: bool
+) -> None:
+    file, lines = write(tmp_path / "docs" / "a.md", "Words of the file."), taking(tmp_path / "c.jsonl", "a.md")
+    (read,) = batches(catalogue, *([lines, file] if corpus_first else [file, lines]))
+    assert sorted(ids([read])) == ["a.md", "free"]
+    assert len(read.failures) == 1
+    assert "Words of the file." in catalogue.get_document("a.md").text
+
+
+def test_a_corpus_that_has_moved_updates_its_documents(catalogue: Catalogue, tmp_path: Path) -> None:
+    batches(catalogue, corpus(tmp_path / "old.jsonl", 3))
+    (read,) = batches(catalogue, corpus(tmp_path / "new.jsonl", 3))
+    assert (ids([read]), read.failures) == (["p0", "p1", "p2"], [])
+
+
+def test_another_process_goes_on_in_the_middle_of_a_corpus(catalogue: Catalogue, tmp_path: Path) -> None:
+    worklist = tmp_path / "work.jsonl"
+    write_worklist(worklist, [corpus(tmp_path / "c.jsonl", 700)])
+    place = Intake(catalogue).read(worklist, Place()).next_place
+    assert place is not None
+    rest = Intake(catalogue).read(worklist, place)
+    assert ids([rest]) == [f"p{n}" for n in range(512, 700)]
+    assert rest.next_place is None
+
+
+def test_a_passage_keeps_its_id_when_the_text_around_it_changes() -> None:
+    paragraphs = [f"Paragraph {n}. " + "It goes on and on about the same. " * 20 for n in range(4)]
+    before = file_entry(document_id="a", source="a", loaded=loaded("\n\n".join(paragraphs)))
+    after = file_entry(
+        document_id="a",
+        source="a",
+        loaded=loaded("\n\n".join([paragraphs[0].replace("same", "like"), *paragraphs[1:]])),
+    )
+    kept = {passage.id for passage in before.passages} & {passage.id for passage in after.passages}
+    assert len(before.passages) == 4
+    assert len(kept) == 3
+
+
+def test_equal_passages_have_different_ids_and_spans_that_fit() -> None:
+    text = "\n\n".join(["The very same words again. " * 25] * 3)
+    entry = file_entry(document_id="a", source="a", loaded=loaded(text))
+    assert len({passage.id for passage in entry.passages}) == len(entry.passages) == 3
+    assert all(text[passage.start : passage.end] == passage.text for passage in entry.passages)
+
+
+def loaded(text: str) -> LoadedDocument:
+    return LoadedDocument(title="A", text=text, media_type="text/plain")

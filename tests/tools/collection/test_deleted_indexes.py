@@ -1,0 +1,82 @@
+"""Index folders that are deleted under an open library are built again at the next use."""
+
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hashing_embedder import HashingEmbedder
+
+from sleuth.tools.collection.collection import Library
+from sleuth.tools.search.retriever import Mode, Query
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.catalogue import Entry
+from sleuth.tools.types import Document, Passage, content_hash, now
+
+MODES: tuple[Mode, ...] = tuple(mode for mode in get_args(Mode) if mode != "graph-ppr")
+
+
+def entry(place: str) -> Entry:
+    text = f"The light stands at {place}."
+    passage = Passage(id=place, document_id=place, title=place, text=text, start=0, end=len(text))
+    document = Document(
+        id=place,
+        title=place,
+        source=f"{place}.jsonl",
+        text=text,
+        media_type="text/plain",
+        content_hash=content_hash(text),
+        added_at=now(),
+    )
+    return Entry(document=document, passages=(passage,))
+
+
+def _emptied(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.unlink()
+
+
+DELETIONS: dict[str, Callable[[Path], object]] = {
+    "chroma": lambda home: shutil.rmtree(home / "chroma"),
+    "chroma.sqlite3": lambda home: (home / "chroma" / "chroma.sqlite3").unlink(),
+    "keywords": lambda home: shutil.rmtree(home / "keywords"),
+    "files of keywords": lambda home: _emptied(home / "keywords"),
+    "mentions": lambda home: shutil.rmtree(home / "mentions"),
+}
+
+
+async def first(library: Library, place: str) -> dict[Mode, str]:
+    hits = {mode: await library.search(Query(text=f"Which light stands at {place}?", k=1, mode=mode)) for mode in MODES}
+    return {mode: each[0].passage.id for mode, each in hits.items()}
+
+
+@pytest.fixture
+async def libraries(settings: Settings) -> AsyncIterator[list[Library]]:
+    """The libraries of two owners in one process, each with documents in all indexes."""
+    async with AsyncExitStack() as opened:
+        made = []
+        for owner in ("local", "other"):
+            mine = settings.model_copy(update={"owner": owner})
+            library = await opened.enter_async_context(await Library.open(mine, embedder=HashingEmbedder()))
+            await library.put([entry(place) for place in ("Kestrow", "Immer", "Quarve")])
+            assert await first(library, "Immer") == dict.fromkeys(MODES, "Immer")
+            made.append(library)
+        yield made
+
+
+@pytest.mark.parametrize("searched", [True, False])
+@pytest.mark.parametrize("deletion", DELETIONS)
+async def test_deleted_indexes_are_built_again_at_the_next_use(
+    libraries: list[Library], settings: Settings, deletion: str, searched: bool
+) -> None:
+    DELETIONS[deletion](settings.home)
+    for library in libraries:
+        if searched:
+            assert await first(library, "Immer") == dict.fromkeys(MODES, "Immer")
+        await library.put([entry("Fennimer")])
+        await library.catch_up()
+        assert await first(library, "Fennimer") == dict.fromkeys(MODES, "Fennimer")
+        assert await first(library, "Immer") == dict.fromkeys(MODES, "Immer")

@@ -1,0 +1,125 @@
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from entries import entry
+
+from sleuth.tools.collection.index_sync import catch_up, mend
+from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.types import Passage
+
+
+class Shelf:
+    """An index in memory that writes down what it was told; `breaks_at` is the apply call that fails."""
+
+    name = "shelf"
+
+    def __init__(self) -> None:
+        self.held: dict[str, str] = {}
+        self.seq = self.begun = 0
+        self.upserts: list[str] = []
+        self.breaks_at: int | None = None
+        self.calls = 0
+
+    def applied(self) -> int:
+        return self.seq
+
+    def set_applied(self, seq: int) -> None:
+        self.seq = seq
+
+    def reached(self) -> int:
+        return max(self.begun, self.seq)
+
+    def set_reached(self, seq: int) -> None:
+        self.begun = seq
+
+    def refresh(self) -> None: ...
+
+    def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
+        self.calls += 1
+        if self.calls == self.breaks_at:
+            raise ConnectionError
+        for id_ in delete:
+            self.held.pop(id_, None)
+        for passage in upsert:
+            self.held[passage.id] = passage.text
+            self.upserts.append(passage.id)
+
+    def clear(self) -> None:
+        self.held, self.seq, self.begun = {}, 0, 0
+
+    def count(self) -> int:
+        return len(self.held)
+
+    def ids(self) -> set[str]:
+        return set(self.held)
+
+    def search(self, text: str, k: int) -> list[tuple[str, float]]:
+        return [(id_, 1.0) for id_, held in self.held.items() if text in held][:k]
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
+    opened = Catalogue(f"sqlite:///{tmp_path}/c.db", owner="local", collection="default")
+    yield opened
+    opened.close()
+
+
+def ignore(_passages: int) -> None: ...
+
+
+def test_it_follows_puts_updates_and_deletes(catalogue: Catalogue) -> None:
+    shelf = Shelf()
+    catalogue.put_documents([entry("a", "x", "y"), entry("b", "z")])
+    catch_up(catalogue, shelf, on_indexed=ignore)
+    catalogue.put_documents([entry("a", "y", "w")])
+    catalogue.delete_documents(["b"])
+    shelf.upserts.clear()
+    catch_up(catalogue, shelf, on_indexed=ignore)
+    assert sorted(shelf.held.values()) == ["w", "y"]
+    assert shelf.upserts == [entry("a", "w").passages[0].id]  # what stayed is not embedded again
+    assert shelf.applied() == catalogue.head()
+
+
+def test_what_came_and_went_again_is_never_put_in(catalogue: Catalogue) -> None:
+    catalogue.put_documents([entry("a", "x")])
+    catalogue.delete_documents(["a"])
+    shelf = Shelf()
+    catch_up(catalogue, shelf, on_indexed=ignore)
+    assert (shelf.upserts, shelf.applied()) == ([], catalogue.head())
+
+
+def test_broken_off_anywhere_it_ends_the_same(catalogue: Catalogue) -> None:
+    catalogue.put_documents([entry(f"d{number}", f"text {number}") for number in range(700)])
+    for breaks_at in (1, 2, 3):
+        shelf = Shelf()
+        shelf.breaks_at = breaks_at
+        with pytest.raises(ConnectionError):
+            catch_up(catalogue, shelf, on_indexed=ignore)
+        told: list[int] = []
+        catch_up(catalogue, shelf, on_indexed=told.append)
+        assert shelf.ids() == catalogue.passage_ids()
+        assert sum(told) == (700 if breaks_at < 3 else 700 - 512)  # only finished pages of the journal are not redone
+
+
+def test_an_older_catalogue_put_back_starts_the_index_anew(catalogue: Catalogue) -> None:
+    shelf = Shelf()
+    shelf.held, shelf.seq = {"from the future": "x"}, 99
+    catalogue.put_documents([entry("a", "x")])
+    catch_up(catalogue, shelf, on_indexed=ignore)
+    assert shelf.ids() == catalogue.passage_ids()
+
+
+def test_mending_brings_what_is_missing_and_takes_what_is_left_over(catalogue: Catalogue) -> None:
+    catalogue.put_documents([entry("a", "x", "y", "z")])
+    shelf = Shelf()
+    catch_up(catalogue, shelf, on_indexed=ignore)
+    assert mend(catalogue, shelf, on_indexed=ignore) is None
+    for id_ in list(shelf.held)[:2]:
+        del shelf.held[id_]
+    shelf.held["stranger"] = "?"
+    note = mend(catalogue, shelf, on_indexed=ignore)
+    assert note == "shelf: 2 passages were missing and 1 left over; mended."
+    assert shelf.ids() == catalogue.passage_ids()

@@ -1,0 +1,225 @@
+import io
+import zipfile
+from collections.abc import Callable
+
+import docx
+import pytest
+from pypdf import PdfReader, PdfWriter
+from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.ttfonts import TTFont
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Table
+
+from sleuth.tools.documents.binary_formats import MAX_UNPACKED_BYTES, read_docx, read_pdf
+from sleuth.tools.errors import DocumentError
+
+STYLES = getSampleStyleSheet()
+SENTENCE = "The first ferry of the islands was built by Rosa Quill in the spring of 1843. "
+
+
+def pdf(*parts: Flowable, title: str = "") -> bytes:
+    buffer = io.BytesIO()
+    SimpleDocTemplate(buffer, title=title).build(list(parts))
+    return buffer.getvalue()
+
+
+def heading(text: str) -> Paragraph:
+    return Paragraph(text, STYLES["Heading1"])
+
+
+def prose(text: str) -> Paragraph:
+    return Paragraph(text, STYLES["BodyText"])
+
+
+def canvas(draw: Callable[[Canvas], object]) -> bytes:
+    buffer = io.BytesIO()
+    page = Canvas(buffer)
+    draw(page)
+    page.save()
+    return buffer.getvalue()
+
+
+def encrypted(data: bytes, password: str) -> bytes:
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
+    writer.encrypt(user_password=password, owner_password="owner", algorithm="AES-256")
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()
+
+
+def word(fill: Callable[[docx.document.Document], object]) -> bytes:
+    document = docx.Document()
+    fill(document)
+    buffer = io.BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
+
+
+def zipped(entries: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def test_pdf_prose_flows_over_the_lines_and_keeps_its_paragraphs() -> None:
+    _, text = read_pdf(pdf(heading("Ferries"), prose(SENTENCE * 5), prose(SENTENCE * 3)))
+    assert "the spring of 1843. The first" in text
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    assert paragraphs == ["Ferries", (SENTENCE * 5).strip(), (SENTENCE * 3).strip()]
+
+
+def test_pdf_table_rows_become_lines() -> None:
+    cells = [
+        ["Ferry", "Built", "Captain"],
+        ["Heron", "1843", prose("Rosa Quill, <br/>then her sister")],
+        ["Wagtail", "1851", "Ash"],
+    ]
+    _, text = read_pdf(pdf(prose(SENTENCE), Table(cells, colWidths=100), prose(SENTENCE)))
+    assert "\nFerry | Built | Captain\nHeron | 1843 | Rosa Quill, then her sister\nWagtail | 1851 | Ash\n" in text
+
+
+def test_pdf_ligatures_become_letters() -> None:
+    pdfmetrics.registerFont(TTFont("Vera", "Vera.ttf"))
+
+    def draw(page: Canvas) -> None:
+        page.setFont("Vera", 12)
+        page.drawString(50, 700, "The \ufb01rst \ufb02ood")
+
+    assert read_pdf(canvas(draw))[1] == "The first flood"
+
+
+def test_pdf_columns_are_not_taken_for_table_cells() -> None:
+    def draw(page: Canvas) -> None:
+        for x, word in ((50, "left"), (320, "right")):
+            for line in range(40):
+                page.drawString(x, 800 - 14 * line, f"{word} line {line}.")
+
+    _, text = read_pdf(canvas(draw))
+    assert " | " not in text
+    assert text.index("left line 39") < text.index("right line 0")
+
+
+def test_pdf_pages_come_in_order() -> None:
+    def draw(page: Canvas) -> None:
+        for number in range(3):
+            page.drawString(50, 700, f"This is page {number}.")
+            page.showPage()
+
+    assert read_pdf(canvas(draw))[1].split("\n\n") == ["This is page 0.", "This is page 1.", "This is page 2."]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "title"),
+    [("The ferries of Arden", "The ferries of Arden"), ("untitled", "Ferries"), ("Microsoft Word - f.doc", "Ferries")],
+)
+def test_pdf_title_is_its_own_or_its_first_line(metadata: str, title: str) -> None:
+    assert read_pdf(pdf(heading("Ferries"), prose(SENTENCE), title=metadata))[0] == title
+
+
+def test_pdf_words_cut_at_a_line_end_are_whole() -> None:
+    def draw(page: Canvas) -> None:
+        page.drawString(50, 700, "The keeper of the weir was an inter-")
+        page.drawString(50, 688, "esting woman.")
+
+    assert "interesting woman" in read_pdf(canvas(draw))[1]
+
+
+def test_pdf_without_text_is_taken_for_a_scan() -> None:
+    with pytest.raises(DocumentError, match="OCR"):
+        read_pdf(canvas(lambda page: page.rect(10, 10, 100, 100)))
+
+
+def test_pdf_with_a_password_is_refused() -> None:
+    with pytest.raises(DocumentError, match="is encrypted"):
+        read_pdf(encrypted(pdf(prose(SENTENCE)), "secret"))
+
+
+def test_pdf_that_opens_without_a_password_is_read() -> None:
+    assert "Rosa Quill" in read_pdf(encrypted(pdf(prose(SENTENCE)), ""))[1]
+
+
+@pytest.mark.parametrize("data", [b"%PDF-1.7\n", b"no pdf at all", pdf(prose(SENTENCE))[:700], b"\0" * 2000])
+def test_damaged_pdf_is_reported(data: bytes) -> None:
+    with pytest.raises(DocumentError, match="damaged"):
+        read_pdf(data)
+
+
+def fill(document: docx.document.Document) -> None:
+    document.add_heading("Ferries", 0)
+    document.add_paragraph("Two ran.")
+    document.add_heading("Names", 1)
+    table = document.add_table(rows=2, cols=2)
+    for cell, text in zip(
+        [*table.rows[0].cells, *table.rows[1].cells], ["Name", "Built", "Heron", "1843"], strict=True
+    ):
+        cell.text = text
+    document.add_paragraph("")
+    document.add_paragraph("sank", style="List Bullet")
+    document.add_paragraph("Both “sank”.")
+
+
+def test_docx_comes_as_markdown_in_order() -> None:
+    title, text = read_docx(word(fill))
+    assert title == "Ferries"
+    assert text.split("\n\n") == [
+        "# Ferries",
+        "Two ran.",
+        "# Names",
+        "| Name | Built |\n| --- | --- |\n| Heron | 1843 |",
+        "- sank",
+        "Both “sank”.",
+    ]
+
+
+def test_docx_title_is_its_property_first() -> None:
+    def named(document: docx.document.Document) -> None:
+        fill(document)
+        document.core_properties.title = "The ferries of Arden"
+
+    assert read_docx(word(named))[0] == "The ferries of Arden"
+
+
+def test_docx_text_in_content_controls_and_insertions_is_read_and_deletions_are_not() -> None:
+    namespace = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    control = f"""<w:sdt {namespace}><w:sdtContent><w:p><w:ins><w:r><w:t>kept</w:t></w:r></w:ins>
+        <w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p></w:sdtContent></w:sdt>"""
+    assert read_docx(word(lambda document: document.element.body.insert(0, docx.oxml.parse_xml(control))))[1] == "kept"
+
+
+def test_docx_without_text_is_empty() -> None:
+    assert read_docx(word(lambda document: None)) == (None, "")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"PK\x03\x04 broken",
+        b"no zip",
+        zipped({"a.txt": b"a"}),
+        word(fill)[:-900],
+        zipped({"[Content_Types].xml": b"<"}),
+    ],
+)
+def test_damaged_docx_is_reported(data: bytes) -> None:
+    with pytest.raises(DocumentError, match="damaged"):
+        read_docx(data)
+
+
+def test_docx_bomb_is_refused_before_it_unpacks() -> None:
+    bomb = bytearray(zipped({"word/document.xml": b"a"}))
+    size = bomb.index(b"PK\x01\x02") + 24
+    bomb[size : size + 4] = (MAX_UNPACKED_BYTES + 1).to_bytes(4, "little")
+    with pytest.raises(DocumentError, match="unpacks to"):
+        read_docx(bytes(bomb))
+
+
+def test_encrypted_docx_is_refused() -> None:
+    with pytest.raises(DocumentError, match="is encrypted"):
+        read_docx(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 1000)
+    locked = bytearray(zipped({"word/document.xml": b"a"}))
+    locked[locked.index(b"PK\x01\x02") + 8] |= 1
+    with pytest.raises(DocumentError, match="is encrypted"):
+        read_docx(bytes(locked))

@@ -1,0 +1,119 @@
+import pytest
+
+from sleuth.tools.documents.plain_formats import read_html, read_markdown, read_plain, read_table
+from sleuth.tools.errors import DocumentError
+
+ARTICLE = "The weir house was built by Rosa Quill in 1843, and it has stood beside the river ever since. " * 4
+PAGE = f"""<!DOCTYPE html><html><head><meta charset="utf-8"><title>The weir house | Gazette</title></head><body>
+<nav><a href="/">Home</a> <a href="/more">More</a></nav><main><h1>The weir house</h1><p>{ARTICLE}</p>
+<table><caption>Keepers</caption><tr><th>Keeper</th><th>Years</th></tr>
+<tr><td>Rosa Quill</td><td>1843&ndash;50</td></tr><tr><td>Tom Ash</td><td>1850&ndash;61</td></tr></table>
+<h2>Later</h2><p>{ARTICLE}</p><ul><li>flood</li><li>fire</li></ul></main>
+<footer>Cookies are used here.</footer><script>var x = "no text";</script></body></html>"""
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of all table lines."""
+    return [
+        [cell.strip() for cell in line.strip(" |").split("|")] for line in text.splitlines() if line.startswith("|")
+    ]
+
+
+def test_plain_text_has_no_title() -> None:
+    assert read_plain(b"# no heading") == (None, "# no heading")
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("intro\n\n# The *mill* #\n\n# Second", "The *mill*"),
+        ("## Only a second level", None),
+        ("```sh\n# a comment\n```\n\n# Real", "Real"),
+        ("#hashtag\ntext", None),
+    ],
+)
+def test_a_markdown_title_is_the_first_top_heading(text: str, title: str | None) -> None:
+    assert read_markdown(text.encode()) == (title, text)
+
+
+def test_a_page_becomes_markdown_without_its_furniture() -> None:
+    title, text = read_html(PAGE.encode())
+    assert title == "The weir house"
+    assert text.count(ARTICLE.strip()) == 2
+    assert "## Later" in text
+    assert "- flood" in text
+    assert text.index("Keepers") < text.index("Rosa Quill |")
+    assert [row for row in rows(text) if "---" not in row[0]] == [
+        ["Keeper", "Years"],
+        ["Rosa Quill", "1843–50"],
+        ["Tom Ash", "1850–61"],
+    ]
+    for furniture in ("Home", "Cookies", "no text"):
+        assert furniture not in text
+
+
+def test_a_short_page_keeps_its_words_and_its_table() -> None:
+    page = b"<h1>Ferries</h1><p>Two ran.</p><table><tr><th>Name<th>Built<tr><td>Heron<td>1843</table><p>Both sank.</p>"
+    _, text = read_html(page)
+    assert rows(text) == [["Name", "Built"], ["---", "---"], ["Heron", "1843"]]
+    assert text.index("Two ran.") < text.index("Heron") < text.index("Both sank.")
+
+
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        (b"<title>Gazette</title><p>text</p>", "Gazette"),
+        (b"<title>The mill | Gazette</title><h1>The\n mill</h1><p>text</p>", "The mill"),
+        (b"<title>The mill</title><h1>Gazette</h1><p>text</p>", "The mill"),
+        (b"<h1>The mill</h1><p>text</p>", "The mill"),
+        (b"<p>text</p>", None),
+        (b"<title></title><h1> </h1><p>text</p>", None),
+    ],
+)
+def test_a_page_title_goes_without_the_name_of_the_site(page: bytes, title: str | None) -> None:
+    assert read_html(page)[0] == title
+
+
+def test_a_page_in_its_declared_encoding() -> None:
+    page = "<meta charset='windows-1250'><p>Zażółć gęślą jaźń</p>".encode("cp1250")
+    assert "Zażółć gęślą jaźń" in read_html(page)[1]
+
+
+@pytest.mark.parametrize("page", [b"", b"<html><body></body></html>", b"<script>alert(1)</script>", b"<!-- only -->"])
+def test_a_page_without_words_has_no_text(page: bytes) -> None:
+    assert read_html(page)[1].strip() == ""
+
+
+@pytest.mark.parametrize(
+    "page", [b"http://example.org/page", b"page.html", b"<?xml version='1.0'?><rss><b>x y</b></rss>"]
+)
+def test_odd_pages_are_read_without_a_warning(page: bytes) -> None:
+    assert read_html(page)[1].strip()
+
+
+def test_a_deeply_nested_page_is_read() -> None:
+    assert "deep inside" in read_html(b"<div>" * 600 + b"deep inside" + b"</div>" * 600)[1]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_rows_name_their_columns(delimiter: str) -> None:
+    table = "name,built,note\nHeron,1843,\nGrey Wagtail,1851,sunk".replace(",", delimiter)
+    assert read_table(table.encode()) == (None, "name: Heron; built: 1843\nname: Grey Wagtail; built: 1851; note: sunk")
+
+
+def test_quoted_cells_and_ragged_rows() -> None:
+    table = b'name,note\r\n"Quill, Rosa","two\r\nlines"\r\n\r\n,\r\nAsh,"said ""no""",extra\r\nBrock\r\n'
+    assert read_table(table)[1].splitlines() == [
+        "name: Quill, Rosa; note: two lines",
+        'name: Ash; note: said "no"; extra',
+        "name: Brock",
+    ]
+
+
+def test_a_table_with_only_a_header_has_no_text() -> None:
+    assert read_table(b"name,built\n") == (None, "")
+
+
+def test_a_quote_that_never_ends_is_reported() -> None:
+    with pytest.raises(DocumentError, match="quotes"):
+        read_table(b'name,note\nHeron,"' + b"endless words " * 20_000)

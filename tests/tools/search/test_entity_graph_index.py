@@ -1,0 +1,163 @@
+import sqlite3
+from pathlib import Path
+
+import pytest
+from entries import entry
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sleuth.tools.collection.index_sync import catch_up, mend
+from sleuth.tools.errors import StoreError
+from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.entity_graph.names import name_id
+from sleuth.tools.search.entity_graph.search import MentionGraph
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.types import Passage
+
+NAMES = ["Grey Sister", "Port Lethany", "Oda Brask", "Kelp Fair", "Mill"]
+texts = st.lists(
+    st.builds("{} met {} near {}.".format, st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_from(NAMES)),
+    min_size=1,
+    max_size=3,
+    unique=True,
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sampled_from("abcd"), st.sampled_from(NAMES), texts),
+        st.tuples(st.just("delete"), st.sampled_from("abcd"), st.just(""), st.just([])),
+    ),
+    max_size=8,
+)
+
+
+def ignore(_passages: int) -> None: ...
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> GraphIndex:
+    return GraphIndex(tmp_path / "mentions" / "graph.db")
+
+
+def one(id_: str, text: str, title: str) -> Passage:
+    return Passage(id=id_, document_id=id_, title=title, text=text, start=0, end=len(text))
+
+
+FERRY = one("ferry", "The ferry goes to Port Lethany and to Averil Quay.", "Grey Sister")
+TOWN = one("town", "A town with a quay.", "Port Lethany")
+FILM = one("film", "A film.", "Port Lethany (film)")
+
+
+def test_it_tells_who_goes_by_a_name_and_how_many_share_it(index: GraphIndex) -> None:
+    index.apply(upsert=[FERRY, TOWN, FILM], delete=[])
+    known = index.known_as(map(name_id, ["port lethany", "nobody"]))
+    assert {(alias.passage, alias.weight, alias.sharing) for alias in known.pop(name_id("port lethany"))} == {
+        ("town", 1.0, 2),
+        ("film", 0.9, 2),
+    }
+    assert known == {}
+
+
+def test_it_tells_who_mentions_a_name(index: GraphIndex) -> None:
+    more = [one(f"m{number}", "They saw Averil Quay.", "") for number in range(3)]
+    index.apply(upsert=[FERRY, *more], delete=[])
+    assert index.mentioning(["averil quay", "port lethany"], at_most=3) == {"port lethany": ["ferry"]}
+    assert index.mentioning(["averil quay"], at_most=4) == {"averil quay": ["ferry", "m0", "m1", "m2"]}
+    assert index.mentioning_among(["averil quay"], ["m1", "town", "gone"]) == {"averil quay": ["m1"]}
+
+
+def test_what_is_deleted_leaves_no_name_behind(index: GraphIndex) -> None:
+    index.apply(upsert=[FERRY, TOWN], delete=[])
+    index.apply(upsert=[], delete=["ferry", "never there"])
+    assert index.ids() == {"town"}
+    assert index.mentioning(["port lethany", "averil quay"], at_most=9) == {}
+    assert index.known_as([name_id("grey sister")]) == {}
+
+
+def test_applying_twice_changes_nothing(index: GraphIndex) -> None:
+    index.apply(upsert=[FERRY, TOWN], delete=[])
+    before = index.facts()
+    index.apply(upsert=[FERRY], delete=["nobody"])
+    assert (index.facts(), index.count()) == (before, 2)
+
+
+def test_another_opening_sees_the_same_at_once(index: GraphIndex, tmp_path: Path) -> None:
+    other = GraphIndex(tmp_path / "mentions" / "graph.db")
+    index.apply(upsert=[FERRY], delete=[])
+    index.set_applied(7)
+    assert (other.applied(), other.facts()) == (7, index.facts())
+    other.apply(upsert=[TOWN], delete=["ferry"])
+    assert index.ids() == {"town"}
+
+
+def test_cleared_is_empty_and_knows_nothing(index: GraphIndex) -> None:
+    index.apply(upsert=[FERRY], delete=[])
+    index.set_applied(7)
+    index.clear()
+    assert (index.count(), index.applied(), index.facts()) == (0, 0, {})
+
+
+def test_an_index_of_another_version_is_built_anew(index: GraphIndex, tmp_path: Path) -> None:
+    index.apply(upsert=[FERRY], delete=[])
+    index.set_applied(7)
+    index.close()
+    with sqlite3.connect(tmp_path / "mentions" / "graph.db") as db:
+        db.execute("UPDATE meta SET value = 0 WHERE key = 'version'")
+    db.close()
+    again = GraphIndex(tmp_path / "mentions" / "graph.db")
+    assert (again.count(), again.applied()) == (0, 0)
+
+
+def test_a_file_that_is_no_database_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "graph.db").write_text("no database" * 500)
+    with pytest.raises(StoreError, match="delete that file and it is built again"):
+        GraphIndex(tmp_path / "graph.db")
+
+
+@given(steps=steps, seed=st.sampled_from(["Where did Oda Brask go?", "Who was near Port Lethany?"]))
+def test_however_it_grew_it_is_what_a_rebuild_is(
+    steps: list[tuple[str, str, str, list[str]]], seed: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("grown")
+    catalogue = Catalogue(f"sqlite:///{folder}/c.db", owner="local", collection="default")
+    grown, rebuilt = GraphIndex(folder / "grown.db"), GraphIndex(folder / "rebuilt.db")
+    for at, (kind, id_, title, lines) in enumerate(steps):
+        if kind == "put":
+            catalogue.put_documents([entry(id_, *lines, title=title)])
+        else:
+            catalogue.delete_documents([id_])
+        if at % 2:
+            catch_up(catalogue, grown, on_indexed=ignore)
+    catch_up(catalogue, grown, on_indexed=ignore)
+    catch_up(catalogue, rebuilt, on_indexed=ignore)
+    assert grown.facts() == rebuilt.facts()
+    assert grown.ids() == catalogue.passage_ids()
+    keywords = KeywordIndex(folder / "words")
+    keywords.apply(upsert=catalogue.passages(sorted(catalogue.passage_ids())), delete=[])
+    found = [MentionGraph(graph, keywords, catalogue.passages).candidates(seed)[1] for graph in (grown, rebuilt)]
+    assert found[0] == found[1]
+    for opened in (grown, rebuilt, catalogue):
+        opened.close()
+
+
+def test_after_a_kill_it_is_mended(index: GraphIndex, tmp_path: Path) -> None:
+    catalogue = Catalogue(f"sqlite:///{tmp_path}/c.db", owner="local", collection="default")
+    catalogue.put_documents([entry("a", "Oda Brask left.", title="Mill"), entry("b", "The Kelp Fair.", title="Fair")])
+    catch_up(catalogue, index, on_indexed=ignore)
+    whole = index.facts()
+    index.apply(upsert=[one("stranger", "Oda Brask.", "Mill")], delete=sorted(whole))
+    assert mend(catalogue, index, on_indexed=ignore)
+    assert index.facts() == whole
+    catalogue.close()
+
+
+def test_a_name_that_too_many_share_leads_nowhere(index: GraphIndex) -> None:
+    crowd = [one(f"c{number}", "They saw Averil Quay.", "Handbook") for number in range(51)]
+    index.apply(upsert=[FERRY, TOWN, *crowd], delete=[])
+    handbook, quay, port = map(name_id, ("handbook", "averil quay", "port lethany"))
+    assert index.with_name([handbook, quay, port, 1]) == {port: ["town", "ferry"]}
+    assert index.too_common([handbook, quay, port, 1]) == {quay}
+    named = index.names_of(["ferry", "nobody"])
+    assert named.keys() == {"ferry"}
+    assert named["ferry"].aliases == {name_id("grey sister"): 1.0}
+    assert {quay, port} <= set(named["ferry"].mentions)

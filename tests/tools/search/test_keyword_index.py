@@ -1,0 +1,115 @@
+import shutil
+from pathlib import Path
+
+import pytest
+from entries import entry
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.types import Passage
+
+PASSAGES = [
+    entry("bridge", "The old bridge was built by masons in 1712.", title="Stone bridge").passages[0],
+    entry("river", "A river flows under it towards the sea.", title="River").passages[0],
+    entry("mill", "Millers were grinding corn beside the river.", title="Mill").passages[0],
+]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> KeywordIndex:
+    index = KeywordIndex(tmp_path / "index")
+    index.apply(upsert=PASSAGES, delete=[])
+    return index
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> KeywordIndex:
+    """For tests that only search."""
+    index = KeywordIndex(tmp_path_factory.mktemp("shared"))
+    index.apply(upsert=PASSAGES, delete=[])
+    return index
+
+
+def found(index: KeywordIndex, text: str) -> list[str]:
+    return [id_.partition("#")[0] for id_, _ in index.search(text, 10)]
+
+
+def test_words_match_by_their_stem(shared: KeywordIndex) -> None:
+    assert found(shared, "who grinds?") == ["mill"]
+
+
+def test_a_title_word_weighs_more(shared: KeywordIndex) -> None:
+    assert found(shared, "rivers") == ["river", "mill"]
+
+
+def test_stop_words_find_nothing(shared: KeywordIndex) -> None:
+    assert found(shared, "was it the a by") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", '"', "bridge AND (", "title:bridge^9 -mill", "a:b:c", "\x00", "橋", "[a TO"]
+)
+def test_query_syntax_is_only_text(shared: KeywordIndex, text: str) -> None:
+    assert ("bridge" in found(shared, text)) == ("bridge" in text)
+
+
+@given(text=st.text())
+def test_any_text_is_a_query(shared: KeywordIndex, text: str) -> None:
+    shared.search(text, 3)
+
+
+def test_a_whole_book_is_a_query(shared: KeywordIndex) -> None:
+    assert found(shared, "bridge " + " ".join(f"word{number}" for number in range(20_000)))[0] == "bridge"
+
+
+def test_applying_twice_changes_nothing(index: KeywordIndex) -> None:
+    before = index.search("river", 10)
+    index.apply(upsert=PASSAGES, delete=["never there"])
+    assert index.count() == 3
+    assert [id_ for id_, _ in index.search("river", 10)] == [id_ for id_, _ in before]
+
+
+def test_what_is_deleted_is_not_found(index: KeywordIndex) -> None:
+    index.apply(upsert=[], delete=[PASSAGES[0].id])
+    assert found(index, "bridge") == []
+    assert index.ids() == {PASSAGES[1].id, PASSAGES[2].id}
+
+
+def test_another_opening_sees_the_same(index: KeywordIndex, tmp_path: Path) -> None:
+    index.set_applied(7)
+    other = KeywordIndex(tmp_path / "index")
+    assert (other.applied(), other.ids()) == (7, index.ids())
+    index.apply(upsert=[], delete=[PASSAGES[0].id])
+    assert other.count() == 3
+    other.refresh(anew=True)
+    assert other.count() == 2
+
+
+def test_cleared_is_empty_and_knows_nothing(index: KeywordIndex) -> None:
+    index.set_applied(7)
+    index.clear()
+    assert (index.count(), index.applied(), index.ids()) == (0, 0, set())
+
+
+def test_ids_may_hold_anything(tmp_path: Path) -> None:
+    odd = 'a b/ü.md#1 AND "x"'
+    index = KeywordIndex(tmp_path / "index")
+    passage = Passage(id=odd, document_id="d", title="T", text="needle", start=0, end=6)
+    index.apply(upsert=[passage], delete=[])
+    assert index.ids() == {odd}
+    index.apply(upsert=[], delete=[odd])
+    assert index.count() == 0
+
+
+def test_what_a_killed_writer_left_behind_is_no_hindrance(index: KeywordIndex, tmp_path: Path) -> None:
+    """Its files are there, and the one that names them is not yet: the same change writes the same names."""
+    folder, before = tmp_path / "index", tmp_path / "before"
+    shutil.copytree(folder, before)
+    index.apply(upsert=[], delete=[PASSAGES[0].id])
+    shutil.copyfile(before / "meta.json", folder / "meta.json")
+    assert {path.suffix for path in folder.iterdir()} > {path.suffix for path in before.iterdir()}
+    again = KeywordIndex(folder)
+    assert again.count() == 3
+    again.apply(upsert=[], delete=[PASSAGES[0].id])
+    assert again.ids() == {PASSAGES[1].id, PASSAGES[2].id}

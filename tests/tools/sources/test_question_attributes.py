@@ -1,0 +1,245 @@
+"""Labelled questions, and the SVM that decides by plain arithmetic."""
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hashing_embedder import HashingEmbedder
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sleuth.tools.errors import StoreError, UsageError
+from sleuth.tools.sources.question_attributes import DOMAINS, Attributes
+from sleuth.tools.sources.question_attributes.examples import Example, demonstrations, own, read
+from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm, SvmPredictor, fitting, own_svm
+
+QUESTIONS = own()
+
+
+# The questions
+
+
+def test_every_kind_of_question_is_there_often_and_once_only() -> None:
+    cells = Counter((example.domain, example.dynamic) for example in QUESTIONS)
+    assert cells.keys() == {(domain, dynamic) for domain in DOMAINS for dynamic in (False, True)}
+    assert min(cells.values()) >= 40
+    assert len({" ".join(example.question.lower().rstrip("?").split()) for example in QUESTIONS}) == len(QUESTIONS)
+
+
+def test_a_word_for_now_is_no_label() -> None:
+    now = ("current", "latest", "today")
+    said = Counter(
+        example.dynamic for example in QUESTIONS if any(word in example.question.lower().split() for word in now)
+    )
+    assert said[False] >= 5
+    assert sum(example.dynamic for example in QUESTIONS) > 2 * said[True]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "no JSON",
+        "[]",
+        '"text"',
+        '{"question": "Who?", "domain": "open"}',
+        '{"question": "Who?", "domain": "art", "dynamic": true}',
+        '{"question": "Who?", "domain": "open", "dynamic": "no"}',
+        '{"question": " ", "domain": "open", "dynamic": true}',
+        '{"question": 7, "domain": "open", "dynamic": true}',
+        '{"question": "Who?", "domain": ["open"], "dynamic": true}',
+    ],
+)
+def test_a_line_that_is_no_labelled_question_is_named(line: str, tmp_path: Path) -> None:
+    good = json.dumps({"question": "Who?", "domain": "open", "dynamic": False})
+    file = tmp_path / "own.jsonl"
+    file.write_text(f"{good}\n\n{line}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"own\.jsonl, line 3: no labelled question"):
+        read(file)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
+def test_a_file_that_cannot_be_read_is_named(content: bytes | None, tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(UsageError, match=r"own\.jsonl cannot be read"):
+        read(file)
+
+
+# Demonstrations
+
+
+def test_each_value_is_shown_as_often_and_neither_attribute_tells_the_other() -> None:
+    of_domains, of_change = demonstrations(QUESTIONS, each=5)
+    assert Counter(example.domain for example in of_domains) == dict.fromkeys(DOMAINS, 5)
+    assert {sum(example.dynamic for example in of_domains if example.domain == domain) for domain in DOMAINS} == {2}
+    cells = Counter((example.domain, example.dynamic) for example in of_change)
+    assert cells == {(domain, dynamic): 1 for domain in DOMAINS for dynamic in (False, True)}
+
+
+@given(st.integers())
+def test_the_same_questions_give_the_same_demonstrations_in_any_order(seed: int) -> None:
+    shuffled = list(QUESTIONS)
+    random.Random(seed).shuffle(shuffled)
+    assert demonstrations(shuffled, each=5) == demonstrations(QUESTIONS, each=5)
+
+
+def test_few_questions_give_few_demonstrations() -> None:
+    only = Example("Who?", "open", False)
+    assert demonstrations([only], each=5) == ((only,), (only,))
+
+
+# The SVM
+
+SVM = LinearSvm(
+    embedder="axes",
+    domains=np.array([[1, 0, 0, 0.0], [0, 1, 0, 0.1], [0, 0, 1, 0.2], [-1, 0, 0, 0.3], [0, -1, 0, 0.4]]),
+    dynamic=np.array([0, 0, 2.0, -1.0]),
+)
+
+
+def vector(*values: float) -> Any:
+    return np.array(values, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("at", "attributes"),
+    [
+        ((1, 0, 0), Attributes("finance", False)),
+        ((0, 1, 0), Attributes("sports", False)),
+        ((0, 0, 1), Attributes("music", True)),
+        ((-1, 0, 0.4), Attributes("movie", False)),
+        ((0, 0, 0), Attributes("open", False)),
+    ],
+)
+def test_the_greatest_decision_value_wins(at: tuple[float, ...], attributes: Attributes) -> None:
+    assert SVM.decide(vector(*at)) == attributes
+
+
+def test_the_leads_are_differences_of_decision_values() -> None:
+    decided = SVM.decide(vector(1, 0, 0.75))
+    assert decided.domain_lead == pytest.approx(1 - 0.95)
+    assert decided.dynamic_lead == pytest.approx(0.5)
+
+
+def test_what_is_saved_is_read_back_and_the_same_bytes_each_time(tmp_path: Path) -> None:
+    for name in ("one.npz", "two.npz"):
+        SVM.save(tmp_path / name)
+    again = LinearSvm.load(tmp_path / "one.npz")
+    assert (again.embedder, again.domains.tolist(), again.dynamic.tolist()) == (
+        SVM.embedder,
+        SVM.domains.tolist(),
+        SVM.dynamic.tolist(),
+    )
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        SVM.save(tmp_path / "nowhere" / "svm.npz")
+
+
+class Trap:
+    """Pickled, it would make a file when it is read."""
+
+    def __init__(self, made: Path) -> None:
+        self.made = made
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.made,)
+
+
+def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
+    file, made = tmp_path / "svm.npz", tmp_path / "made"
+    arrays: dict[str, Any] = {"embedder": np.array("axes"), "labels": np.array(DOMAINS), "dynamic": SVM.dynamic}
+    np.savez(file, domains=np.array([Trap(made)], dtype=object), **arrays)
+    with pytest.raises(StoreError, match="classifies no questions"):
+        LinearSvm.load(file)
+    assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"labels": np.array(["finance", "sports"])},
+        {"labels": np.array(DOMAINS[::-1])},
+        {"domains": SVM.domains[:4]},
+        {"domains": SVM.domains[:, :3]},
+        {"dynamic": SVM.dynamic[None]},
+        {"dynamic": np.array([0, 0, np.nan, 0])},
+        {"dynamic": np.array(["a", "b", "c", "d"])},
+        {"embedder": None},
+    ],
+)
+def test_a_file_with_other_arrays_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
+    arrays = {"embedder": np.array("axes"), "labels": np.array(DOMAINS)}
+    arrays |= {"domains": SVM.domains, "dynamic": SVM.dynamic}
+    kept = {name: array for name, array in (arrays | changed).items() if array is not None}
+    np.savez(tmp_path / "svm.npz", **kept)  # type: ignore[arg-type]
+    with pytest.raises(StoreError, match="classifies no questions"):
+        LinearSvm.load(tmp_path / "svm.npz")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no archive", b"PK\x03\x04 half of one"])
+def test_a_file_that_is_something_else_is_refused(content: bytes | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "svm.npz").write_bytes(content)
+    with pytest.raises(StoreError, match=r"svm\.npz classifies no questions.*sleuth\.studio\.training\.attributes"):
+        LinearSvm.load(tmp_path / "svm.npz")
+
+
+# With an embedder
+
+
+@pytest.mark.parametrize("name", ["axes", "org/Axes", "/models/axes/", "http://127.0.0.1:9/v1#axes"])
+async def test_it_goes_with_its_embedder_wherever_that_lies(name: str, tmp_path: Path) -> None:
+    SVM.save(tmp_path / TRAINED)
+    predictor = fitting(tmp_path, HashingEmbedder(name, dimension=3))
+    assert predictor is not None
+    assert await predictor.predict("who?") == SVM.decide(HashingEmbedder(dimension=3).embed_query("who?"))
+
+
+@pytest.mark.parametrize("name", ["mpnet", "axes-2", "http://127.0.0.1:9/v1"])
+def test_it_goes_with_no_other_embedder(name: str, tmp_path: Path) -> None:
+    SVM.save(tmp_path / TRAINED)
+    assert fitting(tmp_path, HashingEmbedder(name)) is None
+
+
+def test_without_an_embedder_there_is_no_svm(tmp_path: Path) -> None:
+    assert fitting(tmp_path, None) is None
+
+
+async def test_one_s_own_training_comes_before_the_package_s(tmp_path: Path) -> None:
+    embedder = HashingEmbedder("all-MiniLM-L6-v2", dimension=384)
+    packaged = fitting(tmp_path, embedder)
+    always = np.zeros(385)
+    always[-1] = 1.0
+    LinearSvm(embedder=embedder.name, domains=np.stack([always * at for at in (0, 0, 1, 0, 0)]), dynamic=always).save(
+        tmp_path / TRAINED
+    )
+    trained = fitting(tmp_path, embedder)
+    assert packaged is not None
+    assert trained is not None
+    assert await trained.predict("who?") == Attributes("music", True)
+    assert await packaged.predict("who?") == own_svm().decide(embedder.embed_query("who?"))
+
+
+def test_a_broken_one_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / TRAINED).write_bytes(b"")
+    with pytest.raises(StoreError, match="classifies no questions"):
+        fitting(tmp_path, HashingEmbedder())
+
+
+async def test_a_namesake_with_other_vectors_is_found_out() -> None:
+    predictor = SvmPredictor(SVM, HashingEmbedder("axes", dimension=8))
+    with pytest.raises(StoreError, match=r"vectors of length 8.* takes 3"):
+        await predictor.predict("who?")
+
+
+def test_the_package_s_own_belongs_to_the_default_embedder() -> None:
+    svm = own_svm()
+    assert (svm.embedder, svm.dimension) == ("all-MiniLM-L6-v2", 384)

@@ -1,0 +1,74 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.sources.web_pages.files import read_page_file
+from sleuth.tools.sources.web_pages.page import Page, PageText, Table, distinct, named_apart
+
+ROW = {
+    "page_name": "Ferries",
+    "page_url": "https://a.example/f",
+    "page_snippet": "Two ran.",
+    "page_result": "<p>Two ran.</p>",
+    "page_last_modified": None,
+}
+PAGE = Page(html="<p>Two ran.</p>", url="https://a.example/f", name="Ferries", snippet="Two ran.")
+
+
+def written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("given", [ROW, [ROW], {"query": "how many?", "search_results": [ROW]}])
+def test_pages_as_the_benchmark_has_them(tmp_path: Path, given: object) -> None:
+    assert read_page_file(written(tmp_path / "pages.json", json.dumps(given).encode())) == [PAGE]
+
+
+def test_a_page_says_its_encoding(tmp_path: Path) -> None:
+    html = '<meta charset="windows-1251"><p>Мельница</p>'
+    assert read_page_file(written(tmp_path / "page.HTML", html.encode("cp1251"))) == [Page(html=html)]
+
+
+def test_a_page_that_names_the_wrong_encoding_is_read_all_the_same(tmp_path: Path) -> None:
+    html = '<meta charset="shift_jis"><p>Café “Mühle”</p>'
+    assert read_page_file(written(tmp_path / "page.html", html.encode())) == [Page(html=html)]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "kind", "told"),
+    [
+        ("page.json", b"{}", DocumentError, "page_result"),
+        ("page.json", b"\xff\x00{", DocumentError, "is no page as JSON"),
+        ("page.json", b'[{"page_result": 3}]', DocumentError, "is no page as JSON"),
+        ("page.html", b"", DocumentError, "empty"),
+        ("page.html", b"\x00\x01\x02" * 99, DocumentError, "binary"),
+        ("page.pdf", b"%PDF-", UsageError, "sleuth ingest"),
+    ],
+)
+def test_a_file_that_is_no_page_says_why(
+    tmp_path: Path, name: str, data: bytes, kind: type[Exception], told: str
+) -> None:
+    with pytest.raises(kind, match=told):
+        read_page_file(written(tmp_path / name, data))
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="There is no file"):
+        read_page_file(tmp_path / "none.html")
+
+
+def test_each_content_is_kept_once_in_order() -> None:
+    pages = [Page(html="a", url="1"), Page(html="b"), Page(html="a", url="2"), Page(html="", snippet="s")]
+    assert [page.html for page in distinct(pages)] == ["a", "b", ""]
+    assert distinct(pages)[0].url == "1"
+    assert named_apart(["x", "y", "x", "x (2)", "x"]) == ["x", "y", "x (2)", "x (2) (2)", "x (3)"]
+
+
+def test_what_was_read_comes_back_from_json() -> None:
+    page = PageText(
+        id="u", name="Fähren", text="Two.", sentences=((0, 4),), tables=(Table(markdown="| a |"),), warnings=("w",)
+    )
+    assert PageText.from_json(page.to_json()) == page

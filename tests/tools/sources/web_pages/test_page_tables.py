@@ -1,0 +1,94 @@
+from bs4 import BeautifulSoup
+
+from sleuth.tools.sources.web_pages.page import PageText, Table
+from sleuth.tools.sources.web_pages.tables import Cell, cell_at, table_reference, take_tables
+
+
+def taken(html: str) -> tuple[list[str], str]:
+    """The tables of a page as Markdown, and the text that is left of it."""
+    soup = BeautifulSoup(html, "lxml")
+    tables, _ = take_tables(soup)
+    return [table.markdown for table in tables], " ".join(soup.get_text(" ").split())
+
+
+def test_a_table_is_taken_out_of_the_text() -> None:
+    tables, text = taken("<p>Before.</p><table><tr><th>Name<th>Built<tr><td>Heron<td>1843</table><p>After.</p>")
+    assert tables == ["| Name | Built |\n| --- | --- |\n| Heron | 1843 |"]
+    assert text == "Before. After."
+
+
+def test_spanning_cells_stand_in_every_row_and_column() -> None:
+    [table], _ = taken(
+        "<table><tr><th rowspan=2>Name<th colspan=2>Ships<tr><th>Old<th>New<tr><td>Ash<td>1<td>2"
+        "<tr><td colspan=3>Whole</table>"
+    )
+    assert table.splitlines() == [
+        "| Name | Ships | Ships |",
+        "| --- | --- | --- |",
+        "| Name | Old | New |",
+        "| Ash | 1 | 2 |",
+        "| Whole |  |  |",
+    ]
+
+
+def test_spans_that_are_no_numbers_or_far_too_large_do_no_harm() -> None:
+    [table], _ = taken('<table><tr><td colspan="99999999">a<td rowspan="x">b<tr><td colspan=-1>c<td>d</table>')
+    assert [line.count("|") for line in table.splitlines()] == [3, 3, 3]
+    [wide], _ = taken("<table><tr><td>x<td colspan=9999 rowspan=9999>a<tr><td>y</table>")
+    assert max(line.count("|") for line in wide.splitlines()) == 65
+
+
+def test_empty_tables_are_dropped() -> None:
+    assert taken("<table><tr><td> <td>-<tr><td>|<td>&nbsp;</table>") == ([], "")
+
+
+def test_tables_for_the_layout_stay_text() -> None:
+    prose = "The weir house has stood beside the river since the flood. " * 20
+    for html in (
+        f"<table><tr><td>{prose}</td><td>Menu</td></tr><tr><td>x</td><td>y</td></tr></table>",
+        f"<table><tr><td>{prose}</td></tr></table>",
+        f"<table role=presentation><tr><td>{prose}<td>b<tr><td>c<td>d</table>",
+    ):
+        tables, text = taken(html)
+        assert tables == []
+        assert text.startswith(prose.strip())
+
+
+def test_of_nested_tables_the_innermost_is_the_one_with_data() -> None:
+    inner = "<table><tr><td>Heron<td>1843<tr><td>Swift<td>1850</table>"
+    html = inner
+    for depth in range(50):
+        html = f"<table><tr><td>level {depth}<td>{html}</table>"
+    tables, text = taken(html)
+    assert len(tables) == 1
+    assert "| Swift | 1850 |" in tables[0]
+    assert all(f"level {depth}" in text for depth in range(50))
+
+
+def test_a_caption_goes_with_its_table() -> None:
+    tables, _ = take_tables(BeautifulSoup("<table><caption>Keepers<tr><td>a<td>b<tr><td>c<td>d</table>", "lxml"))
+    assert tables[0].caption == "Keepers"
+
+
+TABLE = Table(markdown="| Name | Built |\n| --- | --- |\n| Heron \\| Co | 1843 |\n| Swift | 1850 |")
+
+
+def test_a_place_in_a_table_is_a_cell() -> None:
+    text = TABLE.markdown
+    assert cell_at(TABLE, text.index("1843")) == Cell(row=1, column="Built", text="1843")
+    assert cell_at(TABLE, text.index("Co")) == Cell(row=1, column="Name", text="Heron \\| Co")
+    assert cell_at(TABLE, text.index("Swift")) == Cell(row=2, column="Name", text="Swift")
+    assert cell_at(TABLE, 2) == Cell(row=0, column="Name", text="Name")
+
+
+def test_the_reference_names_the_page_and_says_what_was_cut() -> None:
+    page = PageText(id="p", name="Ferries", tables=(TABLE, TABLE))
+    whole, nothing = table_reference([page])
+    assert whole.count("Page name: Ferries\n| Name | Built |") == 2
+    assert nothing == []
+    limit = len(whole) - 5
+    cut, warnings = table_reference([page], limit=limit)
+    assert len(cut) <= limit
+    assert cut == whole.rpartition("\n")[0]
+    assert len(warnings) == 1 and "not shown" in warnings[0]
+    assert table_reference([page], limit=40)[0] == ""

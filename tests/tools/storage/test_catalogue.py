@@ -1,0 +1,161 @@
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from entries import entry
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import create_engine, text
+
+from sleuth.tools.errors import StoreError, StoreTooNew, UnknownName
+from sleuth.tools.storage.catalogue import Catalogue, Stored
+from sleuth.tools.types import EmbedderRecord
+
+URL = "sqlite:///{}/catalogue.db"
+
+
+def open_catalogue(folder: Path, owner: str = "local", collection: str = "default") -> Catalogue:
+    return Catalogue(URL.format(folder), owner=owner, collection=collection)
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
+    opened = open_catalogue(tmp_path)
+    yield opened
+    opened.close()
+
+
+def replayed(catalogue: Catalogue) -> set[str]:
+    """The passage ids that someone holds who only ever read the journal, a few names at a time."""
+    held: set[str] = set()
+    seq = 0
+    while changes := catalogue.changes(seq, limit=7):
+        for change in changes:
+            held = held | set(change.passage_ids) if change.kind == "add" else held - set(change.passage_ids)
+            seq = change.seq
+    return held
+
+
+def test_what_is_put_can_be_read_again(catalogue: Catalogue) -> None:
+    one = entry("a.md", "first part", "second part", title="A")
+    assert catalogue.put_documents([one]) == Stored(added=1, passages=2)
+    assert catalogue.get_document("a.md") == one.document
+    assert catalogue.passages([one.passages[1].id, "gone", one.passages[0].id]) == [one.passages[1], one.passages[0]]
+    assert (catalogue.count_documents(), catalogue.count_passages()) == (1, 2)
+
+
+def test_unchanged_documents_leave_no_trace_in_the_journal(catalogue: Catalogue) -> None:
+    catalogue.put_documents([entry("a", "x"), entry("b", "y")])
+    head = catalogue.head()
+    assert catalogue.put_documents([entry("a", "x"), entry("b", "y")]) == Stored(unchanged=2)
+    assert catalogue.head() == head
+
+
+def test_only_the_passages_that_changed_leave_and_enter(catalogue: Catalogue) -> None:
+    before, after = entry("a", "stays", "old"), entry("a", "new", "stays")
+    catalogue.put_documents([before])
+    head = catalogue.head()
+    assert catalogue.put_documents([after]) == Stored(updated=1, passages=1)
+    changes = {change.kind: change.passage_ids for change in catalogue.changes(head)}
+    assert changes == {"delete": (before.passages[1].id,), "add": (after.passages[0].id,)}
+    assert catalogue.passages([after.passages[1].id]) == [after.passages[1]]  # moved, and known at its new place
+
+
+def test_a_passage_that_keeps_its_id_but_not_its_title_enters_again(catalogue: Catalogue) -> None:
+    catalogue.put_documents([entry("a", "text", title="Old")])
+    head = catalogue.head()
+    catalogue.put_documents([entry("a", "text", title="New")])
+    assert [change.kind for change in catalogue.changes(head)] == ["delete", "add"]
+
+
+def test_of_equal_ids_in_a_batch_the_last_wins(catalogue: Catalogue) -> None:
+    assert catalogue.put_documents([entry("a", "x"), entry("a", "y")]).added == 1
+    assert catalogue.get_document("a").text == "y"
+
+
+def test_deleted_documents_take_their_passages_along(catalogue: Catalogue) -> None:
+    catalogue.put_documents([entry("a", "x", "y"), entry("b", "z")])
+    assert catalogue.delete_documents(["a", "never there"]) == 1
+    assert catalogue.passage_ids() == replayed(catalogue) == {entry("b", "z").passages[0].id}
+
+
+def test_an_unknown_document_names_the_nearest(catalogue: Catalogue) -> None:
+    catalogue.put_documents([entry("guide.md", "x")])
+    with pytest.raises(UnknownName, match=r"Did you mean guide\.md"):
+        catalogue.get_document("guid.md")
+
+
+def test_listing_goes_page_by_page(catalogue: Catalogue) -> None:
+    catalogue.put_documents([entry(name, "one", "two") for name in "dbca"])
+    first = catalogue.list_documents(limit=3)
+    rest = catalogue.list_documents(limit=3, after=first[-1].id)
+    assert [listed.id for listed in [*first, *rest]] == ["a", "b", "c", "d"]
+    assert {listed.passages for listed in first} == {2}
+
+
+def test_owners_and_collections_do_not_see_each_other(tmp_path: Path) -> None:
+    places = [("ann", "one"), ("ann", "two"), ("bob", "one")]
+    opened = [open_catalogue(tmp_path, *place) for place in places]
+    for catalogue, (owner, collection) in zip(opened, places, strict=True):
+        catalogue.put_documents([entry("same", f"{owner} {collection}")])
+        catalogue.set_embedder(EmbedderRecord(name=f"{owner} {collection}", dimension=3))
+    opened[0].delete_documents(["same"])
+    assert opened[0].is_empty()
+    assert opened[1].get_document("same").text == "ann two"
+    assert replayed(opened[2]) == opened[2].passage_ids() != set()
+    assert opened[2].embedder() == EmbedderRecord(name="bob one", dimension=3)
+    for catalogue in opened:
+        catalogue.close()
+
+
+def test_a_batch_that_fails_leaves_nothing(catalogue: Catalogue) -> None:
+    one, other = entry("a", "x"), entry("b", "y")
+    stolen = type(other)(document=other.document, passages=one.passages)  # one passage id in two documents
+    with pytest.raises(StoreError, match="cannot be written"):
+        catalogue.put_documents([one, stolen])
+    assert catalogue.count_documents() == catalogue.head() == 0
+
+
+def test_a_store_of_a_newer_release_is_refused(tmp_path: Path) -> None:
+    open_catalogue(tmp_path).close()
+    engine = create_engine(URL.format(tmp_path))
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE sleuth_meta SET value = '99'"))
+    engine.dispose()
+    with pytest.raises(StoreTooNew, match="Upgrade sleuth"):
+        open_catalogue(tmp_path)
+
+
+def test_a_file_that_is_no_database_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "catalogue.db").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(StoreError, match=r"catalogue\.db is damaged: .* backup"):
+        open_catalogue(tmp_path)
+
+
+def test_damaged_pages_are_explained(tmp_path: Path) -> None:
+    with closing(open_catalogue(tmp_path)) as whole:
+        whole.put_documents([entry(f"document {number}", f"text {number} " * 50) for number in range(50)])
+    file = tmp_path / "catalogue.db"
+    pages = bytearray(file.read_bytes())
+    pages[4096:] = b"\xff" * (len(pages) - 4096)
+    file.write_bytes(pages)
+    with (
+        pytest.raises(StoreError, match=r"catalogue\.db is damaged: .* backup"),
+        closing(open_catalogue(tmp_path)) as damaged,
+    ):
+        damaged.passage_ids()
+
+
+PUTS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.sampled_from("xyz"), unique=True)), max_size=4)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.one_of(PUTS, st.sampled_from("abc")), max_size=5))
+def test_the_journal_tells_everything(steps: list[list[tuple[str, list[str]]] | str], catalogue: Catalogue) -> None:
+    for step in steps:
+        if isinstance(step, str):
+            catalogue.delete_documents([step])
+        else:
+            catalogue.put_documents([entry(name, *texts) for name, texts in step])
+    assert replayed(catalogue) == catalogue.passage_ids()

@@ -1,0 +1,106 @@
+"""Counts, what is left to read, and whether anything has changed; triples from files."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from entries import entry
+
+from sleuth.tools.errors import UsageError
+from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.triple_import import read_triples
+
+ODA = entry("a", "Oda was born in Varn.", "Varn is old.", title="Oda")
+TWIN = entry("b", "Oda was born in Varn.", title="Oda")
+BORN = ("Oda", "born in", "Varn")
+OLD = ("Varn", "is", "old")
+ONE, TWO = ODA.passages
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
+    opened = Catalogue(f"sqlite:///{tmp_path}/catalogue.db", owner="local", collection="default")
+    opened.put_documents([ODA, TWIN])
+    yield opened
+    opened.close()
+
+
+async def test_every_model_is_counted_with_equal_passages(catalogue: Catalogue) -> None:
+    await catalogue.triples(model="small").put({ONE.fingerprint(): [BORN]}, version="1")
+    await catalogue.triples(model="big").put({ONE.fingerprint(): [BORN, OLD], TWO.fingerprint(): []}, version="2")
+    counts = [(each.model, each.version, each.passages, each.triples) for each in catalogue.readings().summary()]
+    assert counts == [("big", "2", 3, 2), ("small", "1", 2, 1)]
+
+
+async def test_of_equal_passages_one_is_left_to_read_and_pages_follow_each_other(catalogue: Catalogue) -> None:
+    readings = catalogue.readings()
+    first = readings.unread(model="small", version="1", after="", limit=1)
+    rest = readings.unread(model="small", version="1", after=first[0].fingerprint(), limit=9)
+    assert {each.fingerprint() for each in [*first, *rest]} == {ONE.fingerprint(), TWO.fingerprint()}
+    await catalogue.triples(model="small").put({ONE.fingerprint(): []}, version="1")
+    left = readings.unread(model="small", version="1", after="", limit=9)
+    assert [each.fingerprint() for each in left] == [TWO.fingerprint()]
+    assert len(readings.unread(model="small", version="2", after="", limit=9)) == 2
+
+
+async def test_triples_of_all_models_stand_at_their_passages(catalogue: Catalogue) -> None:
+    await catalogue.triples(model="small").put({ONE.fingerprint(): [BORN]}, version="1")
+    await catalogue.triples(model="big").put({ONE.fingerprint(): [OLD, BORN]}, version="1")
+    assert catalogue.readings().triples() == {ONE.id: [OLD, BORN], TWIN.passages[0].id: [OLD, BORN]}
+    catalogue.delete_documents(["a"])
+    assert catalogue.readings().triples() == {TWIN.passages[0].id: [OLD, BORN]}
+
+
+async def test_the_stamp_tells_that_triples_have_come(catalogue: Catalogue, tmp_path: Path) -> None:
+    stamps = [catalogue.readings().stamp()]
+    for triples in ([BORN], [OLD]):
+        await catalogue.triples(model="small").put({ONE.fingerprint(): triples}, version="1")
+        stamps.append(catalogue.readings().stamp())
+    assert len(set(stamps)) == 3
+    other = Catalogue(f"sqlite:///{tmp_path}/catalogue.db", owner="local", collection="other")
+    assert other.readings().stamp() == stamps[0]
+    other.close()
+
+
+def lines(path: Path, *those: object) -> Path:
+    text = "".join(f"{json.dumps(each)}\n" for each in those)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", ["triples.jsonl", "triples.jsonl.gz"])
+def test_lines_name_passages_by_id_or_by_what_they_say(tmp_path: Path, catalogue: Catalogue, name: str) -> None:
+    by_id = {"id": ONE.id, "triples": [BORN, ["Varn ", "is", " old"]], "more": 1}
+    by_text = {"title": TWO.title, "text": TWO.text, "triples": [OLD]}
+    again = {"id": ONE.id, "triples": [BORN]}
+    nobody = {"id": "nobody", "triples": [BORN]}
+    found = read_triples(lines(tmp_path / name, by_id, by_text, again, nobody), catalogue.readings().fingerprints())
+    assert found.found == {ONE.fingerprint(): [BORN, OLD], TWO.fingerprint(): [OLD]}
+    assert (found.lines, found.unknown) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"id": "a", "triples": [["Oda", "born in"]]}, "line 1: triples.0"),
+        ({"id": "a", "triples": [["Oda", "born in", " "]]}, "line 1: triples.0.2"),
+        ({"triples": []}, 'it needs the "id"'),
+        ([], "line 1"),
+        ({"id": "nobody", "triples": [BORN]}, "none of 1 lines"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, catalogue: Catalogue, line: object, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        read_triples(lines(tmp_path / "t.jsonl", line), catalogue.readings().fingerprints())
+
+
+def test_a_file_that_is_not_there_or_not_whole_is_named(tmp_path: Path, catalogue: Catalogue) -> None:
+    marks = catalogue.readings().fingerprints()
+    with pytest.raises(UsageError, match=r"nowhere\.jsonl cannot be read"):
+        read_triples(tmp_path / "nowhere.jsonl", marks)
+    broken = tmp_path / "broken.jsonl.gz"
+    broken.write_bytes(gzip.compress(b"{}")[:-4])
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_triples(broken, marks)

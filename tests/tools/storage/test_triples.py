@@ -1,0 +1,186 @@
+"""Triples are kept by what passages say, and go with them."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from entries import entry
+from sqlalchemy import create_engine, text
+
+from sleuth.tools.errors import StoreError
+from sleuth.tools.sources.knowledge_graph.collection import CollectionGraph
+from sleuth.tools.sources.knowledge_graph.local import LocalGraph
+from sleuth.tools.sources.knowledge_graph.lookups import look_up
+from sleuth.tools.sources.knowledge_graph.place import graph_at
+from sleuth.tools.sources.knowledge_graph.server import ServedGraph
+from sleuth.tools.storage.catalogue import Catalogue, Entry
+from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, TripleStore
+
+URL = "sqlite:///{}/catalogue.db"
+BORN = ("Oda", "born in", "Värn")
+OLD = ("Varn", "is", "old")
+
+
+def open_catalogue(folder: Path, owner: str = "local", collection: str = "default") -> Catalogue:
+    return Catalogue(URL.format(folder), owner=owner, collection=collection)
+
+
+def marks(of: Entry) -> list[str]:
+    return [passage.fingerprint() for passage in of.passages]
+
+
+ONE = entry("a", "Oda was born in Varn.", "Varn is old.", title="Oda")
+BORN_MARK, OLD_MARK = marks(ONE)
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
+    opened = open_catalogue(tmp_path)
+    opened.put_documents([ONE])
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def kept(catalogue: Catalogue) -> SqlTriples:
+    return catalogue.triples(model="small")
+
+
+@pytest.fixture(params=["memory", "sql"])
+def store(request: pytest.FixtureRequest, kept: SqlTriples) -> TripleStore:
+    return MemoryTriples() if request.param == "memory" else kept
+
+
+async def test_what_was_found_is_had_again_by_content_and_prompt(store: TripleStore) -> None:
+    await store.put({BORN_MARK: [BORN, BORN], OLD_MARK: []}, version="1")
+    assert await store.get([BORN_MARK, OLD_MARK, "other"], version="1") == {BORN_MARK: [BORN, BORN], OLD_MARK: []}
+    assert await store.get([BORN_MARK], version="2") == {}
+    await store.put({BORN_MARK: [OLD]}, version="1")
+    assert await store.get([BORN_MARK], version="1") == {BORN_MARK: [OLD]}
+
+
+async def test_nothing_is_put_and_nothing_is_asked_for(store: TripleStore) -> None:
+    await store.put({}, version="1")
+    assert await store.get([], version="1") == {}
+
+
+async def test_another_model_another_collection_and_another_owner_know_nothing_of_it(
+    tmp_path: Path, catalogue: Catalogue, kept: SqlTriples
+) -> None:
+    await kept.put({BORN_MARK: [BORN]}, version="1")
+    assert await catalogue.triples(model="big").get([BORN_MARK], version="1") == {}
+    for place in ({"owner": "other"}, {"collection": "other"}):
+        beside = open_catalogue(tmp_path, **place)
+        beside.put_documents([ONE])
+        assert await beside.triples(model="small").get([BORN_MARK], version="1") == {}
+        beside.delete_documents(["a"])
+        beside.close()
+    assert await kept.get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
+
+
+async def test_they_are_there_after_the_catalogue_was_closed(tmp_path: Path, kept: SqlTriples) -> None:
+    await kept.put({BORN_MARK: [BORN]}, version="1")
+    reopened = open_catalogue(tmp_path)
+    assert await reopened.triples(model="small").get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
+    reopened.close()
+
+
+async def test_a_deleted_document_takes_its_triples_along(catalogue: Catalogue, kept: SqlTriples) -> None:
+    await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
+    await catalogue.triples(model="big").put({BORN_MARK: [BORN]}, version="2")
+    catalogue.delete_documents(["a"])
+    assert await kept.get([BORN_MARK, OLD_MARK], version="1") == {}
+    catalogue.put_documents([ONE])
+    assert await catalogue.triples(model="big").get([BORN_MARK], version="2") == {}
+
+
+async def test_a_changed_document_keeps_the_triples_of_what_it_still_says(
+    catalogue: Catalogue, kept: SqlTriples
+) -> None:
+    await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
+    catalogue.put_documents([entry("a", "Something new.", "Varn is old.", title="Oda")])
+    assert await kept.get([BORN_MARK, OLD_MARK], version="1") == {OLD_MARK: [OLD]}
+
+
+async def test_what_another_passage_says_too_stays(catalogue: Catalogue, kept: SqlTriples) -> None:
+    catalogue.put_documents([entry("b", "Varn is old.", title="Oda")])
+    await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
+    catalogue.delete_documents(["a"])
+    assert await kept.get([BORN_MARK, OLD_MARK], version="1") == {OLD_MARK: [OLD]}
+
+
+async def test_what_was_found_in_a_passage_that_has_gone_is_not_kept(catalogue: Catalogue, kept: SqlTriples) -> None:
+    catalogue.delete_documents(["a"])
+    await kept.put({BORN_MARK: [BORN]}, version="1")
+    catalogue.put_documents([ONE])
+    assert await kept.get([BORN_MARK], version="1") == {}
+
+
+def test_a_fingerprint_is_of_title_and_text() -> None:
+    passage = ONE.passages[0]
+    assert passage.fingerprint() == replace(passage, id="x", start=9, end=10).fingerprint()
+    others = {replace(passage, title="x").fingerprint(), replace(passage, text="x").fingerprint()}
+    assert len(others | {passage.fingerprint()}) == 3
+
+
+async def test_a_store_from_before_there_were_triples_gets_them(tmp_path: Path, catalogue: Catalogue) -> None:
+    catalogue.close()
+    engine = create_engine(URL.format(tmp_path))
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE sleuth_triples"))
+    engine.dispose()
+    reopened = open_catalogue(tmp_path)
+    await reopened.triples(model="small").put({BORN_MARK: [BORN]}, version="1")
+    assert await reopened.triples(model="small").get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
+    reopened.close()
+
+
+async def test_a_broken_store_is_said(tmp_path: Path, catalogue: Catalogue, kept: SqlTriples) -> None:
+    engine = create_engine(URL.format(tmp_path))
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE sleuth_triples"))
+    engine.dispose()
+    with pytest.raises(StoreError, match="The catalogue cannot be read"):
+        await kept.get([BORN_MARK], version="1")
+
+
+async def test_triples_are_found_by_what_they_name_with_the_passage_they_stand_in(kept: SqlTriples) -> None:
+    assert not await kept.any()
+    await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
+    first, second = (passage.id for passage in ONE.passages)
+    assert await kept.any()
+    assert await kept.naming("värn") == [(BORN, first)] == await kept.naming("oda")
+    assert await kept.naming("VARN") == [(OLD, second)]
+    assert await kept.naming("is") == await kept.naming("born in") == await kept.naming("%") == []
+
+
+async def test_a_collection_is_asked_like_any_knowledge_graph(kept: SqlTriples) -> None:
+    await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
+    graph = CollectionGraph(kept)
+    calls = [("open_search_entity_by_name", {"name": "oda"}), ("open_get_entity", {"entity": "varn"})]
+    found = await look_up(graph, [*calls, ("open_get_entity", {"entity": "Var"})])
+    passage = ONE.passages[1].id
+    assert [json.loads(each.text) for each in found[:2]] == [
+        ["Oda"],
+        [{"subject": "Varn", "predicate": "is", "object": "old", "passage": passage}],
+    ]
+    assert found[2].problem == "nothing is known"
+
+
+async def test_the_graph_is_where_the_settings_say(kept: SqlTriples, tmp_path: Path) -> None:
+    file = tmp_path / "graph.json"
+    file.write_text(json.dumps({"open": {}}), encoding="utf-8")
+    async with (
+        graph_at(None, kept) as nothing,
+        graph_at(str(file), kept) as local,
+        graph_at("http://x", kept) as served,
+    ):
+        assert (nothing, type(local), type(served)) == (None, LocalGraph, ServedGraph)
+    await kept.put({BORN_MARK: [BORN]}, version="1")
+    async with graph_at(None, kept) as collection:
+        assert isinstance(collection, CollectionGraph)
+    with pytest.raises(StoreError, match="cannot be read"):
+        async with graph_at(str(tmp_path / "none.json"), kept):
+            pass

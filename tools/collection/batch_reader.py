@@ -1,0 +1,208 @@
+"""From files to catalogue entries, a batch at a time.
+
+All methods block: call them in a thread.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from sleuth.tools.documents import (
+    BOUNDS,
+    NO_LOADERS,
+    Bounds,
+    CorpusLine,
+    FileReader,
+    Item,
+    LoadedDocument,
+    Loaders,
+    is_corpus,
+    read_corpus,
+    read_item,
+    shown,
+    split,
+)
+from sleuth.tools.errors import DocumentError
+from sleuth.tools.storage import Catalogue, Entry
+from sleuth.tools.types import Document, Passage, content_hash, now
+
+# A batch ends at whichever comes first: enough passages for well-filled embedding batches, few enough to repeat after a
+# kill; and a bound for what is in memory at once.
+_BATCH_PASSAGES = 512
+_BATCH_FILES = 256
+_BATCH_CHARACTERS = 8_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """How far an ingest has read: a byte of the work-list, and the lines read of the corpus that begins there."""
+
+    offset: int = 0
+    line: int = 0
+
+
+def never() -> bool:
+    """A reading that nobody ends before its time."""
+    return False
+
+
+@dataclass(kw_only=True, slots=True)
+class Batch:
+    """What was read at one go; `next_place` is None when there is nothing more."""
+
+    entries: list[Entry] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    files: int = 0
+    passages: int = 0
+    characters: int = 0
+    next_place: Place | None = None
+    stopped: Callable[[], bool] = never
+
+    def full(self) -> bool:
+        """Whether it is time to store it."""
+        large = self.passages >= _BATCH_PASSAGES or self.characters >= _BATCH_CHARACTERS
+        return large or max(self.files, len(self.failures)) >= _BATCH_FILES or self.stopped()
+
+    def add(self, entry: Entry) -> None:
+        """Takes one more document in."""
+        self.entries.append(entry)
+        self.passages += len(entry.passages)
+        self.characters += len(entry.document.text)
+
+
+class Intake:
+    """Reads a work-list from any place in it; an open corpus is kept between batches."""
+
+    def __init__(self, catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
+        self._catalogue = catalogue
+        self._files = FileReader(loaders=loaders, bounds=bounds)
+        self._corpus: Iterator[CorpusLine | DocumentError] | None = None
+        self._at: Place | None = None
+
+    def read(self, worklist: Path, place: Place, stopped: Callable[[], bool] = never) -> Batch:
+        """The next batch; a file that cannot be read is a failure in it, and the others go on.
+
+        It ends after the document at which `stopped` says so.
+        """
+        batch = Batch(stopped=stopped)
+        taken: dict[str, str] = {}
+        while (item := read_item(worklist, place.offset)) is not None:
+            place = self._read_item(batch, item, place, taken)
+            if batch.full():
+                batch.next_place = place
+                return self._without_taken(batch)
+        self._files.stop()
+        return self._without_taken(batch)
+
+    def close(self) -> None:
+        """Ends a reading that is under way in another thread."""
+        self._files.close()
+
+    def _read_item(self, batch: Batch, item: Item, place: Place, taken: dict[str, str]) -> Place:
+        if is_corpus(item.path):
+            return self._read_corpus(batch, item, place)
+        try:
+            loaded = self._files.read(item.path)
+        except DocumentError as error:
+            batch.failures.append(str(error))
+        else:
+            source = shown(item.path)
+            document_id = self._free_id(item.document_id, source, taken)
+            taken[document_id] = source
+            batch.add(file_entry(document_id=document_id, source=source, loaded=loaded))
+        batch.files += 1
+        return Place(offset=item.next_offset)
+
+    def _read_corpus(self, batch: Batch, item: Item, place: Place) -> Place:
+        """Reads lines until the corpus ends or the batch is full."""
+        number = place.line
+        for line in self._lines(item, place):
+            number += 1
+            if isinstance(line, DocumentError):
+                batch.failures.append(str(line))
+            else:
+                batch.add(corpus_entry(source=shown(item.path), line=line))
+            if batch.full():
+                self._at = Place(offset=place.offset, line=number)
+                return self._at
+        self._corpus = self._at = None
+        batch.files += 1
+        return Place(offset=item.next_offset)
+
+    def _lines(self, item: Item, place: Place) -> Iterator[CorpusLine | DocumentError]:
+        """The corpus from a place on; opened anew, and passed over up to there, only after an interruption."""
+        if self._corpus is None or self._at != place:
+            self._corpus = read_corpus(item.path)
+            for _ in range(place.line):
+                next(self._corpus, None)
+        return self._corpus
+
+    def _without_taken(self, batch: Batch) -> Batch:
+        """Refuse the corpus lines whose id is that of a file or of a passage in one: storing them would replace it."""
+        lines = [entry for entry in batch.entries if is_corpus(Path(entry.document.source))]
+        holders = self._holders(list({line.document.id: None for line in lines}), batch.entries)
+        for line in (line for line in lines if line.document.id in holders):
+            taken = f"the id {line.document.id!r} belongs to the file {holders[line.document.id]}"
+            batch.failures.append(f"{line.document.source}: {taken}. That line was not read: give it another id.")
+            batch.entries.remove(line)
+        return batch
+
+    def _holders(self, ids: Sequence[str], entries: Sequence[Entry]) -> dict[str, str]:
+        """Return the files that these ids are taken by, as documents or as passages; `entries` are not stored yet."""
+        files = [entry for entry in entries if not is_corpus(Path(entry.document.source))] if ids else []
+        holders = {passage.id: entry.document.source for entry in files for passage in entry.passages}
+        holders |= {entry.document.id: entry.document.source for entry in files}
+        stored = self._catalogue.passages(ids)
+        holders |= {passage.id: passage.document_id for passage in stored if passage.id != passage.document_id}
+        known = self._catalogue.sources_of_ids(ids)
+        return holders | {id_: source for id_, source in known.items() if not is_corpus(Path(source))}
+
+    def _free_id(self, wanted: str, source: str, taken: dict[str, str]) -> str:
+        """The id that this source has already; else the one it asks for, marked if another source has that one."""
+        known = self._catalogue.ids_of_sources([source]).get(source)
+        if known is not None:
+            return known
+        holder = taken.get(wanted) or self._catalogue.sources_of_ids([wanted]).get(wanted)
+        return wanted if holder in (None, source) else f"{wanted}~{sha256(source.encode()).hexdigest()[:8]}"
+
+
+def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entry:
+    """A file as document and passages; a passage whose text stays keeps its id when the file changes around it."""
+    seen: dict[str, int] = {}
+    passages = []
+    for start, end in split(loaded.text, loaded.media_type):
+        text = loaded.text[start:end]
+        mark = content_hash(text)[:8]
+        seen[mark] = seen.get(mark, 0) + 1
+        repeat = f"-{seen[mark]}" if seen[mark] > 1 else ""
+        passages.append(
+            Passage(
+                id=f"{document_id}#{mark}{repeat}",
+                document_id=document_id,
+                title=loaded.title,
+                text=text,
+                start=start,
+                end=end,
+            )
+        )
+    document = _document(document_id, loaded.title, source, loaded.text, loaded.media_type)
+    return Entry(document=document, passages=tuple(passages))
+
+
+def corpus_entry(*, source: str, line: CorpusLine) -> Entry:
+    """A corpus line as a document of one passage with the same id."""
+    passage = Passage(id=line.id, document_id=line.id, title=line.title, text=line.text, start=0, end=len(line.text))
+    return Entry(document=_document(line.id, line.title, source, line.text, "text/plain"), passages=(passage,))
+
+
+def _document(document_id: str, title: str, source: str, text: str, media_type: str) -> Document:
+    return Document(
+        id=document_id,
+        title=title,
+        source=source,
+        text=text,
+        media_type=media_type,
+        content_hash=content_hash(text),
+        added_at=now(),
+    )

@@ -1,0 +1,126 @@
+"""A corpus in JSON Lines, plain or gzipped: one {"id", "title", "text"} per line, read as a stream."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from sleuth.tools.documents.resource_limits import ordinary_size, shown
+from sleuth.tools.errors import DocumentError
+from sleuth.tools.text import normalise, title_from
+
+MAX_LINE_BYTES = 8 << 20
+MAX_PASSAGE_CHARS = 100_000
+"""A passage is shown to a model whole; a book is a document, which is cut into passages."""
+MAX_ID_CHARS = 512
+_ENDLESS_BYTES = 1 << 30
+"""What is passed over of a line that is too long, before the rest of the file is."""
+_MOST_UNPACKED = 100
+"""Times its size to which a gzipped corpus may unpack, beyond the first line's bytes; texts reach ten."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CorpusLine:
+    """One passage with an id of its own; a line without a title has its id for a title."""
+
+    id: str
+    title: str
+    text: str
+
+
+def is_corpus(path: Path) -> bool:
+    """Whether the name is that of a corpus: .jsonl or .jsonl.gz."""
+    return path.name.lower().endswith((".jsonl", ".jsonl.gz"))
+
+
+def read_corpus(path: Path) -> Iterator[CorpusLine | DocumentError]:
+    """The passages in order, with an error in the place of each line that cannot be used.
+
+    An id that comes again is an error at its second line: the first one stands.
+    """
+    seen: dict[str, int] = {}
+    name, number = shown(path), 0
+    try:
+        for number, raw in _raw_lines(path):
+            if raw.strip():
+                yield _line(raw, seen, name, number)
+    except DocumentError as error:
+        yield DocumentError(f"{name}: {error}")
+        return
+    except (OSError, EOFError, zlib.error) as error:
+        place = f"breaks off after line {number}" if number else "cannot be read"
+        yield DocumentError(f"{name}: {place} ({error}). Get the file again; what was read until there counts.")
+        return
+    if not seen:
+        yield DocumentError(f'{name}: no usable line. Each line must be {{"id": "…", "title": "…", "text": "…"}}.')
+
+
+def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Line numbers from 1, and lines; of a line that is too long no more than tells that it is.
+
+    Raises OSError where a line or what the file unpacks to has no end in sight.
+    """
+    size, packed = ordinary_size(path), path.suffix.lower() == ".gz"
+    most = MAX_LINE_BYTES + _MOST_UNPACKED * size if packed else size
+    with gzip.open(path) if packed else path.open("rb") as file:
+        for number in count(1):
+            raw = rest = file.readline(MAX_LINE_BYTES + 1)
+            length = 0
+            while len(rest) > MAX_LINE_BYTES and not rest.endswith(b"\n"):
+                rest = file.readline(MAX_LINE_BYTES + 1)
+                length += len(rest)
+                if length > _ENDLESS_BYTES:
+                    raise OSError(f"line {number} is longer than {_ENDLESS_BYTES >> 20:,} MiB")
+            if packed and file.tell() > most:
+                raise OSError(f"it unpacks to more than {_MOST_UNPACKED} times its size")
+            if not raw:
+                return
+            yield number, raw
+
+
+def _line(raw: bytes, seen: dict[str, int], path: str, number: int) -> CorpusLine | DocumentError:
+    """The passage on a line, remembered in `seen`, or what is wrong with it."""
+    try:
+        line = _parse(raw)
+    except RecursionError:
+        return DocumentError(f"{path}, line {number}: is nested too deeply. The others are read.")
+    except ValueError as error:
+        return DocumentError(f"{path}, line {number}: {error}. The others are read.")
+    if line.id in seen:
+        return DocumentError(f"{path}, line {number}: the id {line.id!r} stands on line {seen[line.id]} already.")
+    seen[line.id] = number
+    return line
+
+
+def _parse(raw: bytes) -> CorpusLine:
+    """Raises ValueError with the reason."""
+    if len(raw) > MAX_LINE_BYTES:
+        raise ValueError(f"is longer than {MAX_LINE_BYTES >> 20} MiB")
+    value = json.loads(raw.decode("utf-8-sig"))
+    if not isinstance(value, dict):
+        raise ValueError('is no object {"id": "…", "title": "…", "text": "…"}')
+    identity, text, title = _id(value.get("id")), value.get("text"), value.get("title")
+    if not isinstance(text, str) or not (text := normalise(text)).strip():
+        raise ValueError('has no "text"')
+    if len(text) > MAX_PASSAGE_CHARS:
+        raise ValueError(
+            f"its text has {len(text):,} characters, and a passage may have {MAX_PASSAGE_CHARS:,}; "
+            "split it, or hand it in as a file of its own"
+        )
+    if title is not None and not isinstance(title, str):
+        raise ValueError('its "title" is not a string')
+    return CorpusLine(id=identity, title=title_from(normalise(title or "")) or identity, text=text)
+
+
+def _id(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError('has no "id" that is a string or a number')
+    identity = normalise(str(value)).strip()
+    if not identity:
+        raise ValueError('its "id" is empty')
+    if len(identity) > MAX_ID_CHARS:
+        raise ValueError(f'its "id" has more than {MAX_ID_CHARS} characters')
+    return identity

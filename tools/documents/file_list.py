@@ -1,0 +1,103 @@
+"""What an ingest has to read, in a file: its checkpoints then hold a place in it, not ten thousand paths.
+
+All functions block: call them in a thread.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from sleuth.tools.documents.community_loaders import check_names
+from sleuth.tools.documents.loading import NO_LOADERS, Loaders, find_files, is_hidden, is_supported
+from sleuth.tools.documents.resource_limits import shown
+from sleuth.tools.errors import StoreError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Item:
+    """One file to read, the document id that it asks for, and where the next item begins."""
+
+    path: Path
+    document_id: str
+    next_offset: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """Counts of the files on the list, and of the files and hidden folders that are passed over."""
+
+    files: int
+    passed_over: int
+
+
+def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_LOADERS) -> Found:
+    """Lists the files below `roots`, each once; raises UsageError for a root or a loader class that is not there."""
+    check_names(loaders.values())
+    files = passed_over = 0
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = place.with_suffix(".new")
+        try:
+            with draft.open("w", encoding="utf-8") as out, _passed_over(place).open("w", encoding="utf-8") as left_out:
+                for path, document_id, reason in _candidates(roots, loaders):
+                    if reason:
+                        passed_over += 1
+                        left_out.write(f"{shown(path)}: {reason}\n")
+                        continue
+                    files += 1
+                    out.write(json.dumps([os.fspath(path), document_id]) + "\n")
+            draft.replace(place)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"The list of files cannot be written to {place.parent}: {error}") from error
+    return Found(files=files, passed_over=passed_over)
+
+
+def take_passed_over(place: Path) -> list[str]:
+    """Return the files that a list leaves out, each with the reason, and delete their record."""
+    record = _passed_over(place)
+    try:
+        lines = record.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    record.unlink(missing_ok=True)
+    return lines
+
+
+def _passed_over(place: Path) -> Path:
+    return place.with_suffix(".passed")
+
+
+def read_item(place: Path, offset: int) -> Item | None:
+    """The item that begins at this byte of the list; None at its end."""
+    with place.open("rb") as lines:
+        lines.seek(offset)
+        line = lines.readline()
+    if not line:
+        return None
+    path, document_id = json.loads(line)
+    return Item(path=Path(path), document_id=document_id, next_offset=offset + len(line))
+
+
+def _candidates(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path, str, str]]:
+    """Yield absolute paths with the ids that they ask for and, for what is passed over, the reason."""
+    seen: set[Path] = set()
+    for root in roots:
+        for file in find_files([root], hidden=True):
+            path = file.absolute()
+            if path in seen:
+                continue
+            seen.add(path)
+            relative = file.relative_to(root).as_posix() if file != root else file.name
+            reason = "" if file == root else _reason(file, loaders)
+            yield path, shown(PurePosixPath(relative)), reason
+
+
+def _reason(file: Path, loaders: Loaders) -> str:
+    """Return the reason to pass over a file in a folder; empty where there is none."""
+    if is_hidden(file.name):
+        return "is hidden. Name it to read it."
+    return "" if is_supported(file, loaders) else "files of this type are not read."

@@ -1,0 +1,202 @@
+"""A subprocess that parses files and web pages within limits of memory and time.
+
+The parent sends one JSON value per line and receives one per line. If the input makes the subprocess crash or exceed a
+limit, only that input is lost: the next call starts a new subprocess.
+
+    python -m sleuth.tools.documents.worker TASK BOUNDS
+"""
+
+import importlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import asdict
+from textwrap import shorten
+from typing import IO, Any, Literal
+
+from sleuth.tools.documents.resource_limits import Bounds, limit_memory, limit_processor, peak_megabytes
+from sleuth.tools.errors import SleuthError, StoreError
+
+Task = Literal["file", "page"]
+
+_TASKS: dict[Task, tuple[str, str]] = {
+    "file": ("sleuth.tools.documents.loading", "load_from_json"),
+    "page": ("sleuth.tools.sources.web_pages.extract", "extract_from_json"),
+}
+_OUT_OF_MEMORY = 70
+"""Exit status of a worker that reached its memory limit."""
+_FULL_SHARE = 0.25
+"""A worker that has used this share of its memory limit is replaced by a new one."""
+_REASON_CHARS = 200
+
+
+class WorkerError(Exception):
+    """The worker ended without a reply.
+
+    Attributes:
+        cause: the limit that was exceeded, `signal` for a crash, or `exit` for an unhandled exception.
+        detail: the signal's name, or the last line of standard error.
+    """
+
+    def __init__(self, cause: Literal["time", "processor", "memory", "signal", "exit"], detail: str = "") -> None:
+        super().__init__(cause, detail)
+        self.cause = cause
+        self.detail = detail
+
+
+class Worker:
+    """One subprocess at a time, started when it is needed. Methods block: call them in a thread."""
+
+    def __init__(self, task: Task, bounds: Bounds) -> None:
+        """Set the task and the limits of one call: `bounds.seconds` of processor time and `bounds.megabytes`."""
+        self._task = task
+        self._bounds = bounds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors: IO[bytes] | None = None
+        self._closed = False
+
+    def call(self, given: dict[str, Any], *, seconds: float) -> dict[str, Any]:
+        """Run the task on one input.
+
+        Args:
+            given: the task's input; a JSON object.
+            seconds: the most wall-clock time that the call may take.
+
+        Returns:
+            The task's result, or `{"error": message}` if it raised a SleuthError.
+
+        Raises:
+            WorkerError: the subprocess ended without a reply.
+            StoreError: the worker is closed.
+        """
+        process = self._started()
+        reply, in_time = self._exchange(process, given, seconds)
+        if not reply.endswith(b"\n"):
+            error = self._cause(process.wait()) if in_time else WorkerError("time")
+            self.stop()
+            raise error
+        result: dict[str, Any] = json.loads(reply)
+        if result.pop("full"):
+            self.stop()
+        return result
+
+    def stop(self) -> None:
+        """End the subprocess and its children; the next call starts another."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        _kill(process)
+        for stream in (process.stdin, process.stdout, self._errors):
+            if stream is not None:
+                stream.close()
+
+    def close(self) -> None:
+        """End the subprocess for good, also while another thread waits for its reply."""
+        self._closed = True
+        if self._process is not None:
+            _kill(self._process)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is not None:
+            self.stop()
+        if self._closed:
+            raise StoreError("The library is closed.")
+        if self._process is None:
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+            # -P: import nothing from the working directory. A new session: the children of the worker end with it, and
+            # Ctrl-C in a terminal does not reach it.
+            self._process = subprocess.Popen(  # noqa: S603 - no argument comes from the input
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "sleuth.tools.documents.worker",
+                    self._task,
+                    json.dumps(asdict(self._bounds)),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env={name: value for name, value in os.environ.items() if not name.startswith("SLEUTH_")},
+                start_new_session=True,
+            )
+        return self._process
+
+    def _exchange(
+        self, process: "subprocess.Popen[bytes]", given: dict[str, Any], seconds: float
+    ) -> tuple[bytes, bool]:
+        """Return the reply, which is incomplete if the process ended, and whether it came in time."""
+        assert process.stdin and process.stdout
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            _kill(process)
+
+        timer = threading.Timer(seconds, give_up)
+        timer.start()
+        try:
+            process.stdin.write(json.dumps(given).encode() + b"\n")
+            process.stdin.flush()
+            reply = process.stdout.readline()
+        except BrokenPipeError:
+            reply = b""
+        finally:
+            timer.cancel()
+            timer.join()
+        return reply, not late.is_set()
+
+    def _cause(self, status: int) -> WorkerError:
+        if status == _OUT_OF_MEMORY:
+            return WorkerError("memory")
+        if status == -signal.SIGXCPU:
+            return WorkerError("processor")
+        if status < 0:
+            return WorkerError("signal", signal.Signals(-status).name)
+        assert self._errors
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").splitlines()
+        return WorkerError("exit", shorten(lines[-1] if lines else "no reason given", _REASON_CHARS, placeholder=" …"))
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def main(task: Task, bounds: Bounds) -> None:
+    """Serve the parent's calls until it closes standard input."""
+    module, name = _TASKS[task]
+    function = getattr(importlib.import_module(module), name)
+    limit_memory(bounds.megabytes)
+    logging.disable()
+    # Output that a parser prints goes to standard error, so that it does not mix with the replies.
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)
+        for line in sys.stdin.buffer:
+            limit_processor(bounds.seconds)
+            try:
+                result = _result(function, json.loads(line), bounds)
+                reply = json.dumps({**result, "full": peak_megabytes() > _FULL_SHARE * bounds.megabytes}).encode()
+            except MemoryError:
+                os._exit(_OUT_OF_MEMORY)
+            out.write(reply + b"\n")
+            out.flush()
+
+
+def _result(function: Any, given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:  # noqa: ANN401 - one of the tasks
+    try:
+        result: dict[str, Any] = function(given, bounds)
+    except SleuthError as error:
+        return {"error": str(error)}
+    return result
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Bounds(**json.loads(sys.argv[2])))  # type: ignore[arg-type]

@@ -1,0 +1,205 @@
+"""Edges of the mention graph, found from a few passages at the time of a question.
+
+Three kinds lead from a passage p to a passage c: p names what c goes by, c names what p goes by, or both name something
+that not many others name. Nothing of it is stored: all come out of the index's postings and the passages' texts.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from sleuth.tools.search.entity_graph.asked import Asked
+from sleuth.tools.search.entity_graph.index import RARE, Alias, GraphIndex
+from sleuth.tools.search.entity_graph.names import Numbered, name_id
+from sleuth.tools.search.entity_graph.studied import Span, studied
+from sleuth.tools.types import Passage
+
+Kind = Literal["names", "named_by", "shares"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seed:
+    """A passage from which edges go out, and how sure it is that it belongs to the answer, from 0 to 1."""
+
+    passage: Passage
+    s0: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Edge:
+    """One way from `source` to `target`, and why it is there.
+
+    kind: "names" (T: source mentions an alias of target), "named_by" (B: target mentions an alias of source), or
+    "shares" (X: both mention a name that is not wholly in the question).
+    w: how telling the name is: alias weight / √(passages with that alias), or for "shares" log(1+n/df) / log(1+n/2).
+    r: the share of the question that the mentioning sentence has, relative to the best sentence of its passage.
+    s0: the source's own score. name: as it is written. start, end: the mentioning sentence, in characters of the
+    passage `stands_in` (the source; for "named_by" the target).
+    """
+
+    kind: Kind
+    source: str
+    target: str
+    name: str
+    w: float
+    r: float
+    s0: float
+    stands_in: str
+    start: int
+    end: int
+
+
+class Read:
+    """A passage read with a question in mind: what it has of it, and which of its sentences match best."""
+
+    def __init__(self, passage: Passage, asked: Asked) -> None:
+        self.passage = passage
+        self.found = asked.found_in(f"{passage.title}. {passage.text}")
+        self._asked = asked
+        self._studied = studied(passage)
+
+    @cached_property
+    def title(self) -> frozenset[str]:
+        """The question's stems in the title."""
+        return self._asked.found_in(self.passage.title)
+
+    @cached_property
+    def sentences(self) -> list[tuple[Span, frozenset[str]]]:
+        """The sentences, each with the question's stems in it."""
+        text = self.passage.text
+        return [((start, end), self._asked.found_in(text[start:end])) for start, end in self._studied.sentences]
+
+    def best_sentence(self, spans: Iterable[Span]) -> tuple[float, Span]:
+        """The best of the sentences with these spans: how well it matches relative to the best of all, and where."""
+        found = [self._matches[max(0, bisect_right(self._starts, start) - 1)] for start, _ in spans]
+        return max(found, key=lambda match: (match[0], -match[1][0]))
+
+    @property
+    def mentioned(self) -> dict[str, list[Span]]:
+        """The names that the passage mentions, each with the places where it stands."""
+        return self._studied.mentioned
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [start for _, (start, _) in self._matches]
+
+    @cached_property
+    def _matches(self) -> list[tuple[float, Span]]:
+        # The title says whom all sentences are about, so its words count for each of them.
+        shares = [(self._asked.share(self.title | found), span) for span, found in self.sentences]
+        best = max((share for share, _ in shares), default=0.0)
+        return [(share / best if best else 1.0, span) for share, span in shares]
+
+
+def naming(index: GraphIndex, seed: Seed, read: Read) -> list[Edge]:
+    """Edges to the passages whose alias the seed mentions; of names within names the longest counts."""
+    text = seed.passage.text
+    edges: dict[str, Edge] = {}
+    for mention, known in longest(index, studied(seed.passage).phrases):
+        r, (start, end) = read.best_sentence([(mention.start, mention.end)])
+        for alias in known:
+            w = mention.sure * alias.weight / math.sqrt(alias.sharing)
+            before = edges.get(alias.passage)
+            if alias.passage != seed.passage.id and (before is None or before.w * before.r < w * r):
+                edges[alias.passage] = Edge(
+                    kind="names",
+                    source=seed.passage.id,
+                    target=alias.passage,
+                    name=text[mention.start : mention.end],
+                    w=w,
+                    r=r,
+                    s0=seed.s0,
+                    stands_in=seed.passage.id,
+                    start=start,
+                    end=end,
+                )
+    return list(edges.values())
+
+
+def longest(index: GraphIndex, found: Iterable[Numbered]) -> Iterator[tuple[Numbered, list[Alias]]]:
+    """Those mentions that somebody goes by; of names within names only the longest."""
+    every = list(found)
+    known = index.known_as({mention.name for mention in every})
+    taken: list[Numbered] = []
+    for mention in sorted(
+        (each for each in every if each.name in known), key=lambda each: (each.start - each.end, each.start)
+    ):
+        if not any(other.start <= mention.start and mention.end <= other.end for other in taken):
+            taken.append(mention)
+            yield mention, known[mention.name]
+
+
+def sharing(index: GraphIndex, seed: Seed, read: Read, asked: Asked, passages: int) -> list[Edge]:
+    """Edges to the passages that mention a rare name which the seed mentions too."""
+    edges: list[Edge] = []
+    for name, ids in index.mentioning(read.mentioned, at_most=RARE).items():
+        if len(ids) < 2 or asked.has_all_of(name):
+            continue
+        r, (start, end) = read.best_sentence(read.mentioned[name])
+        written = seed.passage.text[slice(*read.mentioned[name][0])]
+        w = math.log1p(passages / len(ids)) / math.log1p(passages / 2)
+        edges += [
+            Edge(
+                kind="shares",
+                source=seed.passage.id,
+                target=id_,
+                name=written,
+                s0=seed.s0,
+                r=r,
+                w=w,
+                stands_in=seed.passage.id,
+                start=start,
+                end=end,
+            )
+            for id_ in ids
+            if id_ != seed.passage.id
+        ]
+    return edges
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backward:
+    """An edge "named_by" before the target's text was read: its sentence is not known yet."""
+
+    seed: Seed
+    target: str
+    alias: str
+    w: float
+
+    def seen_in(self, read: Read) -> Edge | None:
+        """The edge with the best sentence of the target that has the name."""
+        spans = read.mentioned.get(self.alias)
+        if not spans:
+            return None
+        r, (start, end) = read.best_sentence(spans)
+        return Edge(
+            kind="named_by",
+            source=self.seed.passage.id,
+            target=self.target,
+            name=read.passage.text[slice(*spans[0])],
+            s0=self.seed.s0,
+            r=r,
+            w=self.w,
+            stands_in=self.target,
+            start=start,
+            end=end,
+        )
+
+
+def named_by(index: GraphIndex, seed: Seed, among: Sequence[str]) -> list[Backward]:
+    """Ways to the passages that mention the seed's alias; where many do, only to those `among` them."""
+    weights = studied(seed.passage).aliases
+    numbers = {name_id(name): name for name in weights}
+    sharing = {numbers[number]: known[0].sharing for number, known in index.known_as(numbers).items()}
+    few = index.mentioning(weights, at_most=RARE)
+    many = index.mentioning_among([name for name in weights if name not in few], among)
+    best: dict[str, Backward] = {}
+    for name, ids in (few | many).items():
+        w = weights[name] / math.sqrt(sharing.get(name, 1))
+        for id_ in ids:
+            if id_ != seed.passage.id and (id_ not in best or best[id_].w < w):
+                best[id_] = Backward(seed=seed, target=id_, alias=name, w=w)
+    return list(best.values())

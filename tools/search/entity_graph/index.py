@@ -1,0 +1,266 @@
+"""What the mention graph knows: which passages go by a name and which mention it, as postings in one SQLite file.
+
+Only facts of single passages are kept, so the order in which they came leaves no trace. All methods block: call them
+in a thread.
+"""
+
+import json
+import sqlite3
+import threading
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from sleuth.tools.errors import StoreError
+from sleuth.tools.search.entity_graph.names import aliases, kept_names, name_id
+from sleuth.tools.types import Passage
+
+FACTS_VERSION = 1
+"""Raised whenever other names are read out of the same text; an index of another version is built anew."""
+
+_BUSY_SECONDS = 30.0
+_SCHEMA = (
+    "meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    "passage (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, names BLOB NOT NULL)",
+    "alias (name INTEGER, passage INTEGER, weight REAL, PRIMARY KEY (name, passage)) WITHOUT ROWID",
+    "mention (name INTEGER, passage INTEGER, PRIMARY KEY (name, passage)) WITHOUT ROWID",
+)
+_RARELY = (
+    "SELECT m.name, p.id FROM json_each(?) AS wanted JOIN mention AS m ON m.name = wanted.value "
+    "JOIN passage AS p ON p.number = m.passage WHERE "
+    "(SELECT count(*) FROM (SELECT 1 FROM mention WHERE name = wanted.value LIMIT ?)) <= ? "
+    "ORDER BY m.name, p.id"
+)
+RARE = 50
+"""A name that more passages mention leads nowhere in particular."""
+
+
+class Named(NamedTuple):
+    """What a passage goes by, with weights, and the names that it mentions; all by number."""
+
+    aliases: Mapping[int, float]
+    mentions: Sequence[int]
+
+
+class Alias(NamedTuple):
+    """A passage that goes by a name, with the name's weight and how many passages share it."""
+
+    passage: str
+    weight: float
+    sharing: int
+
+
+class GraphIndex:
+    """Names of one collection's passages; remembers how far in the catalogue's journal it is."""
+
+    name = "mention graph"
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._turn = threading.Lock()
+        with self._storing("opened"):
+            self._db = self._open()
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._turn:
+            self._db.close()
+
+    def refresh(self, *, anew: bool) -> None:
+        """What other processes have committed is seen without it."""
+
+    def applied(self) -> int:
+        """The last journal number that this index contains."""
+        return self._number("SELECT value FROM meta WHERE key = 'applied'")
+
+    def set_applied(self, seq: int) -> None:
+        """Remembers how far in the journal this index is."""
+        self._remember("applied", seq)
+
+    def reached(self) -> int:
+        """The last journal number of which anything may be in."""
+        return max(self._number("SELECT value FROM meta WHERE key = 'reached'"), self.applied())
+
+    def set_reached(self, seq: int) -> None:
+        """Remembers that changes up to a journal number begin to come in."""
+        self._remember("reached", seq)
+
+    def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
+        """Puts passages in and takes ids out, all in one transaction; doing it again changes nothing."""
+        facts = [(passage.id, aliases(passage), sorted(map(name_id, kept_names(passage.text)))) for passage in upsert]
+        with self._writing() as db:
+            _remove(db, [*delete, *(id_ for id_, _, _ in facts)])
+            alias_rows: list[tuple[int, int, float]] = []
+            mention_rows: list[tuple[int, int]] = []
+            for id_, known_as, names in facts:
+                cursor = db.execute("INSERT INTO passage (id, names) VALUES (?, ?)", (id_, array("q", names).tobytes()))
+                number = cursor.lastrowid or 0
+                alias_rows += [(name_id(name), number, weight) for name, weight in known_as.items()]
+                mention_rows += [(name, number) for name in names]
+            db.executemany("INSERT INTO alias VALUES (?, ?, ?)", sorted(alias_rows))
+            db.executemany("INSERT INTO mention VALUES (?, ?)", sorted(mention_rows))
+
+    def clear(self) -> None:
+        """Empties the index."""
+        with self._writing() as db:
+            _empty(db)
+
+    def count(self) -> int:
+        """How many passages are in."""
+        return self._number("SELECT count(*) FROM passage")
+
+    def ids(self) -> set[str]:
+        """The ids of all passages that are in."""
+        return {row[0] for row in self._read("SELECT id FROM passage")}
+
+    def known_as(self, names: Iterable[int]) -> dict[int, list[Alias]]:
+        """The passages that go by each of these names (by number); names that nobody goes by are left out."""
+        rows = self._read(
+            "SELECT a.name, p.id, a.weight FROM json_each(?) AS wanted JOIN alias AS a ON a.name = wanted.value "
+            "JOIN passage AS p ON p.number = a.passage ORDER BY a.name, p.id",
+            json.dumps(list(names)),
+        )
+        grouped = {name: list(group) for name, group in groupby(rows, key=lambda row: row[0])}
+        return {name: [Alias(id_, weight, len(group)) for _, id_, weight in group] for name, group in grouped.items()}
+
+    def mentioning(self, names: Iterable[str], *, at_most: int) -> dict[str, list[str]]:
+        """The passages that mention each of these names, by id; of a name that more than `at_most` mention, none."""
+        by_id = {name_id(name): name for name in names}
+        rows = self._read(_rarely("mention"), json.dumps(list(by_id)), at_most + 1, at_most)
+        return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
+
+    def mentioning_among(self, names: Iterable[str], ids: Sequence[str]) -> dict[str, list[str]]:
+        """Which of some passages mention each of these names."""
+        by_id = {name_id(name): name for name in names}
+        if not by_id:
+            return {}
+        rows = self._read(
+            "SELECT m.name, p.id FROM json_each(?) AS among CROSS JOIN passage AS p ON p.id = among.value "
+            "CROSS JOIN json_each(?) AS wanted "
+            "CROSS JOIN mention AS m ON m.name = wanted.value AND m.passage = p.number ORDER BY m.name, p.id",
+            json.dumps(list(ids)),
+            json.dumps(list(by_id)),
+        )
+        return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
+
+    def names_of(self, ids: Iterable[str]) -> dict[str, Named]:
+        """The names of these passages, by number (`name_id`); passages that are not in are left out."""
+        wanted = json.dumps(list(ids))
+        given: dict[str, dict[int, float]] = {}
+        for id_, name, weight in self._read(
+            "SELECT p.id, a.name, a.weight FROM json_each(?) AS wanted JOIN passage AS p ON p.id = wanted.value "
+            "JOIN alias AS a ON a.passage = p.number",
+            wanted,
+        ):
+            given.setdefault(id_, {})[name] = weight
+        rows = self._read(
+            "SELECT p.id, p.names FROM json_each(?) AS wanted JOIN passage AS p ON p.id = wanted.value", wanted
+        )
+        return {id_: Named(given.get(id_, {}), array("q", names)) for id_, names in rows}
+
+    def with_name(self, names: Iterable[int]) -> dict[int, list[str]]:
+        """The passages that go by each of these names (by number) or mention it, each where no more than RARE do."""
+        wanted = json.dumps(list(names))
+        found: dict[int, list[str]] = {}
+        for query in (_rarely("alias"), _rarely("mention")):
+            for name, id_ in self._read(query, wanted, RARE + 1, RARE):
+                found.setdefault(name, []).append(id_)
+        return found
+
+    def too_common(self, names: Iterable[int]) -> set[int]:
+        """Those of the names (by number) that nobody goes by and that more than RARE passages mention."""
+        rows = self._read(
+            "SELECT wanted.value FROM json_each(?) AS wanted "
+            "WHERE NOT EXISTS (SELECT 1 FROM alias WHERE name = wanted.value) "
+            "AND (SELECT count(*) FROM (SELECT 1 FROM mention WHERE name = wanted.value LIMIT ?)) > ?",
+            json.dumps(list(names)),
+            RARE + 1,
+            RARE,
+        )
+        return {row[0] for row in rows}
+
+    def facts(self) -> dict[str, tuple[dict[int, float], frozenset[int]]]:
+        """Everything that is known of each passage: names it goes by with weights, names that it mentions."""
+        result: dict[str, tuple[dict[int, float], set[int]]] = {id_: ({}, set()) for id_ in self.ids()}
+        for id_, name, weight in self._read(
+            "SELECT p.id, a.name, a.weight FROM alias a JOIN passage p ON p.number = a.passage"
+        ):
+            result[id_][0][name] = weight
+        for id_, name in self._read("SELECT p.id, m.name FROM mention m JOIN passage p ON p.number = m.passage"):
+            result[id_][1].add(name)
+        return {id_: (known_as, frozenset(names)) for id_, (known_as, names) in result.items()}
+
+    def _open(self) -> sqlite3.Connection:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(self._file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        # Everything here can be made again from the catalogue, so a commit need not wait for the disk.
+        for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
+            db.execute(f"PRAGMA {pragma}")
+        db.execute("BEGIN IMMEDIATE")
+        for table in _SCHEMA:
+            db.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+        db.execute("CREATE INDEX IF NOT EXISTS alias_passage ON alias (passage)")
+        if db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() != (FACTS_VERSION,):
+            _empty(db)
+        db.execute("COMMIT")
+        return db
+
+    def _remember(self, key: str, value: int) -> None:
+        with self._writing() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def _number(self, query: str) -> int:
+        rows = self._read(query)
+        return int(rows[0][0]) if rows else 0
+
+    def _read(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
+        with self._turn, self._storing("read"):
+            return self._db.execute(query, values).fetchall()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """All changes together, committed at the end."""
+        with self._turn, self._storing("written"):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    @contextmanager
+    def _storing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(
+                f"The mention graph in {self._file} cannot be {what}: {error}. "
+                "It is derived: delete that file and it is built again."
+            ) from error
+
+
+def _rarely(table: Literal["alias", "mention"]) -> str:
+    """Asks for names and the passages that have them, but for names that more than so many have."""
+    return _RARELY.replace("mention", table)
+
+
+def _empty(db: sqlite3.Connection) -> None:
+    for table in ("meta", "passage", "alias", "mention"):
+        db.execute(f"DELETE FROM {table}")  # noqa: S608  # names of our own
+    db.execute("INSERT INTO meta VALUES ('version', ?)", (FACTS_VERSION,))
+
+
+def _remove(db: sqlite3.Connection, ids: Sequence[str]) -> None:
+    rows = db.execute(
+        "SELECT number, names FROM passage WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    ).fetchall()
+    for number, names in rows:
+        db.executemany(
+            "DELETE FROM mention WHERE name = ? AND passage = ?", [(name, number) for name in array("q", names)]
+        )
+        db.execute("DELETE FROM alias WHERE passage = ?", (number,))
+        db.execute("DELETE FROM passage WHERE number = ?", (number,))

@@ -1,0 +1,253 @@
+"""Names in texts: which a passage mentions, and which it goes by. Pure functions of one passage.
+
+Where a script has no capitals, or a text uses none, every run of up to three words that neither begins nor ends with a
+function word may be a name; where words are not spaced, every run of two to six characters.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from sleuth.tools.search.entity_graph.function_words import CONNECTORS, FUNCTION_WORDS
+from sleuth.tools.search.entity_graph.spans import Word, key, sentences, words
+from sleuth.tools.types import Passage
+
+MOST_WORDS = 6
+"""The longest run that is kept as a mention."""
+LONGEST_TITLE, LONGEST_UNCASED = 10, 4
+"""The longest titles that are found in a text: those that begin with a capital, and others."""
+UNCASED, AT_THE_START = 0.3, 0.6
+"""How surely a run of words is a name if it has no capital, or only that of the sentence's first word."""
+FEW_WORDS = 8
+MOST_NAMES = 600
+"""What is kept of one passage at most: a bound for texts without capitals."""
+
+_LINK = re.compile(r"\[([^\]\n]{1,200})\]\(<?([^)>\s]+)")
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.{1,150}?)[ \t]*#*$", re.MULTILINE)
+_BOLD = re.compile(r"(?<![*\w])\*\*([^*\n:]{2,80}?)\*\*(?!\*)")
+_BRACKET = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\s*$")
+_DIVIDED = re.compile(r"\s+[-–—|]\s+|:\s+")
+
+
+class Mention(NamedTuple):
+    """A name and where it stands, in characters of the text; `sure` (0 to 1) that it is written as a name."""
+
+    name: str
+    start: int
+    end: int
+    sure: float = 1.0
+
+
+class Numbered(NamedTuple):
+    """A mention whose name is told by its number (`name_id`), as the index knows it."""
+
+    name: int
+    start: int
+    end: int
+    sure: float
+
+
+@lru_cache(maxsize=1 << 16)
+def name_id(name: str) -> int:
+    """56 bits that stand for a name in the index."""
+    return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")
+
+
+def numbered(mentions: Iterable[Mention]) -> list[Numbered]:
+    """The same mentions with their names' numbers."""
+    return [Numbered(name_id(name), start, end, sure) for name, start, end, sure in mentions]
+
+
+def mentions(text: str) -> list[Mention]:
+    """The names that a text mentions: capitalised runs, the shorter ones inside them, and what links lead to."""
+    runs = _sentence_words(text)
+    found = [mention for run in runs for mention in _mentioned(run, cased=True)]
+    if _are_without_case(runs):
+        found += [mention for run in runs for mention in _mentioned(run, cased=False)]
+    return [*_linked(text), *found]
+
+
+def kept_names(text: str) -> list[str]:
+    """The different names that the index keeps for a text, in their order."""
+    return list(dict.fromkeys(mention.name for mention in mentions(text)))[:MOST_NAMES]
+
+
+def phrases(text: str) -> list[Mention]:
+    """Every run of words that might be somebody's title: wider than `mentions`, for looking aliases up."""
+    runs = _sentence_words(text)
+    cased = not _are_without_case(runs)
+    return [*_linked(text), *(phrase for run in runs for phrase in _phrased(run, cased=cased))]
+
+
+def aliases(passage: Passage) -> dict[str, float]:
+    """What a passage goes by, with weights up to 1: title, its shorter forms, headings, file name, first names."""
+    weights: dict[str, float] = {}
+    for name, weight in _alias_candidates(passage):
+        form = key(name)
+        if _may_be_alias(form):
+            weights[form] = max(weight, weights.get(form, 0.0))
+    return weights
+
+
+def _may_be_alias(form: str) -> bool:
+    return len(form) > 1 and form not in FUNCTION_WORDS and not form.isdigit()
+
+
+def _alias_candidates(passage: Passage) -> Iterator[tuple[str, float]]:
+    yield from _title_forms(passage.title)
+    text = passage.text
+    for match in _HEADING.finditer(text):
+        yield from ((form, 0.8 * weight) for form, weight in _title_forms(match[1]))
+    path = PurePosixPath(passage.document_id)
+    if path.suffix:
+        yield path.stem.replace("_", " ").replace("-", " "), 0.8
+    for match in _BOLD.finditer(text[:400]):
+        yield match[1], 0.5
+        break
+    leading = _leading_name(text)
+    if leading is not None:
+        yield leading, 0.5
+
+
+def _title_forms(title: str) -> Iterator[tuple[str, float]]:
+    """The whole title 1, without a bracket or article .9, before a comma or a dash .7 if that is more than a word."""
+    yield title, 1.0
+    bare = _BRACKET.sub("", title)
+    yield bare, 0.9
+    if bare.casefold().startswith("the "):
+        yield bare[4:], 0.9
+    for head in (bare.partition(", ")[0], _DIVIDED.split(bare)[0]):
+        if len(head.split()) > 1:
+            yield head, 0.7
+
+
+def _leading_name(text: str) -> str | None:
+    """The name that a text begins with: in an article without a title, mostly what it is about."""
+    for start, end in sentences(text[:400])[:2]:
+        run = words(text, start, end)
+        for at, word in enumerate(run[:2]):
+            if word.shape == "name" and word.form not in FUNCTION_WORDS:
+                last = max(_ends(run, at), default=at)
+                return text[word.start : run[last].end]
+    return None
+
+
+@lru_cache(maxsize=64)
+def _sentence_words(text: str) -> list[list[Word]]:
+    """A passage that edges go out from is asked for its words several times in a row."""
+    return [words(text, start, end) for start, end in sentences(text)]
+
+
+def _are_without_case(runs: Sequence[Sequence[Word]]) -> bool:
+    """Whether sentences have (nearly) no capitals beyond their first words; a few words alone tell nothing."""
+    shapes = Counter(word.shape for run in runs for word in run[1:])
+    if any(word.shape in ("caseless", "unspaced") for run in runs for word in run):
+        return shapes["name"] <= 0.1 * shapes.total()
+    return shapes.total() >= FEW_WORDS and shapes["name"] <= 0.02 * shapes.total()
+
+
+def _linked(text: str) -> Iterator[Mention]:
+    """What Markdown links lead to, by the file's name."""
+    if "](" not in text:
+        return
+    for match in _LINK.finditer(text):
+        target = PurePosixPath(match[2].partition("#")[0])
+        if "://" not in match[2] and target.suffix:
+            yield Mention(key(target.stem.replace("_", " ").replace("-", " ")), match.start(1), match.end(1))
+
+
+def _mentioned(run: Sequence[Word], *, cased: bool) -> Iterator[Mention]:
+    for at, word in enumerate(run):
+        ends = _ends(run, at) if cased else _caseless_ends(run, at)
+        if word.shape == "unspaced" and not cased:
+            yield from _characters(word)
+        for last in ends:
+            yield _mention(run, at, last)
+
+
+def _mention(run: Sequence[Word], at: int, last: int) -> Mention:
+    return Mention(" ".join(word.form for word in run[at : last + 1]), run[at].start, run[last].end)
+
+
+def _ends(run: Sequence[Word], at: int) -> Iterator[int]:
+    """Where names that begin at a word may end: at capitals and numbers, with small connecting words between."""
+    first = run[at]
+    if first.shape == "plain" or not _may_begin(run, at):
+        return
+    if at > 0 and first.shape == "name" and len(first.form) > 1 and first.form not in FUNCTION_WORDS:
+        yield at  # the first word of a sentence has a capital whatever it is
+    small, commas = 0, 0
+    for last in range(at + 1, min(len(run), at + MOST_WORDS)):
+        word = run[last]
+        commas += word.gap == "comma"
+        if word.gap == "break" or commas > 1 or (word.gap == "comma" and word.shape != "name"):
+            return
+        if word.shape in ("name", "number"):
+            small = 0
+            yield last
+        else:
+            small += 1
+            if small > 2 or word.form not in CONNECTORS:
+                return
+
+
+def _may_begin(run: Sequence[Word], at: int) -> bool:
+    word = run[at]
+    if word.shape == "number":
+        return at + 1 < len(run) and run[at + 1].shape == "name"
+    return word.shape == "name" and (at > 0 or word.form not in FUNCTION_WORDS or word.form == "the")
+
+
+def _caseless_ends(run: Sequence[Word], at: int) -> Iterator[int]:
+    first = run[at]
+    if first.shape == "unspaced" or first.form in FUNCTION_WORDS:
+        return
+    if first.shape == "caseless" and len(first.form) > 1:
+        yield at
+    for last in range(at + 1, min(len(run), at + 3)):
+        if run[last].gap != "close" or run[last].shape == "unspaced":
+            return
+        if run[last].form not in FUNCTION_WORDS:
+            yield last
+
+
+def _characters(word: Word) -> Iterator[Mention]:
+    """Runs of two to six characters: which of them are names, the aliases tell."""
+    for at in range(len(word.form) - 1):
+        for last in range(at + 2, min(len(word.form), at + MOST_WORDS) + 1):
+            yield Mention(word.form[at:last], word.start + at, word.start + last)
+
+
+def _phrased(run: Sequence[Word], *, cased: bool) -> Iterator[Mention]:
+    for at, word in enumerate(run):
+        if word.shape == "unspaced":
+            yield from _characters(word)
+        name = word.form
+        capitals = int(_counts(run, at))
+        if word.shape != "plain" and _may_be_alias(name):
+            yield Mention(name, word.start, word.end, 1.0 if capitals else AT_THE_START)
+        for last in range(at + 1, _limit(run, at)):
+            name = f"{name} {run[last].form}"
+            capitals += _counts(run, last)
+            if word.shape != "plain" or run[last].form not in FUNCTION_WORDS:
+                sure = UNCASED if word.shape == "plain" and cased else 1.0 if capitals or not cased else AT_THE_START
+                yield Mention(name, word.start, run[last].end, sure)
+
+
+def _limit(run: Sequence[Word], at: int) -> int:
+    """How far a phrase may reach: a title with a capital far, even over a comma or a colon; another a few words."""
+    if run[at].shape != "plain":
+        return min(len(run), at + LONGEST_TITLE)
+    if run[at].form in FUNCTION_WORDS:
+        return at
+    end = min(len(run), at + LONGEST_UNCASED)
+    return next((last for last in range(at + 1, end) if run[last].gap == "break"), end)
+
+
+def _counts(run: Sequence[Word], at: int) -> bool:
+    """Whether a word is written as part of a name; the first of a sentence has a capital whatever it is."""
+    return run[at].shape == "caseless" or (at > 0 and run[at].shape != "plain")

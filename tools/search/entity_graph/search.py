@@ -1,0 +1,190 @@
+"""Search over the mention graph: what words and meaning find, and what is one mention away from it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+
+from sleuth.tools.search.entity_graph.asked import Asked
+from sleuth.tools.search.entity_graph.base import DEPTH, HOP, QUESTION, Base, Meaning, Signals, Weights
+from sleuth.tools.search.entity_graph.edges import Backward, Edge, Kind, Read, Seed, named_by, naming, sharing
+from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.types import Passage
+
+SEEDS = 8
+"""Edges go out from so many of the best passages, and from as many of those already read."""
+SEEN = 0.5
+"""The least that a passage already read counts as a seed."""
+POOL: Mapping[Kind, int] = {"names": 60, "named_by": 40, "shares": 40}
+POOL_BASE = 40
+"""How many candidates come in by each kind of edge, and by themselves."""
+LAMBDA: Mapping[Kind, float] = {"names": 0.6, "named_by": 0.7, "shares": 0.85}
+AT_LEAST: Mapping[Kind, float] = {"names": 1.0, "named_by": 0.1, "shares": 0.1}
+NEW_WORDS = 1.7
+OTHER_KINDS = 0.5
+"""Numbers of the formula, set on questions of 2Wiki, HotpotQA and MuSiQue (`sleuth eval --retrieval graph`)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """An edge together with what only the target's text tells.
+
+    nc: the share of the question's words, by idf, that the target has and the source lacks. gain: what the edge adds
+    to the target's score by the untrained formula.
+    """
+
+    edge: Edge
+    nc: float
+    gain: float
+
+
+@dataclass(kw_only=True, slots=True)
+class Candidate:
+    """A passage that may belong to the answer, with all parts of its score.
+
+    read: its text against the question; coverage: the share of the question, by idf, that it has. links: the edges that
+    lead here, the best first. score: by the untrained formula, unless a ranker has put its own there.
+    """
+
+    passage: Passage
+    read: Read = field(repr=False, compare=False)
+    base: Base
+    coverage: float
+    links: list[Link] = field(default_factory=list)
+    score: float = 0.0
+
+    @property
+    def formula(self) -> float:
+        """The untrained score: its own and what the best edges add."""
+        return self.base.s0 + _gain(self.links)
+
+
+class MentionGraph:
+    """Ranks one collection's passages; all methods block."""
+
+    def __init__(
+        self,
+        index: GraphIndex,
+        keywords: KeywordIndex,
+        fetch: Callable[[Sequence[str]], list[Passage]],
+        meaning: Meaning | None = None,
+        *,
+        hop: bool = False,
+    ) -> None:
+        """`fetch` gives passages by id; `meaning` searches the vectors, where there are any; `hop` is the query's."""
+        self._index = index
+        self._keywords = keywords
+        self._fetch = fetch
+        self._weights = HOP if hop else QUESTION
+        self._signals = Signals(index, keywords, meaning, self._weights)
+
+    def candidates(
+        self, text: str, *, entities: Sequence[str] = (), seen: Iterable[str] = ()
+    ) -> tuple[Asked, list[Candidate]]:
+        """The question and its pool of about 100 passages, best first by the untrained formula.
+
+        entities: names known so far, seen: passages read before; what they do, `retriever.Query` says. Those seen are
+        in the pool like any other.
+        """
+        whole = " ".join([text, *(name for name in entities if name.casefold() not in text.casefold())])
+        asked = Asked(whole, self._keywords)
+        base = self._signals.gather(whole, entities)
+        order = sorted(base, key=lambda id_: (-base[id_].s0, id_))
+        read: dict[str, Read] = {}
+        seeds = self._seeds(order, base, sorted(seen), asked, read)
+        edges, backward = self._edges(seeds, read, asked, order)
+        self._read(_pool(order, edges, backward, base), asked, read)
+        edges += [edge for way in backward if way.target in read and (edge := way.seen_in(read[way.target]))]
+        found = [_candidate(each, base.get(id_, Base()), asked) for id_, each in read.items()]
+        _link(found, edges, read, asked, self._weights)
+        return asked, sorted(found, key=lambda candidate: (-candidate.score, candidate.passage.id))
+
+    def _read(self, ids: Iterable[str], asked: Asked, read: dict[str, Read]) -> None:
+        for passage in self._fetch([id_ for id_ in ids if id_ not in read]):
+            read[passage.id] = Read(passage, asked)
+
+    def _seeds(
+        self, order: Sequence[str], base: Mapping[str, Base], seen: Sequence[str], asked: Asked, read: dict[str, Read]
+    ) -> list[Seed]:
+        strength = {id_: base[id_].s0 for id_ in order[:SEEDS]}
+        known = nlargest(SEEDS, seen, key=lambda id_: (_s0(base, id_), id_))
+        strength |= {id_: max(SEEN, _s0(base, id_)) for id_ in known}
+        self._read(strength, asked, read)
+        return [Seed(passage=read[id_].passage, s0=s0) for id_, s0 in strength.items() if id_ in read]
+
+    def _edges(
+        self, seeds: Sequence[Seed], read: Mapping[str, Read], asked: Asked, order: Sequence[str]
+    ) -> tuple[list[Edge], list[Backward]]:
+        passages = self._index.count()
+        edges: list[Edge] = []
+        backward: list[Backward] = []
+        for seed in seeds:
+            of_seed = read[seed.passage.id]
+            edges += naming(self._index, seed, of_seed)
+            edges += sharing(self._index, seed, of_seed, asked, passages)
+            backward += named_by(self._index, seed, order[:DEPTH])
+        return edges, backward
+
+
+def _pool(
+    order: Sequence[str], edges: Sequence[Edge], backward: Sequence[Backward], base: Mapping[str, Base]
+) -> list[str]:
+    """The ids whose texts are worth reading: the best by themselves and the best by each kind of edge."""
+    promise: dict[Kind, dict[str, float]] = {kind: {} for kind in POOL}
+    # What has something of the question by itself is likelier to have what is missing.
+    for edge in edges:
+        _raise(promise[edge.kind], edge.target, edge.s0**2 * edge.w * edge.r + 0.1 * _s0(base, edge.target))
+    for way in backward:
+        _raise(promise["named_by"], way.target, way.seed.s0**2 * way.w + _s0(base, way.target))
+    chosen = list(order[:POOL_BASE])
+    for kind, values in promise.items():
+        chosen += nlargest(POOL[kind], values, key=lambda id_: (values[id_], id_))
+    return list(dict.fromkeys(chosen))
+
+
+def _raise(values: dict[str, float], id_: str, value: float) -> None:
+    values[id_] = max(value, values.get(id_, 0.0))
+
+
+def _s0(base: Mapping[str, Base], id_: str) -> float:
+    return base[id_].s0 if id_ in base else 0.0
+
+
+def _candidate(read: Read, base: Base, asked: Asked) -> Candidate:
+    coverage = asked.share(read.found)
+    return Candidate(passage=read.passage, read=read, base=base, coverage=coverage, score=base.s0)
+
+
+def _link(
+    found: Iterable[Candidate], edges: Iterable[Edge], read: Mapping[str, Read], asked: Asked, weights: Weights
+) -> None:
+    """Gives candidates their links and scores: s0(c) + the best kind of edge + half of what the other kinds give.
+
+    What an edge gives is λ·s0(p)²·w·r·(a + 1.7·nc); of each kind the best edge counts. For a hop edges give less, and
+    what has more of the question gains by that.
+    """
+    candidates = {candidate.passage.id: candidate for candidate in found}
+    for edge in edges:
+        if edge.target in candidates:
+            nc = asked.share(read[edge.target].found - read[edge.source].found)
+            gain = (
+                weights.edges
+                * LAMBDA[edge.kind]
+                * edge.s0**2
+                * edge.w
+                * edge.r
+                * (AT_LEAST[edge.kind] + NEW_WORDS * nc)
+            )
+            candidates[edge.target].links.append(Link(edge=edge, nc=nc, gain=gain))
+    for candidate in candidates.values():
+        candidate.links.sort(key=lambda link: (-link.gain, link.edge.kind, link.edge.source, link.edge.name))
+        candidate.score = candidate.formula + weights.coverage * candidate.coverage
+
+
+def _gain(links: Sequence[Link]) -> float:
+    """Two kinds of edges to the same passage are two reasons, two edges of one kind mostly the same one."""
+    of_kind: dict[Kind, float] = {}
+    for link in links:  # the best first
+        of_kind.setdefault(link.edge.kind, link.gain)
+    best = max(of_kind.values(), default=0.0)
+    return best + OTHER_KINDS * (sum(of_kind.values()) - best)

@@ -1,0 +1,76 @@
+"""From a query to hits that explain themselves."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from sleuth.tools.search.entity_graph import Asked, Candidate, Edge, GraphIndex, MentionGraph
+from sleuth.tools.search.index import Index, IndexName
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.ranking import UnusableModel, load, rank
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.search.vectors import VectorIndex
+from sleuth.tools.types import Explanation, Hit, Passage, Reason
+
+MOST_REASONS = 3
+"""So many ways to a passage are told; more are seldom any different."""
+
+Fetch = Callable[[Sequence[str]], list[Passage]]
+
+
+def search_graph(
+    query: Query, indexes: Mapping[IndexName, Index], fetch: Fetch, model: Path | None = None
+) -> list[Hit]:
+    """The best passages by the mention graph; those that were seen already come last. Blocks.
+
+    model: the trained ranker's file; without one the untrained formula ranks. It has been trained on whole questions:
+    for a hop the formula is better (`benchmarks/studies/per_hop.py`).
+    """
+    graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
+    assert isinstance(graph, GraphIndex)
+    assert isinstance(keywords, KeywordIndex)
+    meaning = vectors.search if isinstance(vectors, VectorIndex) else None
+    asked, found = MentionGraph(graph, keywords, fetch, meaning, hop=query.hop).candidates(
+        query.text, entities=query.entities, seen=query.seen
+    )
+    ranked, note = _ranked(asked, found, None if query.hop else model)
+    unseen_first = sorted(ranked, key=lambda candidate: candidate.passage.id in query.seen)
+    texts = {candidate.passage.id: candidate.passage.text for candidate in found}
+    return [
+        Hit(passage=candidate.passage, score=candidate.score, rank=rank, why=_explain(candidate, texts, note))
+        for rank, candidate in enumerate(unseen_first[: query.k], start=1)
+    ]
+
+
+def _ranked(asked: Asked, found: list[Candidate], model: Path | None) -> tuple[list[Candidate], str]:
+    """The candidates in the order that was asked for, and a note where they had to stay in another."""
+    if model is None:
+        return found, ""
+    try:
+        return rank(asked, found, load(model)), ""
+    except UnusableModel as error:
+        return found, f"Ranked by the untrained formula: {error}."
+
+
+def _explain(candidate: Candidate, texts: Mapping[str, str], note: str) -> Explanation:
+    base = candidate.base
+    parts = {"words": base.words, "meaning": base.meaning, "title": base.title, "entities": base.entities}
+    parts |= {"alone": base.s0, "edges": candidate.formula - base.s0, "coverage": candidate.coverage}
+    best: dict[tuple[str, str], Reason] = {}
+    for link in candidate.links:
+        edge = link.edge
+        if link.gain > 0:
+            best.setdefault((edge.kind, edge.source), _reason(edge, link.gain, texts[edge.stands_in]))
+    return Explanation(parts=parts, reasons=tuple(best.values())[:MOST_REASONS], note=note)
+
+
+def _reason(edge: Edge, gain: float, text: str) -> Reason:
+    return Reason(
+        kind=edge.kind,
+        source=edge.source,
+        name=edge.name,
+        stands_in=edge.stands_in,
+        start=edge.start,
+        end=edge.end,
+        sentence=text[edge.start : edge.end],
+        gain=gain,
+    )

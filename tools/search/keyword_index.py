@@ -1,0 +1,211 @@
+"""The keyword index: BM25 over English word stems, by tantivy, in one folder per collection.
+
+All methods block: call them in a thread.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+import tantivy
+
+from sleuth.tools.errors import StoreError
+from sleuth.tools.types import Passage
+
+_ANALYZER = "english"
+_WRITER_BYTES = 64 * 1024 * 1024
+# The title is part of the text already; this is what a word gains by standing there.
+_TITLE_BOOST = 0.25
+# A question has a few dozen different words; a pasted book is cut, so that one query cannot hold up the others.
+_MOST_TERMS = 512
+_REMEMBERED = 1 << 14
+
+
+def _analyzer() -> tantivy.TextAnalyzer:
+    tokens = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    tokens = tokens.filter(tantivy.Filter.remove_long(80)).filter(tantivy.Filter.lowercase())
+    return tokens.filter(tantivy.Filter.stopword("english")).filter(tantivy.Filter.stemmer("english")).build()
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("title", tokenizer_name=_ANALYZER)
+    builder.add_text_field("text", tokenizer_name=_ANALYZER)
+    return builder.build()
+
+
+class KeywordIndex:
+    """Words of one collection's passages; remembers how far in the catalogue's journal it is."""
+
+    name = "keyword index"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._mark, self._begun = folder / "applied", folder / "reached"
+        self._words = _analyzer()
+        # Graph search asks for the stems of the same sentences, question after question.
+        self._stems = lru_cache(maxsize=_REMEMBERED)(self._words.analyze)
+        self._schema = _schema()
+        self._index = self._open()
+
+    def close(self) -> None:
+        """Nothing is kept open between calls."""
+
+    def refresh(self, *, anew: bool) -> None:
+        """Sees what another process has written."""
+        with self._storing("read"):
+            self._index.reload()
+
+    def applied(self) -> int:
+        """The last journal number that this index contains."""
+        return _number(self._mark)
+
+    def set_applied(self, seq: int) -> None:
+        """Remembers how far in the journal this index is."""
+        self._write(self._mark, seq)
+
+    def reached(self) -> int:
+        """The last journal number of which anything may be in."""
+        return max(_number(self._begun), _number(self._mark))
+
+    def set_reached(self, seq: int) -> None:
+        """Remembers that changes up to a journal number begin to come in."""
+        self._write(self._begun, seq)
+
+    def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
+        """Puts passages in and takes ids out; doing it again changes nothing."""
+        with self._writing() as writer:
+            for id_ in [*delete, *(passage.id for passage in upsert)]:
+                writer.delete_documents_by_term("id", id_)
+            for passage in upsert:
+                writer.add_document(_as_document(passage))
+
+    def clear(self) -> None:
+        """Empties the index."""
+        self.set_applied(0)
+        with self._writing() as writer:
+            writer.delete_all_documents()
+        self.set_reached(0)
+
+    def count(self) -> int:
+        """How many passages are in."""
+        return int(self._index.searcher().num_docs)
+
+    def ids(self) -> set[str]:
+        """The ids of all passages that are in."""
+        searcher = self._index.searcher()
+        with self._storing("read"):
+            hits = searcher.search(tantivy.Query.all_query(), max(1, searcher.num_docs)).hits
+            return {searcher.doc(address)["id"][0] for _, address in hits}
+
+    def search(self, text: str, k: int) -> list[tuple[str, float]]:
+        """The best passages for any text at all, as ids with BM25 scores, best first."""
+        with self._storing("read"):
+            return _search(self._index, self._schema, self._words.analyze(text), k)
+
+    def stems(self, text: str) -> Sequence[str]:
+        """The stems that a text is searched by, in their order; nobody may change them."""
+        return self._stems(text)
+
+    def frequency(self, stem: str) -> int:
+        """How many passages have a word with this stem."""
+        query = tantivy.Query.term_query(self._schema, "text", stem)
+        # The index's own document frequency still counts what was deleted.
+        with self._storing("read"):
+            found = self._index.searcher().search(query, 1, count=True)
+        return int(found.count)  # type: ignore[attr-defined]  # the stubs leave it out
+
+    def _write(self, mark: Path, seq: int) -> None:
+        draft = mark.with_suffix(".new")
+        with self._storing("written"):
+            draft.write_text(str(seq), encoding="ascii")
+            draft.replace(mark)
+
+    def _open(self) -> tantivy.Index:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            index = tantivy.Index(self._schema, path=str(self._folder))
+        except (OSError, ValueError) as error:
+            raise self._unusable("opened", error) from error
+        index.register_tokenizer(_ANALYZER, self._words)
+        index.config_reader("manual")
+        return index
+
+    @contextmanager
+    def _writing(self) -> Iterator[tantivy.IndexWriter]:
+        """All changes together, committed at the end."""
+        with self._storing("written"):
+            writer = self._index.writer(_WRITER_BYTES, num_threads=1)
+            # What a killed writer left half-way is in the way of the same change, whose files have the same names.
+            writer.garbage_collect_files()
+            yield writer
+            writer.commit()
+            writer.wait_merging_threads()
+            self._index.reload()
+
+    @contextmanager
+    def _storing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as error:  # tantivy raises ValueError for everything
+            raise self._unusable(what, error) from error
+
+    def _unusable(self, what: str, error: Exception) -> StoreError:
+        return StoreError(
+            f"The keyword index in {self._folder} cannot be {what}: {error}. Check the disk's free space. "
+            "It is derived: delete that folder and it is built again."
+        )
+
+
+def _number(mark: Path) -> int:
+    try:
+        return int(mark.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return 0
+
+
+class MemoryKeywords:
+    """Words of a few passages, for as long as they are needed."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._words = _analyzer()
+        self._schema = _schema()
+        self._index = tantivy.Index(self._schema)
+        self._index.register_tokenizer(_ANALYZER, self._words)
+        writer = self._index.writer(_WRITER_BYTES, num_threads=1)
+        for passage in passages:
+            writer.add_document(_as_document(passage))
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+
+    def search(self, text: str, k: int) -> list[tuple[str, float]]:
+        """The best passages for any text at all, as ids with BM25 scores, best first."""
+        return _search(self._index, self._schema, self._words.analyze(text), k)
+
+
+def _search(index: tantivy.Index, schema: tantivy.Schema, words: Sequence[str], k: int) -> list[tuple[str, float]]:
+    different = list(dict.fromkeys(words))[:_MOST_TERMS]
+    if not different:
+        return []
+    searcher = index.searcher()
+    wanted = tantivy.Query.boolean_query([(tantivy.Occur.Should, _match(schema, word)) for word in different])
+    hits = searcher.search(wanted, k).hits
+    found = [(str(searcher.doc(address)["id"][0]), float(score)) for score, address in hits]
+    return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+
+
+def _match(schema: tantivy.Schema, word: str) -> tantivy.Query:
+    title = tantivy.Query.boost_query(tantivy.Query.term_query(schema, "title", word), _TITLE_BOOST)
+    clauses = [tantivy.Query.term_query(schema, "text", word), title]
+    return tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
+
+
+def _as_document(passage: Passage) -> tantivy.Document:
+    document = tantivy.Document()
+    document.add_text("id", passage.id)
+    document.add_text("title", passage.title)
+    document.add_text("text", f"{passage.title}. {passage.text}")
+    return document

@@ -1,0 +1,106 @@
+"""The part of the network around a question: passages, the names that lead from one to another, and triples.
+
+Like the mention graph it is never kept: the edges are looked up for the passages that a question finds, and for what is
+one name away from the best of them.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sleuth.tools.search.entity_graph import GraphIndex, Named
+from sleuth.tools.search.pagerank.triple_graph import TripleGraph
+from sleuth.tools.search.pagerank.walk import Node
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weights:
+    """How much the kinds of edges weigh: between a passage and a name that it mentions, goes by, or has in a triple,
+    and between a triple's subject and object; 0 leaves a kind out. Set with benchmarks/studies/ppr.py.
+    """
+
+    mentions: float = 1.0
+    goes_by: float = 3.0
+    says: float = 1.0
+    states: float = 1.0
+
+
+WEIGHTS = Weights()
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Passages with their edges; `names` are those that a passage is connected to."""
+
+    passages: Sequence[str]
+    edges: Mapping[tuple[Node, Node], float]
+
+    def neighbours(self) -> dict[Node, dict[Node, float]]:
+        """The nodes that each node is connected to, with the weights."""
+        found: dict[Node, dict[Node, float]] = {}
+        for (one, other), weight in self.edges.items():
+            found.setdefault(one, {})[other] = weight
+            found.setdefault(other, {})[one] = weight
+        return found
+
+
+def around(
+    index: GraphIndex,
+    triples: TripleGraph,
+    *,
+    front: Sequence[str],
+    pool: Iterable[str],
+    asked: Iterable[int],
+    weights: Weights = WEIGHTS,
+) -> Network:
+    """The network of the passages in the pool and of those that share a name with the front.
+
+    Names that lead nowhere are left out, except for those that are asked for; so are those that too many mention.
+    """
+    near = _near(index, triples, front)
+    passages = list(dict.fromkeys([*front, *near, *pool]))
+    named = index.names_of(passages)
+    passages = [id_ for id_ in passages if id_ in named]
+    said = {id_: _said(triples, id_) for id_ in passages}
+    mentioned = Counter(name for each in named.values() for name in each.mentions)
+    known = Counter(name for each in named.values() for name in each.aliases)
+    stated = Counter(name for names in said.values() for name in names)
+    leading = {name for name, count in (mentioned + known + stated).items() if count > 1}
+    kept = (leading - index.too_common(leading)) | {name for name in asked if name in mentioned + known + stated}
+    edges: dict[tuple[Node, Node], float] = {}
+    for id_ in passages:
+        for name, weight in _connected(named[id_], said[id_], mentioned, known, weights).items():
+            if name in kept and weight:
+                edges[id_, name] = weight
+        for fact in triples.facts(id_):
+            if fact.subject != fact.object and weights.states:
+                pair = min(fact.subject, fact.object), max(fact.subject, fact.object)
+                edges[pair] = edges.get(pair, 0.0) + weights.states
+    return Network(passages, edges)
+
+
+def _near(index: GraphIndex, triples: TripleGraph, front: Sequence[str]) -> Iterable[str]:
+    named = index.names_of(front)
+    names = dict.fromkeys(name for each in named.values() for name in (*each.aliases, *each.mentions))
+    said = dict.fromkeys(name for id_ in front for name in _said(triples, id_))
+    rare = dict.fromkeys(said.keys() - index.too_common(said))
+    for found in (index.with_name(names), triples.with_name(rare)):
+        for ids in found.values():
+            yield from ids
+
+
+def _said(triples: TripleGraph, passage: str) -> dict[int, None]:
+    return dict.fromkeys(name for fact in triples.facts(passage) for name in (fact.subject, fact.object))
+
+
+def _connected(
+    named: Named, said: Iterable[int], mentioned: Mapping[int, int], known: Mapping[int, int], kinds: Weights
+) -> dict[int, float]:
+    """A passage's names with the weights of their edges; the more passages share a name, the less it weighs."""
+    weights = {name: kinds.mentions / math.sqrt(mentioned[name]) for name in named.mentions}
+    for name, weight in named.aliases.items():
+        weights[name] = weights.get(name, 0.0) + kinds.goes_by * weight / math.sqrt(known[name])
+    for name in said:
+        weights[name] = weights.get(name, 0.0) + kinds.says
+    return weights

@@ -1,0 +1,133 @@
+"""From a query to passages ranked by a walk that starts at what the query names, states and resembles."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+
+from sleuth.tools.search.entity_graph import (
+    RARE,
+    SEEDS,
+    SEEN,
+    Asked,
+    Base,
+    GraphIndex,
+    Meaning,
+    Signals,
+    longest,
+    numbered,
+    phrases,
+)
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.pagerank.network import WEIGHTS, Network, Weights, around
+from sleuth.tools.search.pagerank.triple_graph import Fact, TripleGraph
+from sleuth.tools.search.pagerank.walk import Node, walk
+from sleuth.tools.search.retriever import Query
+
+FRONT = 10
+"""The walk may leave so many of the best passages for ones that the query does not find by itself."""
+SHARPNESS = 8
+"""The walker starts at passages by this power of their own score: else the many weak ones outweigh the few good."""
+READ = 40
+"""The triples of so many of the best passages are compared with the query."""
+LINKED = 5
+"""The walker starts at the names of so many of them (HippoRAG 2, appendix)."""
+PASSAGES, NAMES, FACTS = 1.0, 0.3, 1.0
+"""How much of the start is at passages and at the names in triples, and what each name in the query has of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Walked:
+    """What a walk found: passages with their shares, best first, and all that explains them."""
+
+    asked: Asked
+    ranked: Sequence[tuple[str, float]]
+    base: Mapping[str, Base]
+    network: Network
+    start: Mapping[Node, float]
+    shares: Mapping[Node, float]
+
+
+class PageRank:
+    """Ranks one collection's passages; all methods block."""
+
+    def __init__(
+        self,
+        index: GraphIndex,
+        keywords: KeywordIndex,
+        triples: TripleGraph,
+        meaning: Meaning | None = None,
+        weights: Weights = WEIGHTS,
+    ) -> None:
+        """`meaning` searches the vectors, where there are any."""
+        self._weights = weights
+        self._index = index
+        self._keywords = keywords
+        self._triples = triples
+        self._signals = Signals(index, keywords, meaning)
+
+    def rank(self, query: Query) -> Walked:
+        """The passages around a query, by where the walker is."""
+        asked = Asked(" ".join([query.text, *query.entities]), self._keywords)
+        base = self._signals.gather(asked.text, query.entities)
+        order = sorted(base, key=lambda id_: (-base[id_].s0, id_))
+        strength = {id_: each.s0 for id_, each in base.items()}
+        strength |= {id_: max(SEEN, strength.get(id_, 0.0)) for id_ in sorted(query.seen)[:SEEDS]}
+        names = self._names([query.text, *query.entities])
+        stating = self._stating(names)
+        facts = self._linked(asked, dict.fromkeys([*order[:READ], *stating]))
+        front = list(dict.fromkeys([*order[:FRONT], *sorted(query.seen)[:SEEDS]]))
+        wanted = {*names, *(name for fact in facts for name in (fact.subject, fact.object))}
+        network = self._around(front, [*order, *stating], wanted)
+        there = {*network.passages, *(node for edge in network.edges for node in edge)}
+        start = {node: weight for node, weight in self._start(strength, names, facts).items() if node in there}
+        shares = walk(network.edges, start)
+        ranked = sorted(((id_, shares.get(id_, 0.0)) for id_ in network.passages), key=lambda each: (-each[1], each[0]))
+        return Walked(asked=asked, ranked=ranked, base=base, network=network, start=start, shares=shares)
+
+    def _around(self, front: Sequence[str], pool: Sequence[str], asked: Iterable[int]) -> Network:
+        return around(self._index, self._triples, front=front, pool=pool, asked=asked, weights=self._weights)
+
+    def _names(self, texts: Iterable[str]) -> dict[int, float]:
+        """The names in the query that somebody goes by, or that are in triples."""
+        found: dict[int, float] = {}
+        for text in texts:
+            mentioned = numbered(phrases(text))
+            for mention, known in longest(self._index, mentioned):
+                found[mention.name] = mention.sure / math.sqrt(len(known))
+            stated = self._triples.with_name(mention.name for mention in mentioned)
+            for name, passages in stated.items():
+                found.setdefault(name, 1 / math.sqrt(len(passages)))
+        return found
+
+    def _stating(self, names: Iterable[int]) -> list[str]:
+        """Passages with triples about names in the query: words need not find them."""
+        found = self._triples.with_name(names).values()
+        return list(dict.fromkeys(id_ for ids in found if len(ids) <= RARE for id_ in ids))[:READ]
+
+    def _linked(self, asked: Asked, passages: Iterable[str]) -> dict[Fact, float]:
+        """The triples that have most of the query, with the share that they have."""
+        shares: dict[Fact, float] = {}
+        for id_ in passages:
+            for fact in self._triples.facts(id_):
+                if fact not in shares:
+                    shares[fact] = asked.share(asked.found_in(" ".join(fact.triple)))
+        best = nlargest(LINKED, shares, key=lambda fact: (shares[fact], fact))
+        return {fact: shares[fact] for fact in best if shares[fact] > 0}
+
+    def _start(
+        self, strength: Mapping[str, float], names: Mapping[int, float], facts: Mapping[Fact, float]
+    ) -> dict[Node, float]:
+        """Where the walker starts: a name in many passages says less about each of them (HippoRAG, section 2.3)."""
+        sharp = {id_: value**SHARPNESS for id_, value in strength.items()}
+        whole = sum(sharp.values()) or 1.0
+        start: dict[Node, float] = {id_: PASSAGES * value / whole for id_, value in sharp.items()}
+        linked: dict[int, float] = {}
+        for fact, share in facts.items():
+            for name, passages in self._triples.with_name((fact.subject, fact.object)).items():
+                linked[name] = linked.get(name, 0.0) + share / len(passages)
+        whole = sum(linked.values()) or 1.0
+        for part, weight in ((names, NAMES), (linked, FACTS / whole)):
+            for name, value in part.items():
+                start[name] = start.get(name, 0.0) + weight * value
+        return start

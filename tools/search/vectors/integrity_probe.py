@@ -1,0 +1,68 @@
+"""Whether vectors that were left in a hurry can be read, tried in a process of its own.
+
+A damaged index of the embedded Chroma does not raise anything: it ends the process that reads it. So whoever uses one
+leaves a mark beside it; where the user of a mark has died, the index is tried before it is opened again.
+
+    python -m sleuth.tools.search.vectors.integrity_probe FOLDER COLLECTION
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+from filelock import FileLock
+
+from sleuth.tools.errors import StoreError
+from sleuth.tools.storage import Mark, is_left
+
+_MARK = "in-use-"
+_MOST = 20_000
+"""Neighbours asked for: so many that the search goes through most of the index."""
+
+
+def enter(folder: Path, collection: str) -> Mark:
+    """Leaves a mark in the folder of the vectors, to be removed at the end of their use.
+
+    Raises:
+        StoreError: somebody died while using them, and they cannot be read.
+    """
+    with FileLock(folder / "entrance.lock", thread_local=False):  # one after the other: who comes next need not try
+        dead = [mark for mark in folder.glob(f"{_MARK}*") if is_left(mark)]
+        if dead:
+            _try(folder, collection)
+        for mark in dead:
+            mark.unlink(missing_ok=True)
+        return Mark(folder / f"{_MARK}{os.getpid()}-{uuid4().hex[:8]}")
+
+
+def _try(folder: Path, collection: str) -> None:
+    command = [sys.executable, "-m", "sleuth.tools.search.vectors.integrity_probe", str(folder), collection]
+    status = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603 - our own module
+    if status < 0:
+        raise StoreError(
+            f"The vectors in {folder} are damaged: whoever reads them dies of signal {-status}. "
+            "They are derived: delete that folder and they are made again."
+        )
+
+
+def main(folder: str, collection: str) -> None:
+    """Goes through the index; what is raised is said again, and better, by whoever opens it next."""
+    import chromadb
+    from chromadb.config import Settings
+    from chromadb.errors import NotFoundError
+
+    client = chromadb.PersistentClient(path=folder, settings=Settings(anonymized_telemetry=False))
+    try:
+        found = client.get_collection(collection, embedding_function=None)
+    except NotFoundError:
+        return
+    if length := (found.metadata or {}).get("dimension"):
+        direction = np.eye(1, int(length), dtype=np.float32)
+        found.query(query_embeddings=direction, n_results=min(_MOST, max(1, found.count())), include=[])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,130 @@
+"""A sentence-transformers model compiled for this processor by OpenVINO: converted once, then used without torch.
+
+Everything here blocks: call it in a thread.
+"""
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import mkdtemp
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+Vectors = NDArray[np.float32]
+Encode = Callable[[list[str]], Vectors]
+
+_log = logging.getLogger(__name__)
+
+_BATCH = 32
+MODEL, TOKENIZER, _REFUSED = "model.xml", "tokenizer.json", "refused.txt"
+
+
+def open_compiled(folder: Path, cache: Path) -> Encode | None:
+    """The model in `folder`, converted below `cache` where that has not been done yet.
+
+    None, with a line in the log, where its vectors would not be those of sentence-transformers: with prompts, with a
+    tokenizer of its own, or of a kind that OpenVINO cannot convert.
+    """
+    if find_spec("openvino") is None:
+        _log.warning("OpenVINO is not installed: sentence-transformers embeds on torch, which takes longer.")
+        return None
+    place = cache / _key(folder)
+    if not place.exists():
+        # A warning, since those are what an application that has set up no logging shows.
+        _log.warning("The embedding model is being compiled for this machine: once, for up to a minute.")
+        _convert(folder, place)
+    refused = place / _REFUSED
+    if refused.exists():
+        why = refused.read_text(encoding="utf-8").strip()
+        _log.warning("%s cannot be compiled and runs on torch: %s (remove %s to try again)", folder, why, place)
+        return None
+    return opened(place)
+
+
+def import_openvino() -> ModuleType:
+    """Import OpenVINO without its telemetry, which would post statistics with a persistent identifier.
+
+    OpenVINO uses a stub that sends nothing where the package `openvino_telemetry` cannot be imported.
+    """
+    if "openvino_telemetry" in sys.modules:  # the application uses it
+        return import_module("openvino")
+    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # makes its import fail
+    try:
+        return import_module("openvino")
+    finally:
+        del sys.modules["openvino_telemetry"]
+
+
+def opened(place: Path) -> Encode:
+    """The converted model that lies there."""
+    from tokenizers import Tokenizer
+
+    openvino = import_openvino()
+    tokenizer = Tokenizer.from_file(str(place / TOKENIZER))
+    model = openvino.Core().compile_model(place / MODEL, "CPU")
+    wanted = {port.get_any_name() for port in model.inputs}
+    return lambda texts: _encode(texts, tokenizer, lambda given: model({name: given[name] for name in wanted})[0])
+
+
+def _encode(texts: list[str], tokenizer: "Tokenizer", run: Callable[[Mapping[str, Any]], Vectors]) -> Vectors:
+    """Texts of like length go together, so that batches hold little padding."""
+    order = sorted(range(len(texts)), key=lambda at: -len(texts[at]))
+    rows: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(texts)
+    for start in range(0, len(order), _BATCH):
+        part = order[start : start + _BATCH]
+        vectors = run(_inputs(tokenizer.encode_batch([texts[at] for at in part])))
+        for at, vector in zip(part, vectors, strict=True):
+            rows[at] = vector
+    stacked = np.stack(rows)
+    unit: Vectors = stacked / np.linalg.norm(stacked, axis=1, keepdims=True)
+    return unit
+
+
+def _inputs(encodings: list["Encoding"]) -> dict[str, NDArray[np.int64]]:
+    fields = {
+        "input_ids": [encoding.ids for encoding in encodings],
+        "attention_mask": [encoding.attention_mask for encoding in encodings],
+        "token_type_ids": [encoding.type_ids for encoding in encodings],
+    }
+    return {name: np.asarray(values, dtype=np.int64) for name, values in fields.items()}
+
+
+def _key(folder: Path) -> str:
+    """Names a model by its files: another one in the same folder is converted anew."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    facts = [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return sha256(f"{folder}{facts}{version('openvino')}".encode()).hexdigest()[:16]
+
+
+def _convert(folder: Path, place: Path) -> None:
+    """Whole or not at all: made beside its place, then moved there, unless another process was first.
+
+    In a process of its own: it takes torch and much memory, once, and whatever fails there is a reason to do without.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(mkdtemp(dir=place.parent))
+    try:
+        command = [sys.executable, "-m", "sleuth.tools.search.vectors.openvino_export", str(folder), str(scratch)]
+        offline = {**os.environ, "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(command, env=offline, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
+        if done.returncode:
+            last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
+            (scratch / _REFUSED).write_text(last, encoding="utf-8")
+        if not place.exists():
+            scratch.rename(place)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

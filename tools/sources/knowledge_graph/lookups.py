@@ -1,0 +1,123 @@
+"""Asking a knowledge graph: every call is checked against its function, bounded in time and size, and written down."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydantic import ValidationError
+
+from sleuth.tools.errors import SleuthError, UnknownName, UsageError
+from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS, Function
+
+if TYPE_CHECKING:
+    from langchain_core.tools import StructuredTool
+
+MAX_CALLS = 5
+MAX_SECONDS = 10.0
+MAX_CHARACTERS = 1000
+"""Of one result; the paper cuts what the graph says to as many (section 4.5)."""
+
+
+class GraphUnavailable(SleuthError):
+    """A knowledge graph that gives no answer; says why."""
+
+
+class KnowledgeGraph(Protocol):
+    """Anything that answers some of the functions."""
+
+    @property
+    def functions(self) -> Sequence[Function]:
+        """Those that it answers."""
+        ...
+
+    async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
+        """The result of a checked call as plain JSON, None where nothing is known.
+
+        Raises:
+            GraphUnavailable: no answer came.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lookup:
+    """A call as it was made, and what came of it: `text` as far as there is room, or the `problem`."""
+
+    call: str
+    text: str = ""
+    problem: str = ""
+
+
+def checked(graph: KnowledgeGraph, name: str, arguments: dict[str, Any]) -> tuple[Function, dict[str, Any]]:
+    """A call's function, and its arguments as the function wants them.
+
+    Raises:
+        UnknownName: the graph has no such function; UsageError if the arguments do not fit it.
+    """
+    known = {function.name: function for function in graph.functions}
+    if name not in known:
+        raise UnknownName("function of the knowledge graph", name, list(known))
+    try:
+        given = known[name].arguments.model_validate(arguments)
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg'].lower()}" for each in error.errors())
+        raise UsageError(f"{name} cannot be called like this: {faults}.") from None
+    return known[name], given.model_dump(exclude_none=True)
+
+
+async def look_up(
+    graph: KnowledgeGraph, calls: Iterable[tuple[str, dict[str, Any]]], *, seconds: float = MAX_SECONDS
+) -> list[Lookup]:
+    """Makes calls side by side, each once and at most `MAX_CALLS`; one that fails holds none of the others up."""
+    distinct = list({written(name, arguments): (name, arguments) for name, arguments in calls}.items())
+    made = (_look_up(graph, call, name, arguments, seconds) for call, (name, arguments) in distinct[:MAX_CALLS])
+    left = [Lookup(call=call, problem=f"only {MAX_CALLS} calls are made") for call, _ in distinct[MAX_CALLS:]]
+    return [*await asyncio.gather(*made), *left]
+
+
+async def _look_up(graph: KnowledgeGraph, call: str, name: str, arguments: dict[str, Any], seconds: float) -> Lookup:
+    try:
+        function, given = checked(graph, name, arguments)
+        async with asyncio.timeout(seconds):
+            result = await graph.answer(function, given)
+    except SleuthError as error:
+        return Lookup(call=call, problem=str(error))
+    except TimeoutError:
+        return Lookup(call=call, problem=f"no answer within {seconds:g} s")
+    if result in (None, [], {}, ""):
+        return Lookup(call=call, problem="nothing is known")
+    return Lookup(call=call, text=_cut(json.dumps(result, ensure_ascii=False)))
+
+
+def written(name: str, arguments: dict[str, Any]) -> str:
+    """A call on one line: how it is cited."""
+    given = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(arguments.items()))
+    return f"{name}({given})"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
+
+
+def as_tools(graph: KnowledgeGraph) -> "list[StructuredTool]":
+    """The graph's functions as LangChain tools, for agents of other makes; each answers with a lookup's text."""
+    from sleuth.tools.private_tool import PrivateTool
+
+    def tool(function: Function) -> "StructuredTool":
+        async def call(**arguments: Any) -> str:  # noqa: ANN401 - checked by the schema
+            given = {key: value for key, value in arguments.items() if value is not None}
+            (found,) = await look_up(graph, [(function.name, given)])
+            return found.text or found.problem
+
+        return PrivateTool(
+            name=function.name, description=function.line, args_schema=function.arguments, coroutine=call
+        )
+
+    return [tool(function) for function in graph.functions]
+
+
+def functions_of(*domains: str) -> tuple[Function, ...]:
+    """The functions of some domains, of all where none is named."""
+    return tuple(each for each in FUNCTIONS.values() if not domains or each.domain in domains)

@@ -1,0 +1,93 @@
+"""Labelled questions: what the SVM is trained on, and what the model is shown before it classifies.
+
+The package's own are in questions.jsonl. docs/reference/question-attributes.md describes how they were made and what
+the labels mean.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+
+from sleuth.tools.errors import UsageError
+from sleuth.tools.sources.question_attributes import DOMAINS, Domain
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question and what it was labelled."""
+
+    question: str
+    domain: Domain
+    dynamic: bool
+
+
+def own() -> list[Example]:
+    """The questions that come with the package. Blocks: reads a file."""
+    return _parse(files(__package__).joinpath("questions.jsonl").read_text(encoding="utf-8"), "questions.jsonl")
+
+
+def read(path: Path) -> list[Example]:
+    """A labelled file: one {"question", "domain", "dynamic"} per line.
+
+    Raises:
+        UsageError: the file cannot be read, or a line is not such an object.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The labelled questions {path} cannot be read: {error}.") from error
+    return _parse(text, str(path))
+
+
+def demonstrations(examples: Iterable[Example], *, each: int) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+    """`each` examples for every domain, and as many for static and for dynamic: drawn by hash, so always the same.
+
+    Those for a domain are static and dynamic by turns, those for static and dynamic go through the domains, so that
+    neither attribute is a sign of the other.
+    """
+    drawn = sorted(examples, key=lambda example: sha256(example.question.encode()).hexdigest())
+    cells = {
+        (domain, dynamic): [each for each in drawn if (each.domain, each.dynamic) == (domain, dynamic)]
+        for domain in DOMAINS
+        for dynamic in (False, True)
+    }
+    by_domain = [_by_turns([cells[domain, False], cells[domain, True]], each) for domain in DOMAINS]
+    by_change = [_by_turns([cells[domain, dynamic] for domain in DOMAINS], each) for dynamic in (False, True)]
+    return tuple(_mixed(by_domain)), tuple(_mixed(by_change))
+
+
+def _by_turns(cells: Sequence[Sequence[Example]], count: int) -> list[Example]:
+    return _mixed(cells)[:count]
+
+
+def _mixed(lists: Sequence[Sequence[Example]]) -> list[Example]:
+    """The first of each list, then the second of each, to the end of the longest."""
+    longest = max(map(len, lists))
+    return [each[at] for at in range(longest) for each in lists if at < len(each)]
+
+
+def _parse(text: str, name: str) -> list[Example]:
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    return [_example(line, f"{name}, line {number}") for number, line in lines]
+
+
+def _example(line: str, where: str) -> Example:
+    try:
+        row = json.loads(line)
+        domain = DOMAINS[DOMAINS.index(row["domain"])]
+        labelled = Example(question=row["question"], domain=domain, dynamic=row["dynamic"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise _fault(where) from error
+    if not isinstance(labelled.question, str) or not labelled.question.strip() or type(labelled.dynamic) is not bool:
+        raise _fault(where)
+    return labelled
+
+
+def _fault(where: str) -> UsageError:
+    return UsageError(
+        f'{where}: no labelled question. Each line is {{"question": "…", "domain": "…", "dynamic": true or false}} '
+        f"with a domain of {', '.join(DOMAINS)}."
+    )

@@ -1,0 +1,132 @@
+"""The attribute predictor without a language model: linear SVMs over a sentence embedding (section 4.2).
+
+Predicting takes numpy alone: a decision value is a scalar product. The file holds plain arrays, and reading one runs
+nothing that is in it. It belongs to the embedder that it was trained with.
+"""
+
+import asyncio
+import re
+import zipfile
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sleuth.tools.errors import StoreError, UsageError
+from sleuth.tools.search.vectors import Embedder, Vectors
+from sleuth.tools.sources.question_attributes import DOMAINS, Attributes
+
+_OWN = "svm.npz"
+TRAINED = "attributes.npz"
+"""The file in SLEUTH_HOME that training writes; it comes before the package's own."""
+
+TRAINING = "python -m sleuth.studio.training.attributes"
+
+Weights = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinearSvm:
+    """Hyperplanes over vectors of length `dimension`, the last weight of each being its offset.
+
+    `domains` has a row for each of DOMAINS, of which the greatest decision value wins; `dynamic` is one row, positive
+    for dynamic questions.
+    """
+
+    embedder: str
+    domains: Weights
+    dynamic: Weights
+
+    @property
+    def dimension(self) -> int:
+        """The length of the vectors that it takes."""
+        return len(self.dynamic) - 1
+
+    def decide(self, vector: Vectors) -> Attributes:
+        """The attributes of a question by its embedding, with the leads of the decision values."""
+        extended = np.append(vector.astype(np.float64), 1.0)
+        values, change = self.domains @ extended, float(self.dynamic @ extended)
+        second, first = np.sort(values)[-2:]
+        return Attributes(
+            domain=DOMAINS[int(values.argmax())],
+            dynamic=change > 0,
+            domain_lead=float(first - second),
+            dynamic_lead=abs(change),
+        )
+
+    def save(self, file: Path) -> None:
+        """Writes plain arrays, the same bytes for the same weights."""
+        names, labels = np.array(self.embedder), np.array(DOMAINS)
+        try:
+            with file.open("wb") as out:
+                np.savez(out, domains=self.domains, dynamic=self.dynamic, embedder=names, labels=labels)
+        except OSError as error:
+            raise UsageError(f"{file} cannot be written: {error}.") from error
+
+    @classmethod
+    def load(cls, file: Path) -> "LinearSvm":
+        """Reads what `save` has written; nothing is unpickled.
+
+        Raises:
+            StoreError: the file cannot be read, or is something else.
+        """
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                return _checked({name: arrays[name] for name in ("embedder", "labels", "domains", "dynamic")})
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise StoreError(f"{file} classifies no questions ({error}). `{TRAINING}` makes one.") from error
+
+
+class SvmPredictor:
+    """Embeds a question and decides."""
+
+    def __init__(self, svm: LinearSvm, embedder: Embedder) -> None:
+        self._svm = svm
+        self._embedder = embedder
+
+    async def predict(self, question: str) -> Attributes:
+        """The attributes of one question, without a model call."""
+        vector = await asyncio.to_thread(self._embedder.embed_query, question)
+        if len(vector) != self._svm.dimension:
+            raise StoreError(
+                f"{self._embedder.name} gives vectors of length {len(vector)}, and the SVM that classifies questions "
+                f"takes {self._svm.dimension}: train one with this embedder. `{TRAINING}`"
+            )
+        return self._svm.decide(vector)
+
+
+def own_svm() -> LinearSvm:
+    """The predictor that comes with the package. Blocks: reads a file."""
+    with as_file(files(__package__).joinpath(_OWN)) as file:
+        return LinearSvm.load(file)
+
+
+def fitting(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
+    """The SVM that goes with an embedder: of the one trained in a home and the package's own, in this order.
+
+    Blocks: reads files. Raises StoreError where the one in the home cannot be used.
+    """
+    if embedder is None:
+        return None
+    trained = home / TRAINED
+    known = ([LinearSvm.load(trained)] if trained.exists() else []) + [own_svm()]
+    fitting = (svm for svm in known if _model_name(svm.embedder) == _model_name(embedder.name))
+    return next((SvmPredictor(svm, embedder) for svm in fitting), None)
+
+
+def _model_name(embedder: str) -> str:
+    """What is left of an organisation's, a folder's or an endpoint's name: the model's own."""
+    return re.split(r"[/\\#]", embedder.rstrip("/\\"))[-1].lower()
+
+
+def _checked(arrays: dict[str, NDArray[np.generic]]) -> LinearSvm:
+    domains, dynamic = arrays["domains"].astype(np.float64), arrays["dynamic"].astype(np.float64)
+    if tuple(arrays["labels"].tolist()) != DOMAINS:
+        raise ValueError("its labels are others")
+    if dynamic.ndim != 1 or domains.shape != (len(DOMAINS), len(dynamic)) or len(dynamic) < 2:
+        raise ValueError("its weights have another shape")
+    if not (np.isfinite(domains).all() and np.isfinite(dynamic).all()):
+        raise ValueError("a weight is no number")
+    return LinearSvm(embedder=str(arrays["embedder"]), domains=domains, dynamic=dynamic)

@@ -1,0 +1,21 @@
+"""Web pages that come with a question: their text and tables, in chunks, searched, and fetched where asked for."""
+
+from sleuth.tools.sources.web_pages.files import PageRow
+from sleuth.tools.sources.web_pages.page import Page, PageText, Table
+from sleuth.tools.sources.web_pages.reading import read_pages
+from sleuth.tools.sources.web_pages.retriever import PageRetriever, SideBySide, table_passages
+from sleuth.tools.sources.web_pages.source import get_pages
+from sleuth.tools.sources.web_pages.tables import cell_at
+
+__all__ = [
+    "Page",
+    "PageRetriever",
+    "PageRow",
+    "PageText",
+    "SideBySide",
+    "Table",
+    "cell_at",
+    "get_pages",
+    "read_pages",
+    "table_passages",
+]

@@ -1,0 +1,157 @@
+"""A page from the network, only where a person asked for it by its URL, and never from an address of the inside.
+
+A host is resolved once, every address of it is checked, and the connection goes to the address that was checked: what
+the name means a moment later does not matter. Each redirect goes the same way again.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import httpx
+
+from sleuth.tools.documents import decode_html
+from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.sources.web_pages.addresses import Resolver, is_public, resolve
+from sleuth.tools.sources.web_pages.page import Page
+
+MAX_REDIRECTS = 5
+_KINDS = ("", "text/html", "application/xhtml+xml", "text/plain")
+_ENCODINGS = ("", "identity", "gzip", "deflate")
+_HEADERS = {"User-Agent": "sleuth", "Accept": "text/html,application/xhtml+xml", "Accept-Encoding": "gzip"}
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What a page from the network may take; what is beyond `bytes` is cut off."""
+
+    seconds: float = 30.0
+    bytes: int = 20 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fetched:
+    """What a server sent: the body, its declared encoding, and whether it was cut."""
+
+    url: str
+    body: bytes
+    charset: str | None
+    last_modified: str
+    cut: bool
+
+
+async def fetch_page(
+    url: str,
+    *,
+    limits: Limits | None = None,
+    resolver: Resolver = resolve,
+    permitted: Callable[[str], bool] = is_public,
+) -> Page:
+    """The page at a URL.
+
+    Args:
+        url: http or https, without a password in it.
+        limits: time in all and size.
+        resolver: finds a host's addresses.
+        permitted: whether an address may be connected to.
+
+    Raises:
+        UsageError: no URL that may be fetched, or an address that is not public.
+        DocumentError: the server cannot be reached, does not send a page, or takes too long.
+    """
+    limits = limits or Limits()
+    try:
+        async with (
+            asyncio.timeout(limits.seconds),
+            _client(limits) as client,
+        ):
+            found = await _follow(client, _checked(url), limits, resolver, permitted)
+    except TimeoutError as error:
+        raise DocumentError(
+            f"{url} took longer than {limits.seconds:g} s. Save the page, and pass the file."
+        ) from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise DocumentError(f"{url} cannot be fetched: {str(error) or type(error).__name__}.") from error
+    try:
+        html = decode_html(found.body, declared=found.charset)
+    except DocumentError as error:
+        raise DocumentError(f"{url} is no page: it {error}") from error
+    warnings = (f"only the first {limits.bytes:,} bytes were fetched",) if found.cut else ()
+    return Page(html=html, url=found.url, last_modified=found.last_modified, warnings=warnings)
+
+
+def _client(limits: Limits) -> httpx.AsyncClient:
+    """No connection is used twice: two hosts may share an address, and a certificate is checked for one of them."""
+    once = httpx.Limits(max_keepalive_connections=0)
+    return httpx.AsyncClient(trust_env=False, timeout=limits.seconds, limits=once)
+
+
+def _checked(url: str) -> httpx.URL:
+    try:
+        parsed = httpx.URL(url.strip())
+    except httpx.InvalidURL as error:
+        raise UsageError(f"{url!r} is no URL: {error}.") from error
+    if parsed.scheme not in _PORTS or not parsed.host:
+        raise UsageError(f"{url!r} cannot be fetched: only http:// and https:// URLs can.")
+    if parsed.userinfo:
+        raise UsageError("A URL with a password in it is not fetched: it would be kept with the run.")
+    return parsed
+
+
+async def _follow(
+    client: httpx.AsyncClient, url: httpx.URL, limits: Limits, resolver: Resolver, permitted: Callable[[str], bool]
+) -> Fetched:
+    for _ in range(MAX_REDIRECTS + 1):
+        address = await _address(url, resolver, permitted)
+        answer = await _get(client, url, address, limits)
+        if isinstance(answer, Fetched):
+            return answer
+        url = _checked(str(answer))
+    raise DocumentError(f"{url} redirects more than {MAX_REDIRECTS} times.")
+
+
+async def _address(url: httpx.URL, resolver: Resolver, permitted: Callable[[str], bool]) -> str:
+    try:
+        found = await resolver(url.host, url.port or _PORTS[url.scheme])
+    except (OSError, UnicodeError) as error:
+        raise DocumentError(f"{url.host} has no address: {error}. Check the spelling.") from error
+    if not found or not all(map(permitted, found)):
+        raise UsageError(
+            f"{url.host} leads to {', '.join(found) or 'nowhere'}, which is not on the public internet: "
+            "pages come from there only. Save the page, and pass the file."
+        )
+    return found[0]
+
+
+async def _get(client: httpx.AsyncClient, url: httpx.URL, address: str, limits: Limits) -> Fetched | httpx.URL:
+    """One request to an address in the name of a host: what it sent, or where it redirects to."""
+    there = url.copy_with(host=f"[{address}]" if ":" in address else address)
+    headers = {**_HEADERS, "Host": url.netloc.decode("ascii")}
+    extensions = {"sni_hostname": url.raw_host.decode("ascii")}  # also what the certificate must be for
+    async with client.stream("GET", there, headers=headers, extensions=extensions) as response:
+        if response.has_redirect_location:
+            return url.join(response.headers["Location"])
+        _check(response, url)
+        body, cut = await _body(response, limits.bytes)
+        last_modified = response.headers.get("Last-Modified", "")
+        return Fetched(url=str(url), body=body, charset=response.charset_encoding, last_modified=last_modified, cut=cut)
+
+
+def _check(response: httpx.Response, url: httpx.URL) -> None:
+    if not response.is_success:
+        raise DocumentError(f"{url} answers {response.status_code} {response.reason_phrase}.")
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind not in _KINDS:
+        raise DocumentError(f"{url} is no page but {kind}. `sleuth ingest` reads other files.")
+    if response.headers.get("Content-Encoding", "").strip().lower() not in _ENCODINGS:
+        raise DocumentError(f"{url} is sent in an encoding that was not asked for.")
+
+
+async def _body(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > limit:
+            return bytes(body[:limit]), True
+    return bytes(body), False

@@ -1,0 +1,77 @@
+"""Pages out of files: HTML, or JSON with the fields of the CRAG benchmark."""
+
+from pathlib import Path
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from sleuth.tools.documents import decode_html, read_bytes
+from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.sources.web_pages.page import Page
+
+_HTML = (".html", ".htm", ".xhtml")
+
+
+class PageRow(BaseModel):
+    """A page as the benchmark has it."""
+
+    page_result: str
+    page_name: str | None = None
+    page_url: str | None = None
+    page_snippet: str | None = None
+    page_last_modified: str | None = None
+
+    def page(self) -> Page:
+        """The page, as all others."""
+        return Page(
+            html=self.page_result,
+            url=self.page_url or "",
+            name=self.page_name or "",
+            last_modified=self.page_last_modified or "",
+            snippet=self.page_snippet or "",
+        )
+
+
+class _Question(BaseModel):
+    """A question of the benchmark with its pages."""
+
+    search_results: list[PageRow]
+
+
+_JSON: TypeAdapter[PageRow | _Question | list[PageRow]] = TypeAdapter(PageRow | _Question | list[PageRow])
+
+
+def read_page_file(path: Path) -> list[Page]:
+    """The pages of a file: one of HTML; one, a list of them, or a question with its `search_results` of JSON.
+
+    Raises:
+        UsageError: there is no such file, or its name says that it holds something else.
+        DocumentError: it cannot be read; says why.
+    """
+    if not path.is_file():
+        raise UsageError(f"There is no file {str(path)!r}. --page takes an HTML or JSON file, or a URL.")
+    suffix = path.suffix.lower()
+    if suffix not in (*_HTML, ".json"):
+        raise UsageError(f"{path} is no page: --page takes {', '.join(_HTML)} and .json files; `sleuth ingest` others.")
+    try:
+        data = read_bytes(path)
+        return [Page(html=decode_html(data), name="")] if suffix in _HTML else pages_of_json(data)
+    except DocumentError as error:
+        raise DocumentError(f"{path}: {error}") from error
+
+
+def pages_of_json(data: bytes | str) -> list[Page]:
+    """Pages with the benchmark's fields; raises DocumentError for anything else."""
+    try:
+        given = _JSON.validate_json(data)
+    except ValidationError as error:
+        raise DocumentError(
+            'is no page as JSON: write {"page_result": "<html>…", "page_name": …, "page_url": …}, or a list of them.'
+        ) from error
+    match given:
+        case _Question():
+            rows = given.search_results
+        case PageRow():
+            rows = [given]
+        case _:
+            rows = given
+    return [row.page() for row in rows]

@@ -1,0 +1,110 @@
+"""Search over the pages that came with a question: a Retriever, so that any method can run over them."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from sleuth.tools.documents import split
+from sleuth.tools.errors import UsageError
+from sleuth.tools.search import GRAPH_MODES, MemoryKeywords, Query, Retriever, Scored, depth, fuse
+from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors
+from sleuth.tools.sources.web_pages.chunks import chunk
+from sleuth.tools.sources.web_pages.page import PageText, Table
+from sleuth.tools.text import MAX_TITLE_CHARS
+from sleuth.tools.types import Hit, Passage
+
+CHUNKS_KEPT = 10
+"""Of all chunks of a question's pages (the paper's table 5)."""
+
+
+def text_passages(page: PageText, *, keep_rest: bool = True) -> list[Passage]:
+    """A page's chunks; `start` and `end` are places in its text. See `chunks.chunk` for `keep_rest`."""
+    spans = chunk(page.text, page.sentences, keep_rest=keep_rest).spans
+    return [_passage(page.id, page.name, page.text, start, end) for start, end in spans]
+
+
+def table_passages(page: PageText) -> list[Passage]:
+    """A page's tables, each a document of its own, cut between rows; the title repeats what heads the columns."""
+    return [
+        _passage(f"{page.id}#table-{number}", _table_title(page, number, table), table.markdown, start, end)
+        for number, table in enumerate(page.tables, start=1)
+        for start, end in split(table.markdown, "text/csv")
+    ]
+
+
+def _table_title(page: PageText, number: int, table: Table) -> str:
+    header = table.markdown.partition("\n")[0].strip("| ")
+    return f"{page.name} ({table.caption or f'table {number}'}: {header})"[:MAX_TITLE_CHARS]
+
+
+def _passage(document: str, title: str, text: str, start: int, end: int) -> Passage:
+    id = f"{document}@{start}-{end}"
+    return Passage(id=id, document_id=document, title=title, text=text[start:end], start=start, end=end)
+
+
+class PageRetriever:
+    """Text chunks and tables of some pages, by meaning, by words, or by both; graph search is hybrid here.
+
+    By meaning, passages are compared with the query by the cosine of their vectors (section 3.1). Without an embedder
+    a hybrid search goes by words alone, as it does in the collection.
+    """
+
+    def __init__(self, passages: Sequence[Passage], embedder: Embedder | None) -> None:
+        self.passages = {passage.id: passage for passage in passages}
+        self._embedder = embedder or NoEmbedder()
+        self._blind = embedder is None
+        self._turn = threading.Lock()
+
+    @classmethod
+    def over(cls, pages: Sequence[PageText], embedder: Embedder | None) -> "PageRetriever":
+        """All that was read out of the pages."""
+        return cls([found for page in pages for found in (*text_passages(page), *table_passages(page))], embedder)
+
+    async def search(self, query: Query) -> list[Hit]:
+        """The best `query.k` passages, best first; raises UsageError for an empty question."""
+        if not query.text.strip():
+            raise UsageError("The question is empty: say what to search for.")
+        return await asyncio.to_thread(self._search, query)
+
+    def _search(self, query: Query) -> list[Hit]:
+        if not self.passages:
+            return []
+        lists: list[Scored] = []
+        with self._turn:  # the indexes are made at the first search
+            by_meaning = query.mode == "dense" or (query.mode in ("hybrid", *GRAPH_MODES) and not self._blind)
+            lists += [self._dense(query.text)] if by_meaning else []
+            lists += [self._words.search(query.text, depth(query.k))] if query.mode != "dense" else []
+        return _hits(self.passages, fuse(lists) if len(lists) > 1 else lists[0], query.k)
+
+    def _dense(self, text: str) -> Scored:
+        cosines = self._vectors @ self._embedder.embed_query(text)
+        ids = list(self.passages)
+        return [(ids[at], float(cosines[at])) for at in np.argsort(-cosines, kind="stable")]
+
+    @cached_property
+    def _vectors(self) -> Vectors:
+        return self._embedder.embed_passages([passage.text for passage in self.passages.values()])
+
+    @cached_property
+    def _words(self) -> MemoryKeywords:
+        return MemoryKeywords(list(self.passages.values()))
+
+
+class SideBySide:
+    """Two retrievers as one: their rankings are fused."""
+
+    def __init__(self, first: Retriever, second: Retriever) -> None:
+        self._both = (first, second)
+
+    async def search(self, query: Query) -> list[Hit]:
+        """The best `query.k` passages of both, best first."""
+        found = await asyncio.gather(*(retriever.search(query) for retriever in self._both))
+        passages = {hit.passage.id: hit.passage for hits in found for hit in hits}
+        return _hits(passages, fuse([[(hit.passage.id, hit.score) for hit in hits] for hits in found]), query.k)
+
+
+def _hits(passages: dict[str, Passage], ranked: Scored, k: int) -> list[Hit]:
+    return [Hit(passage=passages[id], score=score, rank=rank) for rank, (id, score) in enumerate(ranked[:k], start=1)]

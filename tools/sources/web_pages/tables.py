@@ -1,0 +1,144 @@
+"""Tables out of a page: to Markdown, each under its page's name, so that a cell can be found and cited."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bs4 import BeautifulSoup, Tag
+
+from sleuth.tools.sources.web_pages.page import PageText, Table
+from sleuth.tools.text import markdown_table, one_line, title_from
+
+MAX_ROWS = 2_000
+MAX_COLUMNS = 64
+MAX_LAYOUT_CELL = 1_000
+"""Characters; a table with a longer cell lays out prose."""
+MAX_PAGE_CHARS = 100_000
+"""Characters that all tables of one page may have."""
+MAX_REFERENCE_CHARS = 4_000
+"""Characters of all tables shown for one question (the paper's table 5)."""
+
+_CELLS = ("th", "td")
+_HEADER_LINES = 3
+"""The page's name, the header and the rule below it stand before the first row."""
+_BAR = re.compile(r"(?<!\\)\|")
+_PARTS = ("table", "caption", "tbody", "thead", "tfoot", "tr", *_CELLS)
+
+
+def take_tables(soup: BeautifulSoup) -> tuple[list[Table], list[str]]:
+    """Takes a page's tables of data out of it; says what was cut.
+
+    A table that holds another one, has a single row or column, or a cell of prose, is there for the layout: what it
+    holds stays in the page as text.
+    """
+    found: list[Table] = []
+    warnings: list[str] = []
+    for table in soup("table"):
+        rows = [] if _is_layout(table) else _grid(table)
+        if _is_data(rows):
+            caption = title_from(table.caption.get_text(" ") if table.caption else None) or ""
+            warnings += _cut_rows(table, rows)
+            table.extract()
+            found.append(Table(markdown=markdown_table(rows), caption=caption))
+    for part in soup(_PARTS):
+        part.name = "div"
+    return _bounded([table for table in found if any(map(str.isalnum, table.markdown))], warnings)
+
+
+def _is_layout(table: Tag) -> bool:
+    return table.get("role") in ("presentation", "none") or table.find("table") is not None
+
+
+def _is_data(rows: list[list[str]]) -> bool:
+    wide = len(rows) > 1 and max(map(len, rows)) > 1
+    return wide and all(len(cell) <= MAX_LAYOUT_CELL for row in rows for cell in row)
+
+
+def _cut_rows(table: Tag, rows: list[list[str]]) -> list[str]:
+    every = len(table("tr"))
+    return [f"only {len(rows):,} of {every:,} rows of a table were read"] if every > len(rows) else []
+
+
+def _grid(table: Tag) -> list[list[str]]:
+    """A table's cells as text; one that spans several rows or columns stands in each of them."""
+    rows: list[list[str]] = []
+    hanging: dict[int, tuple[int, str]] = {}
+    for row in table("tr", limit=MAX_ROWS):
+        line: dict[int, str] = {column: text for column, (_, text) in hanging.items()}
+        hanging = {column: (left - 1, text) for column, (left, text) in hanging.items() if left > 1}
+        column = 0
+        for cell in row(_CELLS, limit=MAX_COLUMNS):
+            while column in line:
+                column += 1
+            text = one_line(cell.get_text(" "))
+            for spanned in range(column, min(column + _span(cell, "colspan"), MAX_COLUMNS)):
+                line[spanned] = text
+                if (down := _span(cell, "rowspan")) > 1:
+                    hanging[spanned] = (down - 1, text)
+        rows.append([line.get(column, "") for column in range(max(line, default=-1) + 1)])
+    return [row if len(set(row)) > 1 else row[:1] for row in rows]  # a heading across the whole table stands once
+
+
+def _span(cell: Tag, name: str) -> int:
+    value = str(cell.get(name, "1")).strip()
+    return min(max(int(value), 1), MAX_ROWS) if value.isdecimal() and len(value) < 6 else 1
+
+
+def _bounded(tables: list[Table], warnings: list[str]) -> tuple[list[Table], list[str]]:
+    kept, room = [], MAX_PAGE_CHARS
+    for table in tables:
+        room -= len(table.markdown)
+        if room < 0:
+            break
+        kept.append(table)
+    if len(kept) < len(tables):
+        warnings = [*warnings, f"only the first {len(kept)} of {len(tables)} tables were kept"]
+    return kept, warnings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """A cell of a table: its row counts from 1 below the header, and its column is named by the header, if it is."""
+
+    row: int
+    column: str
+    text: str
+
+
+def cell_at(table: Table, place: int) -> Cell:
+    """The cell in which a character of a table's Markdown stands; row 0 is the header."""
+    lines = table.markdown.split("\n")
+    line = table.markdown.count("\n", 0, place)
+    before = table.markdown[:place].rpartition("\n")[2]
+    cells, header = _cells(lines[line]) or [lines[line]], _cells(lines[0])
+    column = min(max(len(_BAR.findall(before)) - 1, 0), len(cells) - 1)
+    named = header[column] if column < len(header) else ""
+    return Cell(row=max(line - 1, 0), column=named, text=cells[column])
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in _BAR.split(line)[1:-1]]
+
+
+def table_reference(pages: Sequence[PageText], *, limit: int = MAX_REFERENCE_CHARS) -> tuple[str, list[str]]:
+    """All tables as one reference for a reader, at most `limit` characters, cut between rows; says what was cut."""
+    blocks = [_named(page, table) for page in pages for table in page.tables]
+    shown: list[str] = []
+    room = limit
+    for block in blocks:
+        whole = block[: room + 1]
+        fitting = block if len(whole) == len(block) <= room else whole.rpartition("\n")[0]
+        if fitting.count("\n") < _HEADER_LINES:  # a header without a row says nothing
+            break
+        shown.append(fitting)
+        room -= len(fitting) + 2
+        if len(fitting) < len(block):
+            break
+    lost = sum(map(len, blocks)) - sum(map(len, shown))
+    warnings = [f"the tables were cut to {limit:,} characters: {lost:,} are not shown"] if lost else []
+    return "\n\n".join(shown), warnings
+
+
+def _named(page: PageText, table: Table) -> str:
+    caption = f"\nTable: {table.caption}" if table.caption else ""
+    return f"Page name: {page.name}{caption}\n{table.markdown}"

@@ -1,0 +1,54 @@
+"""The SQL catalogue, the archive of passages, triples, and locks."""
+
+from sleuth.tools.storage.archive import Archive, MemoryArchive, SqlArchive
+from sleuth.tools.storage.catalogue import Catalogue, Entry, Listed, Stored
+from sleuth.tools.storage.database import (
+    catalogue_url,
+    is_away,
+    is_damaged,
+    is_of_database,
+    make_tables,
+    open_engine,
+    sqlite_url,
+    transaction,
+)
+from sleuth.tools.storage.home_lock import LockMode, hold
+from sleuth.tools.storage.liveness import Mark, is_left
+from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
+from sleuth.tools.storage.triple_import import Imported, read_triples, triple_lines
+from sleuth.tools.storage.triple_stats import Reading, Readings
+from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, Triple, TripleStore
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Archive",
+    "Catalogue",
+    "Entry",
+    "Imported",
+    "Listed",
+    "LockMode",
+    "Mark",
+    "MemoryArchive",
+    "MemoryTriples",
+    "Reading",
+    "Readings",
+    "SqlArchive",
+    "SqlTriples",
+    "Stored",
+    "Triple",
+    "TripleStore",
+    "catalogue_url",
+    "documents",
+    "hold",
+    "is_away",
+    "is_damaged",
+    "is_left",
+    "is_of_database",
+    "make_tables",
+    "meta",
+    "open_engine",
+    "read_triples",
+    "sqlite_url",
+    "transaction",
+    "triple_lines",
+]

@@ -1,0 +1,177 @@
+"""Texts that a run has seen, kept once by content hash: passages as they were, prompts as they were sent.
+
+A run's state names them by hash; its history stays readable after the documents have changed.
+
+An era begins with each prune. A text is of the era in which it was last kept, so that a prune does not take what a run,
+on whichever machine, has kept since the prune began.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Engine
+
+from sleuth.tools.errors import StoreDamaged, UnknownName
+from sleuth.tools.storage.database import make_tables
+from sleuth.tools.types import content_hash
+
+BATCH = 500
+
+metadata = MetaData()
+texts = Table(
+    "sleuth_texts",
+    metadata,
+    Column("hash", String(64), primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("era", Integer, nullable=False, server_default="0"),
+)
+eras = Table("sleuth_texts_era", metadata, Column("era", Integer, nullable=False))
+"""One row, the era now; none before the first prune."""
+
+_NOW = select(func.coalesce(func.max(cast(eras.c.era, Integer)), 0)).scalar_subquery()
+_WITH_ERAS = "ALTER TABLE sleuth_texts ADD COLUMN era INTEGER NOT NULL DEFAULT 0"
+
+
+class Archive(Protocol):
+    """Keeps texts and gives them back."""
+
+    async def keep(self, new: Iterable[str]) -> list[str]:
+        """Keeps each text; returns their content hashes in order."""
+        ...
+
+    async def load(self, hashes: Iterable[str]) -> list[str]:
+        """The texts of these hashes in order; raises UnknownName for one that was never kept."""
+        ...
+
+
+def _texts(hashes: Iterable[str], kept: Mapping[str, str]) -> list[str]:
+    """Raises UnknownName: a fork has put into the state what is none of its texts."""
+    wanted = list(hashes)
+    if missing := next((name for name in wanted if name not in kept), None):
+        hint = "A state names its passages and prompts as its run found them: take references from its checkpoints."
+        raise UnknownName("archived text", missing, [], hint)
+    return [kept[name] for name in wanted]
+
+
+class MemoryArchive:
+    """An archive for tests and for graphs that run without a store."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    async def keep(self, new: Iterable[str]) -> list[str]:
+        """Keeps each text; returns their content hashes in order."""
+        named = [(content_hash(text), text) for text in new]
+        self.texts.update(named)
+        return [name for name, _ in named]
+
+    async def load(self, hashes: Iterable[str]) -> list[str]:
+        """The texts of these hashes in order; raises UnknownName for one that was never kept."""
+        return _texts(hashes, self.texts)
+
+
+class SqlArchive:
+    """An archive in the database that holds the checkpoints; bodies are compressed."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        make_tables(engine, metadata)
+        if not _has_eras(engine):  # an older release made the table without
+            with engine.execution_options(sleuth_write=True).begin() as connection:
+                if not _has_eras(connection):
+                    connection.execute(text(_WITH_ERAS))
+
+    async def keep(self, new: Iterable[str]) -> list[str]:
+        """Keeps each text; returns their content hashes in order."""
+        named = [(content_hash(text), text) for text in new]
+        if named:
+            await asyncio.to_thread(self._insert, dict(named))
+        return [name for name, _ in named]
+
+    async def load(self, hashes: Iterable[str]) -> list[str]:
+        """The texts of these hashes in order; raises UnknownName for one that was never kept."""
+        wanted = list(hashes)
+        return _texts(wanted, await asyncio.to_thread(self._select, sorted(set(wanted))))
+
+    async def begin_era(self) -> int:
+        """Begins another era and returns its number: what is kept from here on, also once more, is told from before."""
+        return await asyncio.to_thread(self._begin_era)
+
+    async def drop_all_but(self, kept: set[str], *, before: int) -> int:
+        """Removes every text of the eras `before` whose hash is not in `kept`; returns how many went."""
+        return await asyncio.to_thread(self._delete_others, kept, before)
+
+    def _insert(self, bodies: dict[str, str]) -> None:
+        dialect = postgresql if self.engine.dialect.name == "postgresql" else sqlite
+        rows = [
+            {"name": name, "packed": zlib.compress(text.encode("utf-8", "surrogatepass"))}
+            for name, text in sorted(bodies.items())  # in one order, so that no two wait for each other
+        ]
+        new = dialect.insert(texts).values(hash=bindparam("name"), body=bindparam("packed"), era=_NOW)
+        later = texts.c.era < new.excluded.era
+        kept = new.on_conflict_do_update(index_elements=["hash"], set_={"era": new.excluded.era}, where=later)
+        with self.engine.begin() as connection:
+            connection.execute(kept, rows)
+
+    def _begin_era(self) -> int:
+        with self.engine.execution_options(sleuth_write=True).begin() as connection:
+            era = int(connection.scalar(select(_NOW)) or 0) + 1
+            connection.execute(delete(eras))
+            connection.execute(insert(eras).values(era=era))
+        return era
+
+    def _select(self, hashes: list[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        with self.engine.connect() as connection:
+            for at in range(0, len(hashes), BATCH):
+                rows = connection.execute(select(texts).where(texts.c.hash.in_(hashes[at : at + BATCH])))
+                found |= {row.hash: _unpacked(row.hash, row.body) for row in rows}
+        return found
+
+    def _delete_others(self, kept: set[str], before: int) -> int:
+        with self.engine.connect() as connection:
+            rows = connection.execute(select(texts.c.hash).where(texts.c.era < before))
+            others = sorted(name for (name,) in rows if name not in kept)
+        return sum(self._delete(others[at : at + BATCH], before) for at in range(0, len(others), BATCH))
+
+    def _delete(self, names: list[str], before: int) -> int:
+        """Those of them that nobody has kept once more."""
+        wanted = select(texts.c.hash).where(texts.c.hash.in_(names), texts.c.era < before)
+        with self.engine.execution_options(sleuth_write=True).begin() as connection:
+            gone = [name for (name,) in connection.execute(wanted.order_by(texts.c.hash).with_for_update())]
+            connection.execute(delete(texts).where(texts.c.hash.in_(gone)))
+        return len(gone)
+
+
+def _unpacked(name: str, body: bytes) -> str:
+    try:
+        return zlib.decompress(body).decode("utf-8", "surrogatepass")
+    except (TypeError, ValueError, zlib.error) as error:
+        raise StoreDamaged(
+            f"The archived text {name} cannot be read: {error}.",
+            advice="Put a backup of the runs in place, or remove the runs that name it.",
+        ) from error
+
+
+def _has_eras(bind: Engine | Connection) -> bool:
+    return any(column["name"] == "era" for column in inspect(bind).get_columns(texts.name))

@@ -1,0 +1,294 @@
+"""The one truth about a collection: documents, passages and the journal of every change to them.
+
+The keyword index and the vectors are derived from it and follow the journal. All methods block: call them in a thread.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
+
+from sleuth.tools.errors import UnknownName
+from sleuth.tools.storage.database import CountedRows, open_engine, transaction
+from sleuth.tools.storage.index_timings import Timings
+from sleuth.tools.storage.rows import ids_in, is_same, made, readable
+from sleuth.tools.storage.schema import collections, documents, journal, passages, prepare
+from sleuth.tools.storage.triple_stats import Readings
+from sleuth.tools.storage.triples import SqlTriples, forget
+from sleuth.tools.types import Document, EmbedderRecord, Passage, now
+
+ChangeKind = Literal["add", "delete"]
+# Below every driver's limit on the parameters of one statement.
+_IDS_PER_STATEMENT = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """A document together with the passages it was cut into, in order."""
+
+    document: Document
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """A document in a listing, without its text; `passages` is how many it has."""
+
+    id: str
+    title: str
+    source: str
+    media_type: str
+    added_at: str
+    passages: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """One journal row: passages of a document that came or went, at a place in the order of all changes."""
+
+    seq: int
+    kind: ChangeKind
+    document_id: str
+    passage_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stored:
+    """How many documents of a batch were new, changed or the same, and how many passages entered."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    passages: int = 0
+
+
+class Catalogue:
+    """Documents and passages of one owner's collection, in SQLite or Postgres."""
+
+    def __init__(self, url: str | URL, *, owner: str, collection: str) -> None:
+        self.owner = owner
+        self.collection = collection
+        self._engine = open_engine(url)
+        self._rows = CountedRows(self._engine, documents, passages, journal)
+        try:
+            with self._begin(write=True) as connection:
+                prepare(connection)
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        self._engine.dispose()
+
+    def put_documents(self, entries: Sequence[Entry]) -> Stored:
+        """Stores a batch in one transaction; of equal ids the last wins, unchanged documents are left alone."""
+        batch = {entry.document.id: entry for entry in entries}
+        with self._begin(write=True) as connection:
+            known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
+            changed = [entry for entry in batch.values() if not is_same(entry.document, known.get(entry.document.id))]
+            old = self._replace(connection, changed)
+            new = {passage.id: passage.fingerprint() for entry in changed for passage in entry.passages}
+            self._record(connection, "delete", {id_: doc for id_, (doc, mark) in old.items() if new.get(id_) != mark})
+            entered = {
+                passage.id: entry.document.id
+                for entry in changed
+                for passage in entry.passages
+                if passage.id not in old or old[passage.id][1] != new[passage.id]
+            }
+            self._record(connection, "add", entered)
+            self._forget(connection, [mark for _, mark in old.values()])
+        self._rows.grown(len(entered))
+        updated = sum(entry.document.id in known for entry in changed)
+        counts = {"added": len(changed) - updated, "updated": updated, "unchanged": len(entries) - len(changed)}
+        return Stored(**counts, passages=len(entered))
+
+    def delete_documents(self, ids: Sequence[str]) -> int:
+        """Removes documents with their passages; returns how many there were."""
+        with self._begin(write=True) as connection:
+            gone = self._select(connection, passages, passages.c.document_id, ids)
+            self._record(connection, "delete", {row.id: row.document_id for row in gone})
+            deleted = self._delete(connection, documents, documents.c.id, ids)
+            self._forget(connection, [row.content_hash for row in gone])
+        return deleted
+
+    def get_document(self, document_id: str) -> Document:
+        """One document with its text; raises UnknownName where there is none."""
+        with self._begin() as connection:
+            rows = self._select(connection, documents, documents.c.id, [document_id])
+            known = [] if rows else connection.scalars(self._mine(documents, documents.c.id).limit(20_000)).all()
+        if not rows:
+            raise UnknownName("document", document_id, list(known), "`sleuth docs list` shows what is there.")
+        return made(Document, rows[0])
+
+    def list_documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
+        """Documents with `find` in their title in the order of their ids: pass the last id seen as `after`."""
+        count = (
+            select(func.count())
+            .where(
+                passages.c.owner == documents.c.owner,
+                passages.c.collection == documents.c.collection,
+                passages.c.document_id == documents.c.id,
+            )
+            .scalar_subquery()
+        )
+        columns = ("id", "title", "source", "media_type", "added_at")
+        wanted = (documents.c.id > after) & documents.c.title.icontains(find, autoescape=True)
+        query = self._mine(documents, *(documents.c[name] for name in columns), count.label("passages")).where(wanted)
+        with self._begin() as connection:
+            rows = connection.execute(query.order_by(documents.c.id).limit(limit)).all()
+        texts: list[dict[str, Any]] = [{name: str(row._mapping[name]) for name in columns} for row in rows]
+        return [Listed(**each, passages=row.passages) for each, row in zip(texts, rows, strict=True)]
+
+    def passages(self, ids: Sequence[str]) -> list[Passage]:
+        """The passages with these ids, in this order; those that are gone are left out."""
+        with self._begin() as connection:
+            found = {each.id: each for each in readable(self._select(connection, passages, passages.c.id, ids))}
+        return [found[id_] for id_ in ids if id_ in found]
+
+    def passages_of(self, document_id: str) -> list[Passage]:
+        """A document's passages in their order."""
+        mine = self._mine(passages).where(passages.c.document_id == document_id)
+        with self._begin() as connection:
+            return [made(Passage, row) for row in connection.execute(mine.order_by(passages.c.ordinal))]
+
+    def passage_ids(self) -> set[str]:
+        """The ids of all passages."""
+        with self._begin() as connection:
+            return set(connection.scalars(self._mine(passages, passages.c.id)))
+
+    def is_empty(self) -> bool:
+        """Whether there is no passage at all."""
+        with self._begin() as connection:
+            return connection.execute(self._mine(passages, passages.c.id).limit(1)).first() is None
+
+    def count_documents(self) -> int:
+        """How many documents there are."""
+        return self._count(documents)
+
+    def count_passages(self) -> int:
+        """How many passages there are."""
+        return self._count(passages)
+
+    def ids_of_sources(self, sources: Sequence[str]) -> dict[str, str]:
+        """The id of a document read from each of these sources, where there is one."""
+        with self._begin() as connection:
+            return {row.source: row.id for row in self._select(connection, documents, documents.c.source, sources)}
+
+    def sources_of_ids(self, ids: Sequence[str]) -> dict[str, str]:
+        """Where each of these documents was read from, for those that are there."""
+        with self._begin() as connection:
+            return {row.id: str(row.source) for row in self._select(connection, documents, documents.c.id, ids)}
+
+    def head(self) -> int:
+        """The sequence number of the last change; 0 before the first."""
+        with self._begin() as connection:
+            return connection.scalar(self._mine(journal, func.max(journal.c.seq))) or 0
+
+    def changes(self, since: int, *, limit: int = 512) -> list[Change]:
+        """The next changes after a sequence number, until they name about `limit` passages."""
+        query = self._mine(journal).where(journal.c.seq > since).order_by(journal.c.seq).limit(limit)
+        page: list[Change] = []
+        named = 0
+        with self._begin() as connection:
+            for row in connection.execute(query):
+                ids = ids_in(row.passage_ids)
+                if ids is None:  # what is in the index and not here is left out of searches
+                    own = self._mine(passages, passages.c.id).where(passages.c.document_id == row.document_id)
+                    ids = tuple(connection.scalars(own))
+                page.append(Change(seq=row.seq, kind=row.kind, document_id=row.document_id, passage_ids=ids))
+                named += len(ids)
+                if named >= limit:
+                    break
+        return page
+
+    def embedder(self) -> EmbedderRecord | None:
+        """The embedder this collection was built with; None before the first ingest."""
+        query = select(collections.c.embedder, collections.c.dimension).where(*self._own_row())
+        with self._begin() as connection:
+            row = connection.execute(query).first()
+        return EmbedderRecord(name=row.embedder, dimension=row.dimension) if row else None
+
+    def set_embedder(self, record: EmbedderRecord) -> None:
+        """Writes down the embedder, in place of what stood there."""
+        values = {"embedder": record.name, "dimension": record.dimension}
+        with self._begin(write=True) as connection:
+            if not connection.execute(update(collections).where(*self._own_row()).values(values)).rowcount:
+                connection.execute(insert(collections).values(owner=self.owner, name=self.collection, **values))
+
+    def triples(self, *, model: str) -> SqlTriples:
+        """What a model has found in this collection's passages."""
+        return SqlTriples(self._engine, owner=self.owner, collection=self.collection, model=model)
+
+    def readings(self) -> Readings:
+        """What all models have found in this collection's passages."""
+        return Readings(self._engine, owner=self.owner, collection=self.collection)
+
+    def timings(self) -> Timings:
+        """How long this collection's indexes have worked."""
+        return Timings(self._engine, owner=self.owner, collection=self.collection)
+
+    def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
+        return transaction(self._engine, write=write)
+
+    def _own_row(self) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+        return collections.c.owner == self.owner, collections.c.name == self.collection
+
+    def _mine(self, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
+        chosen = select(*columns) if columns else select(table)
+        return chosen.where(table.c.owner == self.owner, table.c.collection == self.collection)
+
+    def _count(self, table: Table) -> int:
+        with self._begin() as connection:
+            return connection.scalar(self._mine(table, func.count())) or 0
+
+    def _select(
+        self, connection: Connection, table: Table, column: ColumnElement[str], values: Sequence[str]
+    ) -> list[Row[Any]]:
+        rows: list[Row[Any]] = []
+        for part in _parts(values):
+            rows += connection.execute(self._mine(table).where(column.in_(part))).all()
+        return rows
+
+    def _delete(self, connection: Connection, table: Table, column: ColumnElement[str], values: Sequence[str]) -> int:
+        mine = delete(table).where(table.c.owner == self.owner, table.c.collection == self.collection)
+        return sum(connection.execute(mine.where(column.in_(part))).rowcount for part in _parts(values))
+
+    def _replace(self, connection: Connection, entries: Sequence[Entry]) -> dict[str, tuple[str, str]]:
+        """Puts entries in place of what was there; returns the old passages' document and fingerprint by id."""
+        ids = [entry.document.id for entry in entries]
+        old = self._select(connection, passages, passages.c.document_id, ids)
+        self._delete(connection, documents, documents.c.id, ids)
+        place = {"owner": self.owner, "collection": self.collection}
+        document_rows = [asdict(entry.document) | place for entry in entries]
+        passage_rows = [
+            asdict(passage) | place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
+            for entry in entries
+            for ordinal, passage in enumerate(entry.passages)
+        ]
+        for table, rows in ((documents, document_rows), (passages, passage_rows)):
+            if rows:
+                connection.execute(insert(table), rows)
+        return {row.id: (row.document_id, row.content_hash) for row in old}
+
+    def _forget(self, connection: Connection, fingerprints: Sequence[str]) -> None:
+        for part in _parts(fingerprints):
+            forget(connection, owner=self.owner, collection=self.collection, fingerprints=part)
+
+    def _record(self, connection: Connection, kind: ChangeKind, changed: Mapping[str, str]) -> None:
+        """Appends to the journal, one row per document; `changed` maps passage ids to document ids."""
+        by_document: dict[str, list[str]] = {}
+        for passage_id, document_id in changed.items():
+            by_document.setdefault(document_id, []).append(passage_id)
+        place = {"owner": self.owner, "collection": self.collection, "kind": kind, "at": now()}
+        rows = [place | {"document_id": key, "passage_ids": json.dumps(ids)} for key, ids in by_document.items()]
+        if rows:
+            connection.execute(insert(journal), rows)
+
+
+def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(values), _IDS_PER_STATEMENT):
+        yield values[start : start + _IDS_PER_STATEMENT]

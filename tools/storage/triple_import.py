@@ -1,0 +1,83 @@
+"""Triples that were found elsewhere, as JSON Lines: {"id" of a passage, or its "title" and "text", and "triples"}."""
+
+import gzip
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, model_validator
+
+from sleuth.tools.errors import UsageError
+from sleuth.tools.storage.triples import Triple
+from sleuth.tools.types import content_hash
+
+Part = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
+
+
+class TripleLine(BaseModel):
+    """One passage's triples."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str | None = None
+    title: str = ""
+    text: str | None = None
+    triples: list[tuple[Part, Part, Part]]
+
+    @model_validator(mode="after")
+    def _belongs_somewhere(self) -> Self:
+        if self.id is None and self.text is None:
+            raise ValueError('it needs the "id" of a passage, or its "title" and "text"')
+        return self
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Imported:
+    """Triples by the fingerprints of the passages that they belong to, and how many lines name none that is there."""
+
+    found: Mapping[str, list[Triple]]
+    lines: int
+    unknown: int
+
+
+def read_triples(path: Path, fingerprints: Mapping[str, str]) -> Imported:
+    """Reads a file for passages with these fingerprints by id; several lines of one passage are added up.
+
+    Raises:
+        UsageError: the file or a line of it cannot be used, or no line belongs to a passage that is there.
+    """
+    known = set(fingerprints.values())
+    found: dict[str, dict[Triple, None]] = {}
+    lines = unknown = 0
+    for line in triple_lines(path):
+        lines += 1
+        mark = fingerprints.get(line.id or "") or content_hash(f"{line.title}\0{line.text}")
+        if mark in known:
+            found.setdefault(mark, {}).update(dict.fromkeys(line.triples))
+        else:
+            unknown += 1
+    if not found:
+        raise UsageError(f"{path}: none of {lines} lines belongs to a passage of the collection; nothing is changed.")
+    return Imported(found={mark: list(those) for mark, those in found.items()}, lines=lines, unknown=unknown)
+
+
+def triple_lines(path: Path) -> Iterator[TripleLine]:
+    """The lines of a file, gzipped or not; raises UsageError, naming the line, for what cannot be used."""
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            for raw in file:
+                number += 1
+                if raw.strip():
+                    yield TripleLine.model_validate_json(raw)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise UsageError(
+            f"{path}, line {number}: {place + ': ' if place else ''}{fault['msg']}. A line is "
+            '{"id": "PASSAGE", "triples": [["subject", "predicate", "object"], …]}; nothing is changed.'
+        ) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise UsageError(f"{path} cannot be read: {error}.") from None
