@@ -152,7 +152,7 @@ def _operation(title: str, operation: dict[str, Any]) -> str:
 
 
 def _schema(name: str, schema: dict[str, Any]) -> str:
-    lines = [f"### {name}", "", schema.get("description", ""), "", "| field | type | meaning |", "| --- | --- | --- |"]
+    lines = [f"#### {name}", "", schema.get("description", ""), "", "| field | type | meaning |", "| --- | --- | --- |"]
     required = schema.get("required", [])
     for field, about in schema["properties"].items():
         optional = "" if field in required else " (optional)"
