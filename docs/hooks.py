@@ -79,15 +79,15 @@ def settings() -> str:
     schema = Settings.model_json_schema()["properties"]
     rows = ["| variable | type | default | meaning |", "| --- | --- | --- | --- |"]
     rows += [
-        f"| `SLEUTH_{name.upper()}` | {_type(field)} | {_default(field)} | {field['description']} |"
+        f"| `SLEUTH_{name.upper()}` | {_type(field)} | {_default(name, field)} | {field['description']} |"
         for name, field in schema.items()
     ]
     lines = [_line(name, field) for name, field in schema.items()]
     return "\n".join([*rows, "", "## Example `sleuth.toml`", "", "```toml", *lines, "```"])
 
 
-def _default(field: dict[str, Any]) -> str:
-    default = field.get("default")
+def _default(name: str, field: dict[str, Any]) -> str:
+    default = "the user's data folder" if name == "home" else field.get("default")
     return "none" if default is None else f"`{default}`"
 
 
