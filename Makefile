@@ -11,7 +11,8 @@ MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { if ($$4 > 1048576) pri
 # Subprocesses import compiled modules from one folder, also where the environment forbids writing them.
 COMPILED = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc
 UNIT = $(COMPILED) PYTEST_DEBUG_TEMPROOT=$(MEMORY) \
-	$(PYTEST) -n auto --disable-socket --allow-unix-socket -o tmp_path_retention_count=1
+	$(PYTEST) -n auto --dist worksteal -p no:langsmith_plugin -p no:schemathesis \
+	--disable-socket --allow-unix-socket -o tmp_path_retention_count=1
 COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --override studio/model_server/overrides.txt \
 	--python-version 3.11 --no-annotate --no-header --index-strategy unsafe-best-match \
 	$$($(UV)/python studio/model_server/torch_index.py) $(ARGS)
@@ -52,7 +53,7 @@ test-sweeps: setup ## As the unit tests, at every place or number; no sockets
 	$(UNIT) tests/graphs -m sweep --junit-xml .cache/junit/sweeps.xml
 
 test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgres
-	$(COMPILED) $(PYTEST) tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml
+	$(COMPILED) $(PYTEST) -n 2 --dist loadgroup tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml
 
 test-faults: setup ## Long hunts, in slices that go on from each other: kills, faults of the model server and of storage
 	$(COMPILED) $(PYTEST) tests/integration -m faults

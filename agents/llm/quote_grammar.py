@@ -32,7 +32,7 @@ _PIECE = re.compile(r" *(?:[^\w ]{0,8}\w{1,24}(?:[-'’.,:/&]\w{1,24})*|[^\w ]{1
 _QUOTATION = "\"'“”‘’ "
 _INITIAL = re.compile(r"\b\w{1,2}\.$")
 _WHITE_SPACE = re.compile(r"\s")
-_SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
+_ESCAPED = {ord(mark): f"\\{mark}" for mark in r"\^$.|?*+()[]{}"}
 
 
 def narrowed(schema: dict[str, Any], messages: Sequence[Message]) -> dict[str, Any]:
@@ -93,8 +93,8 @@ def _clauses(text: str) -> Iterator[str]:
 
 def _beginning(clause: str) -> str:
     pieces = _PIECE.findall(clause)
-    begun = [text.strip(_QUOTATION) for text in accumulate(pieces)]  # quotation marks at its ends are not looked for
+    begun = (text.strip(_QUOTATION) for text in accumulate(pieces))  # quotation marks at its ends are not looked for
     least = next((at for at, text in enumerate(begun, start=1) if len(text) >= _LEAST_CHARS), len(pieces))
-    escaped = [_SPECIAL.sub(r"\\\g<0>", piece) for piece in pieces]
+    escaped = [piece.translate(_ESCAPED) for piece in pieces]
     more = escaped[least:]
     return "".join(escaped[:least]) + "".join(f"(?:{piece}" for piece in more) + ")?" * len(more)

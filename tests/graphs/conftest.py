@@ -1,9 +1,11 @@
 """A store of runs in a file, and runs in it."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
-from scenes import AnyModel, Chain, Replying, RunsFor, Shelf, example
+from scenes import AnyModel, Chain, Replying, RunsFor, Shelf, example, finish
 
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.service import Runs, Services
@@ -41,3 +43,19 @@ def model(chain: Chain) -> Replying:
 @pytest.fixture
 def runs(runs_with: RunsFor, model: Replying) -> Runs:
     return runs_with(model)
+
+
+@pytest.fixture(scope="session")
+def finished_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a home with two finished PAR-RAG runs of the chain, `good` and `bad`, to copy."""
+    home, chain = tmp_path_factory.mktemp("finished"), example("q08")
+
+    async def fill() -> None:
+        async with open_store(Settings(home=home, embedder="hashing")) as store:
+            services = Services(model=Replying(chain.reply_to), retriever=Shelf(chain.passages))
+            runs = Runs(store, services)
+            for id in ("good", "bad"):
+                await finish(runs, await runs.start(chain.question, "par-rag", thread=id))
+
+    asyncio.run(fill())
+    return home

@@ -1,5 +1,8 @@
 """The real servers that integration tests share."""
 
+from pathlib import Path
+
+import pytest
 from chroma_fixture import chroma_url, own_chroma
 from clock import clock
 from page_fixture import axe, chromium, npm, page, site, teller
@@ -28,3 +31,17 @@ __all__ = [
     "vllm_installed",
     "vllm_url",
 ]
+
+SHARED = {"vllm_url": "model server", "vllm_installed": "model server", "model_home": "model server", "npm": "npm"}
+"""Fixtures over a server or a folder of the checkout, of which there is one: their tests run in one process."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a module together, and those that share a server, where several processes run them."""
+    groups: dict[Path, str] = {}
+    for item in items:
+        shared = [SHARED[name] for name in getattr(item, "fixturenames", ()) if name in SHARED]
+        groups.setdefault(item.path, item.path.stem)
+        groups[item.path] = min(shared, default=groups[item.path])
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(groups[item.path]))

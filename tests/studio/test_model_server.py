@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,9 +149,7 @@ async def test_a_session_ends_with_all_its_members() -> None:
 async def test_what_a_killed_leader_leaves_is_found_and_ended() -> None:
     leader = start_family()
     os.kill(leader.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while is_alive(leader):
-        assert time.monotonic() < deadline
+    while is_alive(leader):  # noqa: ASYNC110 - nothing announces the end of a process
         await asyncio.sleep(0.01)
     assert len(session_members(leader)) == 1
     assert await end_session(leader) == 1

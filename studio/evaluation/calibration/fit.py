@@ -108,10 +108,18 @@ def _curve(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]") -> list[Poin
 def _interval(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]", seed: int) -> tuple[float, float]:
     """95 % of the areas under the curves of resamples that have as many right and wrong answers."""
     import numpy as np
-    from sklearn.metrics import roc_auc_score
 
     drawn = np.random.default_rng(seed)
     sides = [np.flatnonzero(right), np.flatnonzero(~right)]
-    resamples = (np.concatenate([drawn.choice(side, side.size) for side in sides]) for _ in range(RESAMPLES))
-    low, high = np.percentile([roc_auc_score(right[again], sure[again]) for again in resamples], [2.5, 97.5])
+    resamples = ([sure[drawn.choice(side, side.size)] for side in sides] for _ in range(RESAMPLES))
+    low, high = np.percentile([_area(*resample) for resample in resamples], [2.5, 97.5])
     return float(low), float(high)
+
+
+def _area(right: "NDArray[np.float64]", wrong: "NDArray[np.float64]") -> float:
+    """Area under the curve by the Mann-Whitney statistic; much faster than scikit-learn's for a thousand resamples."""
+    import numpy as np
+    from scipy.stats import rankdata
+
+    above = rankdata(np.concatenate([right, wrong]))[: right.size].sum() - right.size * (right.size + 1) / 2
+    return float(above / (right.size * wrong.size))

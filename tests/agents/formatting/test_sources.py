@@ -1,8 +1,7 @@
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from linear_time import takes_linear_time
 
 from sleuth.agents.formatting import facts as chain
 from sleuth.agents.formatting.sources import Source, in_prompt, number, unfenced, unmarked
@@ -58,13 +57,15 @@ def test_ordinary_text_stays() -> None:
     assert unmarked(text) == text
 
 
-@pytest.mark.parametrize("text", ["<" + " " * 200_000, "< /" * 70_000, "<source 1>\na\n" * 15_000])
-def test_reading_sources_from_hostile_text_takes_linear_time(text: str) -> None:
-    started = time.process_time()
-    assert unfenced(text).count("<") <= 70_000
-    assert in_prompt(text) == []
-    assert chain.in_prompt(text) == []
-    assert time.process_time() - started < 5, "quadratic time is minutes"
+@pytest.mark.parametrize("piece", [" ", " /<", "source 1>\na\n<"])
+def test_reading_sources_from_hostile_text_takes_linear_time(piece: str) -> None:
+    def read(size: int) -> None:
+        text = "<" + piece * (size // len(piece))
+        assert unfenced(text).count("<") <= size
+        assert in_prompt(text) == []
+        assert chain.in_prompt(text) == []
+
+    assert takes_linear_time(read)
 
 
 def test_in_prompt_of_numbered_sources_returns_them() -> None:

@@ -246,7 +246,7 @@ async def test_the_refusal_of_a_method_that_says_what_is_missing_is_kept() -> No
     assert verdict == {"status": "refused", "text": "What is missing:\n- x", "citations": []}
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 5, 8, 10, 11])
+@pytest.mark.parametrize("most", [1, 8, 11, *(pytest.param(n, marks=pytest.mark.sweep) for n in (2, 3, 5, 10))])
 async def test_the_budget_is_that_of_all_hops_together(runs_with: RunsFor, chain: Chain, most: int) -> None:
     model = Clerk(chain, holds="No")
     answer = await ask(runs_with(model), chain.question, budget=Budget(max_calls=most))
@@ -377,6 +377,7 @@ class Failing(Clerk):
         return await super().call(request)
 
 
+@pytest.mark.sweep
 async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, holds="No")
     expected = await ask(runs_with(model), chain.question)
@@ -400,6 +401,7 @@ async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(runs_with:
 
 
 @pytest.mark.parametrize("stop", ["plain-rag answer", "auto act", "auto verify", "par-rag draft", "par-rag answer"])
+@pytest.mark.sweep
 async def test_a_run_that_stops_between_hops_or_in_one_goes_on_there(
     runs_with: RunsFor, chain: Chain, stop: str
 ) -> None:

@@ -25,9 +25,15 @@ ARTICLES = {path.name: path.read_text(encoding="utf-8") for path in sorted((EXAM
 WORDS = {name: frozenset(text.lower().split()) for name, text in ARTICLES.items()}
 ROWS = {row["id"]: row for row in map(json.loads, (EXAMPLES / "questions.jsonl").read_text("utf-8").splitlines())}
 
-ANSWERABLE = ("q06", "q08", "q10", "q27")
-LONGER = "q16"
-WITHOUT_ANSWER = ("q33", "q35", "q37", "q38")
+
+def with_sweep(first: str, *others: str) -> list[Any]:
+    """Questions for every method: the first as a unit test, the others in the sweeps."""
+    return [first, *(pytest.param(id, marks=pytest.mark.sweep) for id in others)]
+
+
+ANSWERABLE = with_sweep("q08", "q06", "q10", "q27")
+CHAINS = with_sweep("q16", "q06", "q08", "q10", "q27")
+WITHOUT_ANSWER = with_sweep("q33", "q35", "q37", "q38")
 
 
 def gold(id: str) -> Gold:
@@ -122,7 +128,7 @@ async def test_closed_book_answers_what_the_model_knows_and_nothing_else() -> No
 
 
 @pytest.mark.parametrize("name", ["par-rag", "retro-rag", "ras", "self-ask", "ircot", "agent"])
-@pytest.mark.parametrize("id", [*ANSWERABLE, LONGER])
+@pytest.mark.parametrize("id", CHAINS)
 async def test_methods_that_go_from_hop_to_hop_answer_chains(name: str, id: str) -> None:
     verdict, _ = await ended(name, gold(id))
     assert verdict["status"] == "answered"

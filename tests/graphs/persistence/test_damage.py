@@ -1,12 +1,13 @@
 """Damaged cells in the store of runs: errors that name the run, and no harm to other runs."""
 
+import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scenes import Chain, finish
+from scenes import finish
 
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.history import export, fork, history
@@ -23,11 +24,10 @@ def file(settings: Settings) -> Path:
 
 
 @pytest.fixture
-async def two(runs: Runs, chain: Chain) -> Runs:
-    """Two finished runs: `good`, and `bad`, which the tests damage."""
-    for id in ("good", "bad"):
-        await finish(runs, await runs.start(chain.question, "par-rag", thread=id))
-    return runs
+def settings(settings: Settings, finished_home: Path) -> Settings:
+    """A home with two finished runs: `good`, and `bad`, which the tests damage."""
+    shutil.copytree(finished_home, settings.home)
+    return settings
 
 
 def damage(file: Path, table: str, cell: str, value: object) -> None:
@@ -73,81 +73,81 @@ READINGS: dict[str, Reading] = {
     "history": lambda runs: history(runs, "bad"),
     "export": lambda runs: export(runs, "bad"),
     "show": lambda runs: runs.answer("bad"),
-    "resume": lambda runs: finish(runs, "bad"),
     "fork": lambda runs: fork(runs, "bad", at="1f0"),
     "moment": lambda runs: moment(runs, "bad", "1f0"),
+    "resume": lambda runs: finish(runs, "bad"),
 }
 
 
-@pytest.mark.parametrize("reading", ["show", "resume"])
 @pytest.mark.parametrize("row", ROWS)
-async def test_a_damaged_row_is_an_error_that_names_the_run(two: Runs, file: Path, row: str, reading: str) -> None:
+async def test_a_damaged_row_is_an_error_that_names_the_run(runs: Runs, file: Path, row: str) -> None:
     damage(file, "sleuth_threads", *ROWS[row])
-    with pytest.raises(StoreDamaged, match=r"[Rr]un bad (is damaged \(|cannot be read).*Put a backup"):
-        await READINGS[reading](two)
+    for reading in ("show", "resume"):
+        with pytest.raises(StoreDamaged, match=r"[Rr]un bad (is damaged \(|cannot be read).*Put a backup"):
+            await READINGS[reading](runs)
 
 
 @pytest.mark.parametrize("row", [*ROWS.values(), *NOT_UTF8.values()], ids=[*ROWS, *NOT_UTF8])
-async def test_a_damaged_row_is_listed_and_blocks_no_prune(two: Runs, file: Path, row: tuple[str, str]) -> None:
-    before = await export(two, "good")
+async def test_a_damaged_row_is_listed_and_blocks_no_prune(runs: Runs, file: Path, row: tuple[str, str]) -> None:
+    before = await export(runs, "good")
     damage(file, "sleuth_threads", *row)
-    assert {thread.id for thread in await two.store.threads.newest()} == {"good", "bad"}
-    pruned = await prune(two, older_than=None, keep_last=1)
+    assert {thread.id for thread in await runs.store.threads.newest()} == {"good", "bad"}
+    pruned = await prune(runs, older_than=None, keep_last=1)
     assert (pruned.threads, pruned.texts) == (0, 0)
     assert set(pruned.damaged) <= {"bad"}
-    assert (await export(two, "good"))["texts"].items() <= before["texts"].items()
-    assert (await prune(two, older_than=0, keep_last=None)).threads == 2
-    assert await two.store.threads.newest() == []
-
-
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("cell", CELLS)
-async def test_a_damaged_cell_is_an_error_that_names_the_run(two: Runs, file: Path, cell: str, reading: str) -> None:
-    damage(file, *CELLS[cell])
-    with pytest.raises(StoreDamaged, match=r"Run bad.* cannot be read: .* Put a backup") as told:
-        await READINGS[reading](two)
-    assert len(str(told.value)) < 500
+    assert (await export(runs, "good"))["texts"].items() <= before["texts"].items()
+    assert (await prune(runs, older_than=0, keep_last=None)).threads == 2
+    assert await runs.store.threads.newest() == []
 
 
 @pytest.mark.parametrize("cell", CELLS)
-async def test_a_damaged_cell_blocks_no_prune(two: Runs, file: Path, cell: str) -> None:
-    texts = (await export(two, "bad"))["texts"]
+async def test_a_damaged_cell_is_an_error_that_names_the_run(runs: Runs, file: Path, cell: str) -> None:
     damage(file, *CELLS[cell])
-    pruned = await prune(two, older_than=None, keep_last=1)
+    for read in READINGS.values():
+        with pytest.raises(StoreDamaged, match=r"Run bad.* cannot be read: .* Put a backup") as raised:
+            await read(runs)
+        assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize("cell", CELLS)
+async def test_a_damaged_cell_blocks_no_prune(runs: Runs, file: Path, cell: str) -> None:
+    texts = (await export(runs, "bad"))["texts"]
+    damage(file, *CELLS[cell])
+    pruned = await prune(runs, older_than=None, keep_last=1)
     assert pruned.damaged == ["bad"]
     if not cell.startswith("checkpoint"):
-        assert await two.store.archive.load(texts) == list(texts.values())
-    assert (await two.answer("good")).status == "answered"
-    await remove(two, "bad")
-    assert [thread.id for thread in await two.store.threads.newest()] == ["good"]
+        assert await runs.store.archive.load(texts) == list(texts.values())
+    assert (await runs.answer("good")).status == "answered"
+    await remove(runs, "bad")
+    assert [thread.id for thread in await runs.store.threads.newest()] == ["good"]
 
 
-async def test_texts_that_a_damaged_run_names_are_kept(two: Runs, file: Path) -> None:
-    texts = (await export(two, "bad"))["texts"]
-    await remove(two, "good")
+async def test_texts_that_a_damaged_run_names_are_kept(runs: Runs, file: Path) -> None:
+    texts = (await export(runs, "bad"))["texts"]
+    await remove(runs, "good")
     damage(file, "checkpoints", "metadata", "'[1]'")
-    assert (await prune(two, older_than=None, keep_last=None)).texts == 0
-    assert await two.store.archive.load(texts) == list(texts.values())
+    assert (await prune(runs, older_than=None, keep_last=None)).texts == 0
+    assert await runs.store.archive.load(texts) == list(texts.values())
 
 
 @pytest.mark.parametrize("body", ["x'00ff'", "7", "'text'"])
-async def test_a_damaged_text_is_named(two: Runs, file: Path, body: str) -> None:
+async def test_a_damaged_text_is_named(runs: Runs, file: Path, body: str) -> None:
     connection = sqlite3.connect(file)
     with connection:
         connection.execute(f"UPDATE sleuth_texts SET body = {body}, era = 'x'")
     connection.close()
     with pytest.raises(StoreDamaged, match=r"archived text [0-9a-f]{64} cannot be read"):
-        await export(two, "good")
-    assert (await prune(two, older_than=None, keep_last=1)).damaged == []
+        await export(runs, "good")
+    assert (await prune(runs, older_than=None, keep_last=1)).damaged == []
 
 
-async def test_a_damaged_era_blocks_no_prune(two: Runs, file: Path) -> None:
-    await prune(two, older_than=None, keep_last=None)
+async def test_a_damaged_era_blocks_no_prune(runs: Runs, file: Path) -> None:
+    await prune(runs, older_than=None, keep_last=None)
     connection = sqlite3.connect(file)
     with connection:
         connection.execute("UPDATE sleuth_texts_era SET era = 'zzz'")
     connection.close()
-    assert (await prune(two, older_than=None, keep_last=1)).damaged == []
+    assert (await prune(runs, older_than=None, keep_last=1)).damaged == []
 
 
 async def test_a_damaged_version_of_the_runs_is_named(store: Store, file: Path, settings: Settings) -> None:

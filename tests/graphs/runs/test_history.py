@@ -1,6 +1,8 @@
 """Looking back at runs, branching from them, and taking them along."""
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.runs.history import export, fork, hashes_in, history
 from sleuth.graphs.runs.service import Runs, checkpoint_id
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName, UsageError
+from sleuth.tools.settings import Settings
 from sleuth.tools.types import content_hash
 
 NOTE = {"question": "Is it high?", "finding": "it is", "passages": []}
@@ -17,11 +20,16 @@ CHANGED = {"warnings": ["looked at by hand"]}
 
 
 @pytest.fixture
-async def done(runs: Runs, chain: Chain) -> str:
-    """A finished PAR-RAG thread."""
-    id = await runs.start(chain.question, "par-rag")
-    await finish(runs, id)
-    return id
+def settings(settings: Settings, finished_home: Path) -> Settings:
+    """A home with finished runs."""
+    shutil.copytree(finished_home, settings.home)
+    return settings
+
+
+@pytest.fixture
+def done() -> str:
+    """A finished PAR-RAG thread of that home."""
+    return "good"
 
 
 async def test_history_tells_what_led_where_and_what_it_changed(runs: Runs, done: str) -> None:
@@ -246,10 +254,10 @@ async def test_unknown_names_are_refused(runs: Runs, done: str, arguments: dict[
     assert await runs.store.threads.newest() == before
 
 
-async def test_an_export_holds_every_text_that_the_run_saw(
-    runs: Runs, done: str, model: Replying, chain: Chain
-) -> None:
-    exported = await export(runs, done)
+async def test_an_export_holds_every_text_that_the_run_saw(runs: Runs, model: Replying, chain: Chain) -> None:
+    id = await runs.start(chain.question, "par-rag")
+    await finish(runs, id)
+    exported = await export(runs, id)
     json.dumps(exported)
     assert list(exported) == ["thread", "history", "state", "texts"]
     assert {request.text() for request in model.requests} <= set(exported["texts"].values())

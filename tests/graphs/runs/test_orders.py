@@ -110,6 +110,7 @@ async def test_nothing_of_a_passage_gets_out_of_its_fence_or_changes_another_pro
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.sweep
 async def test_a_model_that_obeys_passages_ends_and_cites_what_stands_there(store: Store, method: str) -> None:
     chain = ordered(example("q08"))
     model = Judging(Told(chain, as_ordered).reply_to)
@@ -121,6 +122,7 @@ async def test_a_model_that_obeys_passages_ends_and_cites_what_stands_there(stor
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.sweep
 async def test_there_is_no_tool_that_a_passage_could_have_called(store: Store, method: str) -> None:
     chain = ordered(example("q08"))
     model = Judging(Told(chain, lambda _: CALL).reply_to)

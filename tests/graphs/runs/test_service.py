@@ -280,7 +280,7 @@ async def test_a_resumed_run_may_spend_more(runs: Runs, chain: Chain) -> None:
     assert (await finish(runs, id, budget=Budget())).text == "1868"
 
 
-@pytest.mark.parametrize("most", range(CALLS))
+@pytest.mark.parametrize("most", [pytest.param(n, marks=[pytest.mark.sweep] if n % 3 else []) for n in range(CALLS)])
 async def test_a_run_that_its_budget_ended_goes_on_with_another(
     runs: Runs, chain: Chain, model: Replying, most: int
 ) -> None:

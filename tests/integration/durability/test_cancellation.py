@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -50,8 +49,6 @@ SLEUTH = [
     "signal.signal(signal.SIGINT, signal.default_int_handler); main()",
 ]
 RUNS, STOPS, PASSAGES = 4, 3, 300
-SOON = 20.0
-"""Seconds; far less than the time-out of a call, and enough for a slow machine."""
 
 
 class Held(Instant):
@@ -74,18 +71,18 @@ async def face() -> AsyncIterator[Face]:
         yield opened
 
 
-async def until(holds: Callable[[], bool], seconds: float = 300.0) -> None:
-    async with asyncio.timeout(seconds):
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(300):
         while not holds():  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
 async def freed(face: Face) -> AsyncIterator[None]:
-    """Waits until all slots are taken; after the block they are free soon."""
+    """Wait until all slots are taken, and after the block until they are free: no reply ever comes to its end."""
     await until(lambda: face.open == SLOTS)
     yield
-    await until(lambda: face.open == 0, SOON)
+    await until(lambda: face.open == 0)
 
 
 @pytest.mark.parametrize("heard", [False, True], ids=["whole", "streamed"])
@@ -203,33 +200,29 @@ Stop = Callable[[AbstractAsyncContextManager[None]], Awaitable[None]]
 """Has something written, and stops it within the block that it is given."""
 
 
-async def stops_vllm(url: str, how: str, stop: Stop) -> None:
-    """vLLM is free soon after a stop, without having come to the end; where it had, one tries again."""
+async def stops_vllm(url: str, stop: Stop) -> None:
+    """Check that vLLM aborts what it writes at a stop; try again where it had come to the end before."""
     for _ in range(TRIES):
         async with httpx.AsyncClient(base_url=url.removesuffix("/v1"), timeout=60) as http:
-            seconds: list[float] = []
-            await stop(_stopped(http, seconds))
-        if seconds:
-            sys.stdout.write(f"vLLM is free {seconds[0]:.2f} s after a stop: {how}\n")
-            assert seconds[0] < SOON
+            aborted: list[bool] = []
+            await stop(_stopped(http, aborted))
+        if any(aborted):
             return
     pytest.fail("whatever was written came to its end")
 
 
 @asynccontextmanager
-async def _stopped(http: httpx.AsyncClient, seconds: list[float]) -> AsyncIterator[None]:
-    """Waits until vLLM is writing something long, and after the block until it is not."""
+async def _stopped(http: httpx.AsyncClient, aborted: list[bool]) -> AsyncIterator[None]:
+    """Wait until vLLM is writing something long, and after the block until it is not; was it aborted?"""
     before = taken = await Working.now(http)
     while not taken.running or taken.written - before.written < LONG:
         taken = await Working.now(http)
         if taken.ended > before.ended:
             before = taken
-    stopped = time.monotonic()
     yield
     while (found := await Working.now(http)).running:  # noqa: ASYNC110 - another process
         await asyncio.sleep(0.02)
-    if found.ended == taken.ended:
-        seconds.append(time.monotonic() - stopped)
+    aborted.append(found.ended == taken.ended)
 
 
 @pytest.mark.vllm
@@ -247,7 +240,7 @@ async def test_vllm_stops_writing_when_a_task_is_cancelled(vllm_url: str, tmp_pa
             await asyncio.wait([task])
             assert task.cancelled()
 
-        await stops_vllm(vllm_url, f"a cancelled task, its reply {'streamed' if heard else 'whole'}", stop)
+        await stops_vllm(vllm_url, stop)
 
 
 @pytest.mark.vllm
@@ -262,7 +255,7 @@ async def test_vllm_stops_writing_when_a_run_is_stopped_over_http(vllm_url: str,
                 stopped = await client.post(f"/v1/runs/{begun.json()['thread']}/stop")
                 assert stopped.status_code == 202, stopped.text
 
-        await stops_vllm(vllm_url, "POST /v1/runs/{thread}/stop", stop)
+        await stops_vllm(vllm_url, stop)
 
 
 @pytest.mark.vllm
@@ -271,12 +264,11 @@ async def test_vllm_stops_writing_when_a_command_is_interrupted(vllm_url: str, t
         async with asking("ircot", vllm_url, tmp_path) as asked, freed:
             asked.send_signal(signal.SIGINT)
 
-    await stops_vllm(vllm_url, "sleuth ask, interrupted", stop)
+    await stops_vllm(vllm_url, stop)
 
 
 @pytest.mark.vllm
-async def test_vllm_has_its_slot_back_within_a_second(vllm_url: str, tmp_path: Path) -> None:
-    """Of a run whose events nobody reads on."""
+async def test_vllm_stops_writing_when_nobody_reads_the_events(vllm_url: str, tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, model_url=vllm_url, timeout=300)
     async with (
         httpx.AsyncClient(base_url=vllm_url.removesuffix("/v1"), timeout=60) as http,
@@ -284,13 +276,15 @@ async def test_vllm_has_its_slot_back_within_a_second(vllm_url: str, tmp_path: P
         open_store(settings) as store,
     ):
         runs = Runs(store, Services(model=model, retriever=Shelf()))
-        id = await runs.start(QUESTION, "ircot")
-        async with aclosing(runs.run(id, listening=lambda: True)) as events:
-            async for event in events:
-                if isinstance(event, Delta):
-                    assert (await Working.now(http)).running >= 1
-                    stopped = time.monotonic()
-                    break
-        while (await Working.now(http)).running > 0:  # noqa: ASYNC110 - another process
-            await asyncio.sleep(0.02)
-        assert time.monotonic() - stopped < 1.0
+        for _ in range(TRIES):
+            id = await runs.start(QUESTION, "ircot")
+            async with aclosing(runs.run(id, listening=lambda: True)) as events:
+                async for event in events:
+                    if isinstance(event, Delta):
+                        taken = await Working.now(http)
+                        break
+            while (left := await Working.now(http)).running > 0:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.02)
+            if taken.running and left.ended == taken.ended:
+                return
+        pytest.fail("whatever was written came to its end")

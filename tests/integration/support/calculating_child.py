@@ -1,4 +1,6 @@
-"""Works out the expressions on standard input, a JSON list, and says what each took: run by `test_calculator_limits`.
+"""Works out the expressions on standard input, a JSON list, and reports what each took, for `test_calculator_limits`.
+
+Time is measured in turns of an empty loop, about twenty million a second, so that a slow machine changes nothing.
 
 Memory is the peak of the whole process (Linux keeps it) beyond what it had at first, so that also what C code takes and
 gives back at once is seen; it never falls, so every expression is held against all before it, too.
@@ -21,9 +23,21 @@ def memory(kind: str) -> int:
     return int(found[1]) << 10
 
 
+LOOP = 100_000
+
+
+def loop(turns: int) -> float:
+    """Seconds of an empty loop."""
+    begun = process_time()
+    for _ in range(turns):
+        pass
+    return process_time() - begun
+
+
 def main() -> None:
     """A line of JSON for each expression."""
     calculate("1 + 1")  # whatever is loaded at the first one
+    turns = LOOP / max(loop(LOOP) for _ in range(10))  # in a second
     expressions, at_first = json.load(sys.stdin), memory("VmRSS")
     for expression in expressions:
         begun = process_time()
@@ -31,7 +45,7 @@ def main() -> None:
             value = calculate(expression, today=date(2024, 3, 1)).text
         except NotCalculable:
             value = None
-        took = {"value": value, "seconds": process_time() - begun, "bytes": memory("VmHWM") - at_first}
+        took = {"value": value, "turns": (process_time() - begun) * turns, "bytes": memory("VmHWM") - at_first}
         sys.stdout.write(json.dumps(took) + "\n")
 
 

@@ -37,6 +37,12 @@ FEW = [
 ]
 
 
+@pytest.fixture(scope="module")
+def trained() -> tuple[LinearSvm, Any]:
+    """An SVM of those few questions, and the report of its training."""
+    return train(FEW, HashingEmbedder(dimension=64), seed=3)
+
+
 def decided(svm: LinearSvm, vectors: Any) -> Any:
     """Decision values of all rows: the domains', then that of dynamic."""
     weights = np.vstack([svm.domains, svm.dynamic])
@@ -54,9 +60,8 @@ def reference(examples: list[Example], vectors: Any, report: Any) -> Any:
     return np.column_stack([domains.decision_function(vectors), dynamic.decision_function(vectors)])
 
 
-def test_predictions_are_scikit_learn_s(tmp_path: Path) -> None:
-    embedder = HashingEmbedder(dimension=64)
-    svm, report = train(FEW, embedder)
+def test_predictions_are_scikit_learn_s(trained: tuple[LinearSvm, Any], tmp_path: Path) -> None:
+    embedder, (svm, report) = HashingEmbedder(dimension=64), trained
     svm.save(tmp_path / "svm.npz")
     again = LinearSvm.load(tmp_path / "svm.npz")
     vectors = embedder.embed_passages([example.question for example in FEW]).astype(np.float64)
@@ -67,8 +72,8 @@ def test_predictions_are_scikit_learn_s(tmp_path: Path) -> None:
         assert (found.domain, found.dynamic) == (DOMAINS[int(values[:-1].argmax())], values[-1] > 0)
 
 
-def test_what_can_be_told_apart_is_and_the_report_says_so() -> None:
-    _, report = train(FEW, HashingEmbedder(dimension=64), seed=3)
+def test_what_can_be_told_apart_is_and_the_report_says_so(trained: tuple[LinearSvm, Any]) -> None:
+    _, report = trained
     assert (report["questions"], report["seed"], report["embedder"]) == (len(FEW), 3, "hashing")
     for validated in (report["domain"], report["dynamic"]):
         assert (validated["linear"]["mean"] or 0) > 0.9

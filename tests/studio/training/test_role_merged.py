@@ -4,7 +4,6 @@ import copy
 from typing import Any
 
 import torch
-from peft import LoraConfig, get_peft_model
 
 from sleuth.studio.training.roles.tuning.merge_adapter import merge_while_tuning
 
@@ -23,6 +22,8 @@ class Two(torch.nn.Module):
 
 def pair() -> tuple[Any, Any]:
     """A model with an adapter that does something already, as peft computes it, and merged."""
+    from peft import LoraConfig, get_peft_model  # takes seconds
+
     torch.manual_seed(0)
     kept = get_peft_model(Two(), LoraConfig(r=2, lora_alpha=4, target_modules=["one", "other"]))  # type: ignore[arg-type]
     for name, each in kept.named_parameters():
