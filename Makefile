@@ -18,7 +18,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 	$$($(UV)/python studio/model_server/torch_index.py) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check audit check-page format lock bench studio page pictures dist clean
+.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check audit check-page format lock bench studio page pictures docs dist clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -105,8 +105,11 @@ studio: setup ## Open the graphs in LangGraph Studio (a server on this machine)
 page: ## Build the page from studio/web/src; needs Node 20.19 or newer. The built files are kept in the repository
 	cd studio/web && npm ci --silent && npm run --silent build
 
-pictures: setup ## Take the pictures in docs/page.md again; needs Chromium
+pictures: setup ## Take the pictures of docs/how-to/browser.md; needs Chromium
 	mkdir -p docs/pictures && SLEUTH_PICTURES=docs/pictures $(PYTEST) tests/integration/web
+
+docs: setup ## Build the documentation site into .cache/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 dist: ## Build the source distribution and the wheel into dist/
 	rm -rf dist

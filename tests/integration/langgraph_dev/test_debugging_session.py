@@ -1,4 +1,4 @@
-"""The session that docs/studio.md walks through: a wrong answer, the step that caused it, a fork, the better answer."""
+"""The session of docs/tutorials/debug-in-studio.md: a wrong answer, its cause, a fork, the right answer."""
 
 import asyncio
 from pathlib import Path

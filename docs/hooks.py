@@ -1,0 +1,186 @@
+"""Hooks of the documentation site: navigation by folder, links into the repository, generated reference.
+
+MkDocs calls the functions whose names begin with `on_`; see https://www.mkdocs.org/user-guide/configuration/#hooks.
+A line `<!-- generate: NAME -->` of a page is replaced by what `GENERATORS[NAME]` returns.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
+MARKER = re.compile(r"^<!-- generate: ([\w-]+) -->$", re.MULTILINE)
+
+
+def on_config(config: Any) -> Any:  # noqa: ANN401 - MkDocsConfig is untyped
+    """Expand each folder of the navigation into its pages; leave out folders that have none."""
+    config.nav = [item for item in map(_with_pages, config.nav) if item]
+    return config
+
+
+def _with_pages(item: dict[str, Any]) -> dict[str, Any] | None:
+    ((title, target),) = item.items()
+    if not (isinstance(target, str) and target.endswith("/")):
+        return item
+    pages = sorted((DOCS / target).rglob("*.md"), key=lambda page: (page.name != "index.md", page.as_posix()))
+    return {title: [page.relative_to(DOCS).as_posix() for page in pages]} if pages else None
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401 - as MkDocs passes them
+    """Fill in the generated parts of a page, and turn links to files outside `docs/` into plain text.
+
+    The repository has no public address yet. Links to files that do not exist stay, and fail the build.
+    """
+    folder = (DOCS / page.file.src_uri).parent
+
+    def without_link(link: re.Match[str]) -> str:
+        target = (folder / link[2]).resolve()
+        outside = target.exists() and not target.is_relative_to(DOCS)
+        return link[1] if outside else link[0]
+
+    return MARKER.sub(lambda marker: GENERATORS[marker[1]](), LINK.sub(without_link, markdown))
+
+
+def commands() -> str:
+    """Return the reference of every command, from the command line's own help."""
+    import typer
+    from typer.cli import get_docs_for_click
+
+    from sleuth.studio.cli.app import COMMANDS, app, load
+
+    context = typer.Context(typer.main.get_command(app), info_name="sleuth")
+    parts = [
+        get_docs_for_click(obj=load(name), ctx=context, name=f"sleuth {name}", indent=1).replace("~", r"\~")
+        for name in COMMANDS
+    ]
+    return "\n".join(parts)
+
+
+def python_names() -> str:
+    """Return a mkdocstrings directive for each public name; the settings have a page of their own."""
+    from typing import is_typeddict
+
+    import sleuth
+
+    names = [name for name in sorted(sleuth.__all__, key=str.lower) if name != "Settings"]
+    fields = "\n    options:\n      show_if_no_docstring: true"  # no constructor shows the fields of a TypedDict
+    return "\n\n".join(f"::: sleuth.{name}{fields if is_typeddict(getattr(sleuth, name)) else ''}" for name in names)
+
+
+def settings() -> str:
+    """Return the table of all settings with a complete `sleuth.toml`."""
+    from sleuth.tools.settings import Settings
+
+    schema = Settings.model_json_schema()["properties"]
+    rows = ["| variable | type | default | meaning |", "| --- | --- | --- | --- |"]
+    rows += [
+        f"| `SLEUTH_{name.upper()}` | {_type(field)} | {_default(name, field)} | {field['description']} |"
+        for name, field in schema.items()
+    ]
+    lines = [_line(name, field) for name, field in schema.items()]
+    return "\n".join([*rows, "", "## Example `sleuth.toml`", "", "```toml", *lines, "```"])
+
+
+def _default(name: str, field: dict[str, Any]) -> str:
+    default = "the user's data folder" if name == "home" else field.get("default")
+    return "none" if default is None else f"`{default}`"
+
+
+def _line(name: str, field: dict[str, Any]) -> str:
+    """Return a setting at its default, or a comment with an example where it has none."""
+    default = field.get("default")
+    return f"# {name} = {EXAMPLES[name]}" if default is None else f"{name} = {json.dumps(default)}"
+
+
+EXAMPLES = {
+    "home": '"/srv/sleuth"',
+    "runs": '"results/embedded"',
+    "model": '"Qwen/Qwen3-8B"',
+    "models": '{drafter = "Qwen/Qwen3-32B"}',
+    "model_key": '"S3cret"',
+    "loaders": '{".ipynb" = "NotebookLoader"}',
+    "knowledge_graph": '"examples/knowledge_graph.json"',
+    "database_url": '"postgresql://sleuth@db.example/sleuth"',
+    "chroma_url": '"http://chroma.example:8000"',
+    "api_keys": '"anna:S3cret,ben:0ther"',
+    "requests_a_minute": "60",
+    "tokens_a_day": "2000000",
+}
+"""Values for settings without a default."""
+
+
+def http_routes() -> str:
+    """Return every route of `sleuth serve` with its parameters, from the server's OpenAPI description."""
+    from sleuth.studio.server.app import create_app
+    from sleuth.tools.settings import Settings
+
+    api = create_app(Settings()).openapi()
+    parts, topic = [], ""
+    for path, operations in api["paths"].items():
+        for verb, operation in operations.items():
+            if operation["tags"][0] != topic:
+                topic = operation["tags"][0]
+                parts.append(f"## {topic.capitalize()}")
+            parts.append(_operation(f"{verb.upper()} {path}", operation))
+    schemas = api["components"]["schemas"]
+    parts.append("## Schemas")
+    parts += [_schema(name, schemas[name]) for name in sorted(schemas) if schemas[name].get("properties")]
+    return "\n\n".join(parts)
+
+
+def _operation(title: str, operation: dict[str, Any]) -> str:
+    parts = [f"### `{title}`", operation.get("description", "")]
+    if parameters := operation.get("parameters"):
+        lines = ["| parameter | in | type | meaning |", "| --- | --- | --- | --- |"]
+        lines += [
+            f"| `{each['name']}` | {each['in']} | {_type(each['schema'])} | {each.get('description', '')} |"
+            for each in parameters
+        ]
+        parts.append("\n".join(lines))
+    for kind, body in operation.get("requestBody", {}).get("content", {}).items():
+        parts.append(f"Body: {_type(body['schema'])} as `{kind}`.")
+    for status, response in operation["responses"].items():
+        if status.startswith("2"):
+            kinds = [_type(body.get("schema", {})) for body in response.get("content", {}).values()]
+            parts.append(f"Returns {status}{': ' + ', '.join(kinds) if any(kinds) else ''}.")
+    return "\n\n".join(filter(None, parts))
+
+
+def _schema(name: str, schema: dict[str, Any]) -> str:
+    lines = [f"#### {name}", "", schema.get("description", ""), "", "| field | type | meaning |", "| --- | --- | --- |"]
+    required = schema.get("required", [])
+    for field, about in schema["properties"].items():
+        optional = "" if field in required else " (optional)"
+        lines.append(f"| `{field}` | {_type(about)}{optional} | {about.get('description', '')} |")
+    return "\n".join(lines)
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """Return a short name of a JSON schema's type, with its range."""
+    if reference := schema.get("$ref"):
+        name = reference.rsplit("/", 1)[1]
+        return f"[{name}](#{name.lower()})" if "components" in reference else name
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+    if parts := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(dict.fromkeys(_type(part) for part in parts if part.get("type") != "null"))
+    kind = schema.get("type", "")
+    if kind == "array":
+        return f"list of {_type(schema.get('items', {})) or 'values'}"
+    bounds = [f"{sign} {schema[key]}" for key, sign in BOUNDS.items() if key in schema]
+    return f"{kind}{', ' if bounds else ''}{', '.join(bounds)}"
+
+
+BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+
+GENERATORS: dict[str, Callable[[], str]] = {
+    "cli": commands,
+    "http": http_routes,
+    "python": python_names,
+    "settings": settings,
+}

@@ -1,0 +1,149 @@
+"""The runnable examples of the documentation: every block below a line `<!-- runnable -->`, page by page, in order.
+
+The blocks of a page share a folder, a home, and a model server with scripted replies. The home has the example corpus,
+unless the page ingests documents itself. `~/Documents/notes` is a folder with some articles of the corpus, and
+`127.0.0.1:8100` a `sleuth serve` on a free port.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import socket
+import sys
+from asyncio.subprocess import PIPE, STDOUT
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from recording_proxy import proxying
+from scripted_backend import Asked, Scripted
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[3]
+BLOCK = re.compile(r"^( *)<!-- runnable -->\n+ *```(bash|python)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+SERVER = "127.0.0.1:8100"
+
+PLAN = [
+    {"question": "Who built the Pellowrig Light?", "needs": []},
+    {"question": "Where was the builder born?", "needs": [1]},
+]
+BORN = {"source": 1, "quote": "He came from Sennick Harbour, where he was born above the kelp stores"}
+BUILT = {"source": 1, "quote": "It was built by Bastian Oake"}
+REPLIES: dict[str, Any] = {
+    "planner/plan": PLAN,
+    "planner/plan_in_order": PLAN,
+    "refiner/refine": {"question": "Where was Bastian Oake born?"},
+    "reviewer/review": {"status": "PASS"},
+    "answerer/answer": {"known": True, "answer": "Sennick Harbour"},
+    "rewriter/rewrite": {"question": "Where was the builder of the Pellowrig Light born?"},
+    "router/route": "question",
+    "host/reply": "Hello.",
+}
+
+
+def script(asked: Asked) -> Any:
+    """Answer the questions of the examples: who built the light, and where its builder was born."""
+    if asked.prompt not in ("drafter/draft", "reader/read"):
+        return REPLIES[asked.prompt]
+    born = "born" in asked.after("Question: ")
+    answer, quote = ("Sennick Harbour", BORN) if born else ("Bastian Oake", BUILT)
+    found = {"answer": answer, "citations": [quote]}
+    return {"answerable": True, **found} if asked.prompt == "reader/read" else found
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Return the language and the code of each runnable block of a page."""
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [(language, re.sub(f"^{indent}", "", code, flags=re.MULTILINE)) for indent, language, code in found]
+
+
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if blocks(page)]
+
+
+def test_every_marker_belongs_to_a_block() -> None:
+    assert PAGES
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        markers = re.findall("^ *<!-- runnable -->$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert len(markers) == len(blocks(page)), page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+async def test_examples_of_a_page_run(page: Path, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    notes = tmp_path / "Documents" / "notes"
+    notes.mkdir(parents=True)
+    for name in ("pellowrig-light.md", "bastian-oake.md", "sennick-harbour.md"):
+        shutil.copy(ROOT / "examples" / "corpus" / name, notes)
+    code = "\n".join(text for _, text in blocks(page))
+    if "sleuth ingest" not in code:
+        shutil.copytree(home, tmp_path / "home")
+    async with proxying(Scripted(script)) as proxy:
+        environment = settings(tmp_path, SLEUTH_HOME=str(tmp_path / "home"), SLEUTH_MODEL_URL=proxy.url)
+        async with serving(environment, tmp_path) if SERVER in code else no_server() as address:
+            for language, text in blocks(page):
+                await run(language, text.replace(SERVER, address), environment, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the example corpus."""
+    folder = tmp_path_factory.mktemp("documentation")
+    environment = settings(folder, SLEUTH_HOME=str(folder / "home"))
+    asyncio.run(run("bash", f"sleuth ingest {ROOT / 'examples' / 'corpus'}", environment, folder))
+    return folder / "home"
+
+
+def settings(folder: Path, **more: str) -> dict[str, str]:
+    """Return the environment of an example."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, "HOME": str(folder), "PATH": path, "SLEUTH_EMBEDDER": "none", **more}
+
+
+async def run(language: str, code: str, environment: dict[str, str], folder: Path) -> None:
+    """Run a block in a process of its own."""
+    command = ["bash", "-euo", "pipefail", "-c"] if language == "bash" else [sys.executable, "-c"]
+    process = await asyncio.create_subprocess_exec(
+        *command, code, env=environment, cwd=folder, stdout=PIPE, stderr=STDOUT, start_new_session=True
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), 500)
+    assert process.returncode == 0, f"{code}\n---\n{output.decode()}"
+
+
+@asynccontextmanager
+async def no_server() -> AsyncIterator[str]:
+    """No `sleuth serve`: the page needs none."""
+    yield SERVER
+
+
+@asynccontextmanager
+async def serving(environment: dict[str, str], folder: Path) -> AsyncIterator[str]:
+    """A `sleuth serve` on a free port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        "sleuth", "serve", "--port", str(port), env=environment, cwd=folder, stdout=PIPE, stderr=STDOUT
+    )
+    try:
+        async with httpx.AsyncClient() as client:
+            while not await answers(client, f"http://127.0.0.1:{port}/healthz"):
+                assert process.returncode is None
+                await asyncio.sleep(0.1)
+        yield f"127.0.0.1:{port}"
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
+
+
+async def answers(client: httpx.AsyncClient, url: str) -> bool:
+    """Return whether a server is up."""
+    try:
+        return (await client.get(url)).status_code == 200
+    except httpx.TransportError:
+        return False
