@@ -9,14 +9,29 @@ The sentences are no notes: nothing has checked them.
 
 import asyncio
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.reasoning import THINK, ThinkInput
-from sleuth.graphs.core import Call, Context, Lines, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Lines,
+    Method,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    ask_or,
+    retrieve_unless_settled,
+    retrieve_until_verdict,
+    summarize_common,
+    summarize_evidence,
+)
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
     Generation,
@@ -123,19 +138,9 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
 
 
-def begin(state: State) -> Literal["retrieve", "answer"]:
-    """A final answer that was handed over may be enough."""
-    return "answer" if state.is_settled else "retrieve"
-
-
 def after_reason(state: State) -> Literal["retrieve", "answer"]:
     """On with the latest sentence, until the last."""
     return "answer" if state.concluded or state.halted else "retrieve"
-
-
-def after_answer(state: State) -> Literal["retrieve", "__end__"]:
-    """To the search, where it was not."""
-    return "__end__" if state.verdict else "retrieve"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -144,10 +149,10 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_node(retrieve)
     graph.add_node(reason)
     graph.add_node(answer)
-    graph.add_conditional_edges(START, begin)
+    graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "reason")
     graph.add_conditional_edges("reason", after_reason)
-    graph.add_conditional_edges("answer", after_answer)
+    graph.add_conditional_edges("answer", retrieve_until_verdict)
     return graph
 
 
@@ -166,6 +171,12 @@ def _conclusion(state: State) -> str:
     return text if declarative(text) else ""
 
 
+def summarize_update(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    thoughts = [f"thought: {thought}" for thought in update.get("thoughts") or ()]
+    return [*summarize_common(update), *summarize_evidence(update), *thoughts]
+
+
 METHOD = Method(
     name="ircot",
     line="reason a sentence at a time, and search with each sentence for what the next one needs",
@@ -175,5 +186,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize_update,
     baseline=True,
 )

@@ -6,13 +6,28 @@ A fixed number of times; each generation reads only the passages of its own sear
 the answer. Only a final answer to the same question that another run has handed over is read before the first search.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
-from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Question, RunState, RunUpdate
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Keyed,
+    Method,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    retrieve_unless_settled,
+    retrieve_until_verdict,
+    summarize_attempts,
+    summarize_common,
+    summarize_evidence,
+)
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import Generation, conclude, ended, find, generate, load, names_in, note
 from sleuth.tools.search import Mode, Query
@@ -76,27 +91,14 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     return update
 
 
-# Routers
-
-
-def begin(state: State) -> Literal["retrieve", "answer"]:
-    """A final answer that was handed over may be enough."""
-    return "answer" if state.is_settled else "retrieve"
-
-
-def after_answer(state: State) -> Literal["retrieve", "__end__"]:
-    """To the next search, until the last."""
-    return "__end__" if state.verdict else "retrieve"
-
-
 def graph() -> StateGraph[State, Context, Question, State]:
     """The state machine, not compiled."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(retrieve)
     graph.add_node(answer)
-    graph.add_conditional_edges(START, begin)
+    graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "answer")
-    graph.add_conditional_edges("answer", after_answer)
+    graph.add_conditional_edges("answer", retrieve_until_verdict)
     return graph
 
 
@@ -108,6 +110,11 @@ def _latest(state: State) -> Generation | None:
     return next(reversed(state.attempts.values()), None)
 
 
+def summarize_update(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    return [*summarize_common(update), *summarize_evidence(update), *summarize_attempts(update)]
+
+
 METHOD = Method(
     name="iter-retgen",
     line="search, answer, search again with the answer, a fixed number of times",
@@ -117,5 +124,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize_update,
     baseline=True,
 )

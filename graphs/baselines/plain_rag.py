@@ -6,14 +6,28 @@ Notes that another run has handed over are shown to the reader next to the passa
 question is read before the search, and makes it unnecessary if it is enough.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any
 
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.reading import READ, Reading, ReadInput
-from sleuth.graphs.core import Call, Context, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Method,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    ask_or,
+    retrieve_unless_settled,
+    retrieve_until_verdict,
+    summarize_common,
+    summarize_evidence,
+)
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import cited, clean, conclude, ended, find, known_steps, load, names_in, sources
 from sleuth.tools.search import Mode, Query
@@ -71,28 +85,20 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     return {"notes": notes, "verdict": verdict}
 
 
-# Routers
-
-
-def begin(state: State) -> Literal["retrieve", "answer"]:
-    """A final answer that was handed over may be enough."""
-    return "answer" if state.is_settled else "retrieve"
-
-
-def after_answer(state: State) -> Literal["retrieve", "__end__"]:
-    """To the search, where it was not."""
-    return "__end__" if state.verdict else "retrieve"
-
-
 def graph() -> StateGraph[State, Context, Question, State]:
     """The state machine, not compiled."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(retrieve)
     graph.add_node(answer)
-    graph.add_conditional_edges(START, begin)
+    graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "answer")
-    graph.add_conditional_edges("answer", after_answer)
+    graph.add_conditional_edges("answer", retrieve_until_verdict)
     return graph
+
+
+def summarize_update(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    return [*summarize_common(update), *summarize_evidence(update)]
 
 
 METHOD = Method(
@@ -104,5 +110,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize_update,
     baseline=True,
 )

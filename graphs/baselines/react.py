@@ -7,17 +7,42 @@ ours: every step has its checkpoint and every call its record. What another run 
 the final answer, such a run searches before it answers: for the question itself where the model asks for nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.planning import ACT, ActInput, Action, SearchResult
-from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Note, Question, RunState, RunUpdate, ask_or
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Keyed,
+    Method,
+    MethodSettings,
+    Note,
+    Question,
+    RunState,
+    RunUpdate,
+    ask_or,
+    summarize_common,
+    summarize_rounds,
+)
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_query, cited, clean, conclude, ended, find, generate, known_steps, load, note
-from sleuth.graphs.methods.ras import Round
+from sleuth.graphs.evidence import (
+    Round,
+    as_query,
+    cited,
+    clean,
+    conclude,
+    ended,
+    find,
+    generate,
+    known_steps,
+    load,
+    note,
+)
 from sleuth.tools.search import Mode
 from sleuth.tools.text import words
 from sleuth.tools.types import Passage
@@ -145,6 +170,11 @@ def _so_far(state: State, shown: list[Passage], searches: list[int]) -> ActInput
     )
 
 
+def summarize_update(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    return [*summarize_rounds(update), *summarize_common(update)]
+
+
 METHOD = Method(
     name="agent",
     line="a model with the search as its tool, which searches as often as it likes and then answers",
@@ -154,5 +184,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize_update,
     baseline=True,
 )

@@ -7,17 +7,32 @@ are the notes of the run, and what another run has handed over counts as asked a
 such a run searches before it answers: for the question itself where the model asks for nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp, FollowUpInput
 from sleuth.agents.roles.reading import READ, Reading, ReadInput
-from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Keyed,
+    Method,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    ask_or,
+    plan_unless_halted,
+    summarize_common,
+    summarize_rounds,
+)
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
+    Round,
     as_query,
     cited,
     clean,
@@ -30,7 +45,6 @@ from sleuth.graphs.evidence import (
     note,
     sources,
 )
-from sleuth.graphs.methods.ras import Round
 from sleuth.tools.search import Mode
 from sleuth.tools.text import words
 
@@ -129,11 +143,6 @@ def after_plan(state: State) -> Literal["retrieve", "answer"]:
     return "retrieve" if state.follow_up and not state.halted else "answer"
 
 
-def after_read(state: State) -> Literal["plan", "answer"]:
-    """Is another one needed?"""
-    return "answer" if state.halted else "plan"
-
-
 def graph() -> StateGraph[State, Context, Question, State]:
     """The state machine, not compiled."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
@@ -144,9 +153,14 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "read")
-    graph.add_conditional_edges("read", after_read)
+    graph.add_conditional_edges("read", plan_unless_halted)
     graph.add_edge("answer", END)
     return graph
+
+
+def summarize_update(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    return [*summarize_rounds(update), *summarize_common(update)]
 
 
 METHOD = Method(
@@ -158,5 +172,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize_update,
     baseline=True,
 )

@@ -4,27 +4,36 @@ from sleuth.graphs.core.answer import (
     Answer,
     Citation,
     Cost,
+    Entity,
     Graph,
     Hop,
     Note,
+    Relation,
     Status,
     Threshold,
     Verdict,
     Way,
     cost_of,
-    graph_of,
-    hops_of,
     public_notes,
     stored_cost,
+    stored_subrun,
 )
 from sleuth.graphs.core.context import Budget, Context, HopEnd, HopInput, MethodSettings, Tell, from_json
 from sleuth.graphs.core.events import Delta, Event, Reset, Step, event_of
 from sleuth.graphs.core.method import Method, faults
-from sleuth.graphs.core.node import Call, affordable, ask_or, desk, settings_of
+from sleuth.graphs.core.node import Call, ask_or
 from sleuth.graphs.core.private_graph import PrivateCompiled, PrivateGraph
+from sleuth.graphs.core.routers import plan_unless_halted, retrieve_unless_settled, retrieve_until_verdict
 from sleuth.graphs.core.state import SCHEMA_VERSION, Keyed, Lines, Question, RunState, RunUpdate, merge, same_question
-from sleuth.graphs.core.subrun import apart, counted, delegate, ended
+from sleuth.graphs.core.subrun import apart, counted, delegate, ended, new_hop
 from sleuth.graphs.core.thresholds import chosen, fitted, keep
+from sleuth.graphs.core.update_summary import (
+    summarize_attempts,
+    summarize_common,
+    summarize_evidence,
+    summarize_plan,
+    summarize_rounds,
+)
 from sleuth.graphs.core.wall_clock import clocked, paused, seconds_at
 
 __all__ = [
@@ -36,6 +45,7 @@ __all__ = [
     "Context",
     "Cost",
     "Delta",
+    "Entity",
     "Event",
     "Graph",
     "Hop",
@@ -49,6 +59,7 @@ __all__ = [
     "PrivateCompiled",
     "PrivateGraph",
     "Question",
+    "Relation",
     "Reset",
     "RunState",
     "RunUpdate",
@@ -58,7 +69,6 @@ __all__ = [
     "Threshold",
     "Verdict",
     "Way",
-    "affordable",
     "apart",
     "ask_or",
     "chosen",
@@ -66,20 +76,26 @@ __all__ = [
     "cost_of",
     "counted",
     "delegate",
-    "desk",
     "ended",
     "event_of",
     "faults",
     "fitted",
     "from_json",
-    "graph_of",
-    "hops_of",
     "keep",
     "merge",
+    "new_hop",
     "paused",
+    "plan_unless_halted",
     "public_notes",
+    "retrieve_unless_settled",
+    "retrieve_until_verdict",
     "same_question",
     "seconds_at",
-    "settings_of",
     "stored_cost",
+    "stored_subrun",
+    "summarize_attempts",
+    "summarize_common",
+    "summarize_evidence",
+    "summarize_plan",
+    "summarize_rounds",
 ]

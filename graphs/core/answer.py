@@ -154,24 +154,8 @@ def stored_cost(kept: dict[str, Any]) -> Cost:
     return Cost(**{**renamed, **({"nodes": nodes} if "nodes" in kept else {})})  # type: ignore[typeddict-item]  # as it was stored
 
 
-def graph_of(state: dict[str, Any]) -> Graph | None:
-    """The graph in a run's state; None where its method makes none, or nothing went into it."""
-    if not (state.get("facts") and state.get("entities")):
-        return None
-    shown = tuple(Relation.__annotations__)
-    edges = [Relation(**{key: fact[key] for key in shown}) for fact in state["facts"].values()]  # type: ignore[typeddict-item]
-    return Graph(nodes=[Entity(id=id, name=name) for id, name in state["entities"].items()], edges=edges)
-
-
-def hops_of(state: dict[str, Any]) -> list[Hop] | None:
-    """The turns that methods have had at a question, in order; None where one method answers by itself."""
-    if "hops" not in state and not state.get("hop"):
-        return None
-    hops = [state["hop"]] if state.get("hop") else state["hops"].values()  # a chat's, or those of `auto`
-    return [_hop(kept) for kept in hops]
-
-
-def _hop(kept: Hop) -> Hop:
+def stored_subrun(kept: Hop) -> Hop:
+    """Return a run of another method as an answer shows it: one that has not begun is queued."""
     status: Any = "queued" if kept["status"] == "new" else kept["status"]
     return {**kept, "status": status, "cost": stored_cost({**kept["cost"]})}
 

@@ -7,8 +7,10 @@ from typing import Any, get_args
 from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
+from sleuth.graphs.core.answer import Graph, Hop
 from sleuth.graphs.core.context import Context, MethodSettings
 from sleuth.graphs.core.state import RunState
+from sleuth.graphs.core.update_summary import summarize_common
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
 
@@ -21,6 +23,9 @@ class Method:
     `benchmarks/studies/calls_by_hop.py` counts them, simulated; empty where it has not been run yet. A `baseline` is
     there for comparison. `start_from_plan` returns the update that its node `plan` would make of given steps, for its
     settings; None where a method has no such plan.
+
+    `summarize_update` describes the update of a node in lines. `read_graph` and `read_subruns` return the question's
+    graph and the runs of other methods that a state contains, for the answer; by default there are none.
     """
 
     name: str
@@ -33,6 +38,9 @@ class Method:
     calls: str = ""
     baseline: bool = False
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
+    summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_common
+    read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
+    read_subruns: Callable[[Mapping[str, Any]], list[Hop] | None] = lambda state: None
 
     def nodes(self) -> list[str]:
         """The graph's nodes in the order of the method."""

@@ -64,6 +64,22 @@ async def apart(work: Coroutine[Any, Any, T]) -> T:
     return await create_task(work, context=variables)
 
 
+def new_hop(method: str, why: str) -> Hop:
+    """A method's turn before it has begun."""
+    return Hop(
+        method=method,
+        why=why,
+        thread="",
+        status="new",
+        text="",
+        citations=[],
+        confidence=None,
+        doubt="",
+        notes=[],
+        cost=cost_of({}),
+    )
+
+
 def ended(hop: Hop, end: HopEnd, notes: list[str]) -> Hop:
     """A method's turn once it has had it; `notes` are the keys of what it has found out."""
     return Hop(**{**hop, **end.verdict, "thread": end.thread, "notes": notes, "cost": cost_of(end.calls)})

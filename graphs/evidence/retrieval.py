@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
+from typing_extensions import TypedDict
+
 from sleuth.agents.formatting import Source
 from sleuth.graphs.core import Context, Question, Way
 from sleuth.graphs.evidence.text_spans import _whole
@@ -18,6 +20,13 @@ from sleuth.tools.storage import Archive
 from sleuth.tools.types import Hit, Passage
 
 _NAME_WORDS = 6
+
+
+class Round(TypedDict):
+    """A query and the passages it found, best first, by archive reference."""
+
+    query: str
+    passages: list[str]
 
 
 async def find(context: Context, queries: dict[str, Query]) -> dict[str, list[str]]:

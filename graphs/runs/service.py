@@ -30,8 +30,6 @@ from sleuth.graphs.core import (
     clocked,
     cost_of,
     event_of,
-    graph_of,
-    hops_of,
     public_notes,
     seconds_at,
 )
@@ -243,6 +241,7 @@ class Runs:
             return await self._answer(await self.store.threads.get(id))
 
     async def _answer(self, thread: Thread) -> Answer:
+        kind = runnable(thread.method)
         id, state = thread.id, await self.graph(thread).aget_state(self.config(thread))
         check_version(state)
         asks = talk.waits_for(state)
@@ -261,9 +260,9 @@ class Runs:
             cost=cost_of(state.values["calls"]),
             seconds=seconds_at(state),
             warnings=[*page_warnings(thread), *state.values["warnings"]],
-            graph=graph_of(state.values),
+            graph=kind.read_graph(state.values),
             threshold=state.values.get("threshold"),
-            hops=hops_of(state.values),
+            hops=kind.read_subruns(state.values),
             asks=asks,
         )
 

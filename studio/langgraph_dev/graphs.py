@@ -19,9 +19,10 @@ from langgraph_sdk import get_client
 from pydantic import Field, ValidationError, create_model
 
 from sleuth.graphs.core import Budget, Context, HopInput, MethodSettings, PrivateCompiled, faults
-from sleuth.graphs.registry import configure, runnable
+from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs import NO_LIMIT, SaverHops, check_question
 from sleuth.studio.client import Sleuth, open_sleuth
+from sleuth.studio.langgraph_dev.config import variable_of
 from sleuth.tools.errors import RunError, SleuthError, UsageError
 from sleuth.tools.storage import Archive, SqlArchive, open_engine, sqlite_url
 
@@ -149,16 +150,5 @@ def _served(name: str, served: type[Served] = Served) -> Served:
     return served(**vars(builder.compile(name=name)))
 
 
-plain_rag = _served("plain-rag")
-par_rag = _served("par-rag")
-crp_rag = _served("crp-rag")
-retro_rag = _served("retro-rag")
-ras = _served("ras")
-hybrid_rag = _served("hybrid-rag")
-auto = _served("auto")
-closed_book = _served("closed-book")
-iter_retgen = _served("iter-retgen")
-self_ask = _served("self-ask")
-ircot = _served("ircot")
-agent = _served("agent")
+globals().update({variable_of(name): _served(name) for name in METHODS})
 chat = _served("chat", ServedChat)

@@ -5,29 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls import Desk, first_token_probability
 from sleuth.agents.roles.judging import evaluator
-from sleuth.graphs.core import Citation, Hop, Note, Verdict, cost_of
+from sleuth.graphs.core import Citation, Hop, Note, Verdict
 from sleuth.graphs.evidence import conclude
 from sleuth.graphs.methods.par_rag import Plan
 from sleuth.tools.errors import BadReply
 from sleuth.tools.text import words
 
 Notes = Mapping[str, Note]
-
-
-def new_hop(method: str, why: str) -> Hop:
-    """A method's turn before it has begun."""
-    return Hop(
-        method=method,
-        why=why,
-        thread="",
-        status="new",
-        text="",
-        citations=[],
-        confidence=None,
-        doubt="",
-        notes=[],
-        cost=cost_of({}),
-    )
 
 
 def independent(parts: Plan) -> bool:

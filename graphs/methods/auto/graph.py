@@ -6,6 +6,7 @@ Every hop is an ordinary run of another method in a thread of its own (`graphs/r
 handed to the next one; an answer that did not pass its check is not.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -30,6 +31,9 @@ from sleuth.graphs.core import (
     delegate,
     ended,
     from_json,
+    new_hop,
+    stored_subrun,
+    summarize_common,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import known_steps
@@ -39,7 +43,6 @@ from sleuth.graphs.methods.auto.escalation import (
     doubt_about,
     handed_over,
     independent,
-    new_hop,
     support,
 )
 from sleuth.graphs.methods.par_rag import Step, numbered
@@ -223,6 +226,27 @@ async def _parts(state: State, asking: Desk) -> dict[str, Step]:
     return numbered((await ask_or(asking, planner.PLAN, given, single, loss)).steps)
 
 
+def summarize_update(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    parts = [f"part {key}: {part['question']}" for key, part in (update.get("parts") or {}).items()]
+    hops = [_summarize_subrun(hop) for hop in (update.get("hops") or {}).values()]
+    return [*parts, *hops, *summarize_common(update)]
+
+
+def _summarize_subrun(hop: Hop) -> str:
+    if hop["doubt"]:
+        return f"{hop['method']} is not accepted: {hop['doubt']}"
+    if hop["confidence"] is not None:
+        return f"{hop['method']} is accepted: P(it holds) is {hop['confidence']:.2f}"
+    ended = f"{hop['method']}: {hop['status'].replace('_', ' ')}, in thread {hop['thread']}"
+    return ended if hop["thread"] else f"{hop['method']}: {hop['why']}"
+
+
+def read_subruns(state: Mapping[str, Any]) -> list[Hop] | None:
+    """Return the runs of other methods that a state contains, in order."""
+    return [stored_subrun(hop) for hop in state["hops"].values()] if "hops" in state else None
+
+
 METHOD = Method(
     name="auto",
     line="begin with a cheap method, check its answer, and go on with a stronger one where it does not hold",
@@ -232,4 +256,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize_update,
+    read_subruns=read_subruns,
 )

@@ -8,14 +8,15 @@ Only a final answer to the same question that another run has handed over is rea
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from langgraph.graph import START, StateGraph
 
 from sleuth.agents.formatting import Kind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, ExpressInput, Expression, Recollection
-from sleuth.graphs.core import Call, Context, Method, Question, RunState, RunUpdate, ask_or
+from sleuth.graphs.core import Call, Context, Method, Question, RunState, RunUpdate, ask_or, summarize_common
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import conclude, keep, load
 from sleuth.graphs.methods.hybrid_rag.attributes import Predicted, predicted
@@ -287,6 +288,21 @@ def _no_room(source: str) -> str:
     return f"{source} is missing: the budget has no room for it beside the answer."
 
 
+def summarize_update(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    about = update.get("attributes")
+    recalled = update.get("recollection")
+    counts = [(name, len(update[name])) for name in ("texts", "tables", "lookups", "references") if update.get(name)]
+    return [
+        *([f"{about['domain']}, {'dynamic' if about['dynamic'] else 'static'}"] if about else []),
+        *(f"{name}: {count}" for name, count in counts),
+        *(f"worked out: {found['text']}" for found in update.get("calculations") or ()),
+        *([f"recalled: {recalled['text']}"] if recalled else []),
+        *(f"! {line}" for line in update.get("warnings") or () if " is missing" in line),
+        *summarize_common(update),
+    ]
+
+
 METHOD = Method(
     name="hybrid-rag",
     line="ask pages, tables, a calculator, a knowledge graph and the model itself, then reason over all of it",
@@ -296,4 +312,5 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize_update,
 )

@@ -7,14 +7,28 @@ A step's note is its entry in the trajectory; a step without a note is still to 
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
+from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.judging import reviewer
-from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Note, Question, RunState, RunUpdate
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Keyed,
+    Method,
+    MethodSettings,
+    Note,
+    Question,
+    RunState,
+    RunUpdate,
+    summarize_common,
+    summarize_plan,
+)
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import conclude, final_answer, find, load
 from sleuth.graphs.methods.par_rag.steps import (
@@ -244,6 +258,12 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # One step at a time: what the nodes above are made of
 
 
+async def plan_with(question: str, model: Desk, values: Mapping[str, Any]) -> dict[str, Step]:
+    """Return the plan that this method would make with these settings, for approval before the run."""
+    settings = Settings.model_validate(values)
+    return await plan_steps(question, {}, model, planned=settings.plan, side_by_side=settings.parallel)
+
+
 def start_from_plan(steps: dict[str, Step], settings: Settings) -> Update:
     """Return the update of `plan` for steps that come from elsewhere."""
     return {"plan": steps, "wave": ready(steps, (), side_by_side=settings.parallel)}
@@ -282,6 +302,14 @@ def _reopen(state: State, update: Update, by: str, said: reviewer.StepReview, se
     update["returns"] = state.returns + 1
 
 
+def summarize_update(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    found = [f"passages for step {key}: {len(refs)}" for key, refs in (update.get("coarse") or {}).items()]
+    fine = [f"passages for the review of step {key}: {len(refs)}" for key, refs in (update.get("fine") or {}).items()]
+    drafts = [f"draft of step {key}: {draft['answer'] or '–'}" for key, draft in (update.get("drafts") or {}).items()]
+    return [*summarize_plan(update), *found, *fine, *drafts, *summarize_common(update)]
+
+
 METHOD = Method(
     name="par-rag",
     line="plan all the steps, then act on and review each one against coarse and fine evidence",
@@ -291,5 +319,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize_update,
     start_from_plan=start_from_plan,
 )

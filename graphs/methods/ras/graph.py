@@ -6,8 +6,9 @@ The language model plans from the chain of sub-queries and their triples, with `
 a token. A round is a sub-query with its passages; at most `max_iterations` are made.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
@@ -17,14 +18,26 @@ from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, Bare, SoFar
 from sleuth.agents.roles.planning import subqueries as subquery
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED, FromFacts, Unaided
-from sleuth.graphs.core import Call, Context, Keyed, Method, Note, Question, RunState, RunUpdate, ask_or
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Keyed,
+    Method,
+    Note,
+    Question,
+    RunState,
+    RunUpdate,
+    ask_or,
+    plan_unless_halted,
+    summarize_common,
+    summarize_rounds,
+)
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import answered, as_query, clean, conclude, find, known_steps, load, note
+from sleuth.graphs.evidence import Round, answered, as_query, clean, conclude, find, known_steps, load, note
 from sleuth.graphs.methods.ras.graph_model import GraphSettings
 from sleuth.graphs.methods.ras.triple_graph import (
     Fact,
     Found,
-    Round,
     Shown,
     as_texts,
     as_triples,
@@ -35,6 +48,7 @@ from sleuth.graphs.methods.ras.triple_graph import (
     identity,
     look_up,
     merge,
+    read_graph,
 )
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.types import Passage
@@ -173,11 +187,6 @@ def after_plan(state: State) -> Literal["retrieve", "answer"]:
     return "retrieve" if state.decision == SUBQ and not state.halted else "answer"
 
 
-def after_structure(state: State) -> Literal["plan", "answer"]:
-    """Back to the planner."""
-    return "answer" if state.halted else "plan"
-
-
 def graph() -> StateGraph[State, Context, Question, State]:
     """The state machine, not compiled."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
@@ -188,7 +197,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "structure")
-    graph.add_conditional_edges("structure", after_structure)
+    graph.add_conditional_edges("structure", plan_unless_halted)
     graph.add_edge("answer", END)
     return graph
 
@@ -287,6 +296,12 @@ def _so_far(state: State, shown: Shown) -> SoFar:
     return SoFar(question=state.question, queries=tuple(queries), sources=shown.sources, known=known)
 
 
+def summarize_update(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    graph = [f"relations, new or in further passages: {len(update['facts'])}"] if update.get("facts") else []
+    return [*summarize_rounds(update), *graph, *summarize_common(update)]
+
+
 METHOD = Method(
     name="ras",
     line="search, turn what is found into a graph of the question's own, and plan the next search from it",
@@ -296,4 +311,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize_update,
+    read_graph=read_graph,
 )

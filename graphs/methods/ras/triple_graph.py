@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -16,7 +17,7 @@ from sleuth.agents.formatting import Facts
 from sleuth.agents.formatting import facts as chain
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.reading import EXTRACT, MOST, ExtractInput, Extraction
-from sleuth.graphs.core import Citation, ask_or
+from sleuth.graphs.core import Citation, Entity, Graph, Relation, ask_or
 from sleuth.graphs.evidence import sources, support
 from sleuth.tools.storage import Triple, TripleStore
 from sleuth.tools.text import one_line, words
@@ -25,13 +26,6 @@ from sleuth.tools.types import Passage
 _ARTICLE = re.compile(r"^(?:the|an|a) (?=\S)")
 _MARKS = " \"'“”‘’«».,;:!?()[]"
 _PRONOUNS = frozenset({"he", "she", "it", "they", "him", "her", "them"})
-
-
-class Round(TypedDict):
-    """A sub-query, and the passages found with it, best first, by archive reference."""
-
-    query: str
-    passages: list[str]
 
 
 class Fact(TypedDict):
@@ -150,6 +144,15 @@ def merge(
             if passage.id not in fact["passages"]:
                 changed[at] = Fact(**{**fact, "passages": [*fact["passages"], passage.id]})
     return {key: name for key, name in names.items() if key not in entities}, changed
+
+
+def read_graph(state: Mapping[str, Any]) -> Graph | None:
+    """Return the graph that a run's state contains, or None if nothing has been added to it."""
+    if not (state.get("facts") and state.get("entities")):
+        return None
+    shown = tuple(Relation.__annotations__)
+    edges = [Relation(**{key: fact[key] for key in shown}) for fact in state["facts"].values()]  # type: ignore[typeddict-item]
+    return Graph(nodes=[Entity(id=id, name=name) for id, name in state["entities"].items()], edges=edges)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ keys were handed over from another run, and stay.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -124,6 +125,13 @@ def orphans_left(round: int, orphans: Notes, kept: Notes, *, tested: bool) -> di
             why = f"its passages have left ({', '.join(found['passages'])}): {outcome}"
             left[f"{round} {key}"] = Departure(round=round, what=found["finding"], why=why)
     return left
+
+
+def summarize_removed(update: Mapping[str, Any]) -> list[str]:
+    """Return a line for each item that was removed from the evidence in the latest round of an update, and why."""
+    removed = (update.get("departures") or {}).values()
+    latest = max((each["round"] for each in removed), default=0)
+    return [f"left in round {latest}: {each['what']}: {each['why']}" for each in removed if each["round"] == latest]
 
 
 # Answers

@@ -6,8 +6,9 @@ Source evidence is passages, scored anew in each round; inferential evidence is 
 lists: what no longer helps leaves, and `departures` says when and why.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.graph import START, StateGraph
 from pydantic import Field
@@ -28,6 +29,10 @@ from sleuth.graphs.core import (
     RunUpdate,
     Threshold,
     ask_or,
+    plan_unless_halted,
+    retrieve_unless_settled,
+    summarize_attempts,
+    summarize_common,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
@@ -231,11 +236,6 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 # Routers. A run whose budget has no room for a node's calls is halted there, and `answer` ends it with what it has.
 
 
-def begin(state: State) -> Literal["retrieve", "answer"]:
-    """A final answer that was handed over may be enough: it is tried before anything is searched."""
-    return "answer" if state.is_settled else "retrieve"
-
-
 def after_answer(state: State) -> Literal["verify", "__end__"]:
     """To the check of the answer, unless the run has ended."""
     return "__end__" if state.verdict else "verify"
@@ -246,11 +246,6 @@ def after_verify(state: State) -> Literal["discover", "answer", "__end__"]:
     if state.verdict:
         return "__end__"
     return "answer" if state.halted else "discover"
-
-
-def after_discover(state: State) -> Literal["plan", "answer"]:
-    """To the next query."""
-    return "answer" if state.halted else "plan"
 
 
 def after_plan(state: State) -> Literal["retrieve", "answer"]:
@@ -267,12 +262,12 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_node(verify)
     graph.add_node(discover)
     graph.add_node(plan)
-    graph.add_conditional_edges(START, begin)
+    graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "collate")
     graph.add_edge("collate", "answer")
     graph.add_conditional_edges("answer", after_answer)
     graph.add_conditional_edges("verify", after_verify)
-    graph.add_conditional_edges("discover", after_discover)
+    graph.add_conditional_edges("discover", plan_unless_halted)
     graph.add_conditional_edges("plan", after_plan)
     return graph
 
@@ -309,6 +304,11 @@ def _end(state: State, asking: Desk, attempt: Attempt | None) -> Update:
     return {"notes": {"answer": found}, "verdict": verdict}
 
 
+def summarize_update(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    return [*summarize_common(update), *summarize_attempts(update), *casebook.summarize_removed(update)]
+
+
 METHOD = Method(
     name="retro-rag",
     line="collate evidence, reason from it and take it back, until an answer agrees with itself",
@@ -318,4 +318,5 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize_update,
 )

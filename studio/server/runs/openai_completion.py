@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from sleuth.graphs.chat import Rewriting
 from sleuth.graphs.core import Verdict, cost_of
 from sleuth.graphs.evidence import footnoted
-from sleuth.studio.console import details
+from sleuth.graphs.registry import runnable
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.schemas import openai as forms
 
@@ -157,4 +157,7 @@ def _step_text(step: Mapping[str, Any]) -> str:
     if step["state"] == "started":
         return ""
     node = f"{step['method']} {step['node']}" if step["part_of"] else step["node"]
-    return "".join(f"{line}\n" for line in [node, *(f"  {each}" for each in details(step["update"]))])
+    return "".join(
+        f"{line}\n"
+        for line in [node, *(f"  {each}" for each in runnable(step["method"]).summarize_update(step["update"]))]
+    )

@@ -1,6 +1,7 @@
 from itertools import permutations
 
-from sleuth.graphs.core.answer import cost_of, hops_of, stored_cost
+from sleuth.graphs.core.answer import cost_of, stored_cost
+from sleuth.graphs.methods.auto.graph import read_subruns
 
 
 def call(seconds: float) -> dict[str, object]:
@@ -26,6 +27,6 @@ def test_stored_cost_of_older_release_has_model_seconds() -> None:
 
 def test_hops_of_stored_state_have_the_words_of_this_release() -> None:
     hop = {"method": "par-rag", "status": "new", "cost": {"calls": 0, "seconds": 0.0, "nodes": {}}}
-    (shown,) = hops_of({"hops": {"1": hop}}) or []
+    (shown,) = read_subruns({"hops": {"1": hop}}) or []
     assert (shown["status"], shown["cost"]["model_seconds"]) == ("queued", 0.0)
-    assert hops_of({}) is None
+    assert read_subruns({}) is None

@@ -17,8 +17,9 @@ from sleuth.agents.model import Reply, Request, TokenLogprob
 from sleuth.graphs.core.answer import Answer, Hop
 from sleuth.graphs.core.context import Budget, HopInput
 from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.subrun import new_hop
 from sleuth.graphs.methods.auto import graph as auto
-from sleuth.graphs.methods.auto.escalation import concluded, independent, new_hop
+from sleuth.graphs.methods.auto.escalation import concluded, independent
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.history import export, fork, history

@@ -35,7 +35,7 @@ def test_a_round_of_ras_says_what_it_looks_up_and_what_comes_of_it() -> None:
         ("retrieve", {"rounds": {"1": {"query": "Where?", "passages": ["x", "y"]}}, "facts": {}}),
         ("structure", {"facts": {"1": {}, "2": {}}}),
     ):
-        show_step(Step(thread="t", node=node, state="finished", update=update), console)
+        show_step(Step(thread="t", method="ras", node=node, state="finished", update=update), console)
     lines = [line for line in shown(console) if line.startswith("    ")]
     assert lines == ["    looks up: Where?", "    passages: 2", "    relations, new or in further passages: 2"]
 
@@ -48,7 +48,7 @@ def test_the_sources_of_the_hybrid_system_say_what_they_have_given() -> None:
         ("calculate", {"calculations": [{"title": "1 + 1", "text": "1 + 1 = 2"}]}),
         ("recall", {"recollection": {"title": "", "text": "[bold] Varn"}}),
     ):
-        show_step(Step(thread="t", node=node, state="finished", update=update), console)
+        show_step(Step(thread="t", method="hybrid-rag", node=node, state="finished", update=update), console)
     lines = [line.strip() for line in shown(console) if line.startswith("    ")]
     missing = "! What was to be searched is missing: down"
     assert lines == ["music, static", "texts: 1", missing, "worked out: 1 + 1 = 2", "recalled: [bold] Varn"]

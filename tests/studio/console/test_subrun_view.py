@@ -8,7 +8,7 @@ from rich.console import Console
 
 from sleuth.graphs.core.answer import Answer, Hop, cost_of
 from sleuth.graphs.core.events import Step
-from sleuth.graphs.methods.auto.escalation import new_hop
+from sleuth.graphs.core.subrun import new_hop
 from sleuth.graphs.persistence.threads import Thread
 from sleuth.studio.cli.commands.runs import _in_families
 from sleuth.studio.client.sleuth import Event
