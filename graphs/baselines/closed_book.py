@@ -13,7 +13,7 @@ from pydantic import Field
 from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, MemoryInput, Unaided
 from sleuth.graphs.core import Call, Context, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import clean, conclude, ended, known_steps
+from sleuth.graphs.evidence import as_steps, finish, make_verdict, strip_marks
 
 
 class Settings(MethodSettings):
@@ -39,12 +39,12 @@ class Update(RunUpdate, total=False):
 async def answer(state: State, call: Call[Settings]) -> Update:
     """The question, asked at once."""
     if not call.affords():
-        return {"verdict": conclude("out_of_budget", "", [])}
+        return {"verdict": make_verdict("out_of_budget", "", [])}
     settings = call.settings
-    given = MemoryInput(question=state.question, known=known_steps(state.notes.values()))
+    given = MemoryInput(question=state.question, known=as_steps(state.notes.values()))
     said = await ask_or(call.model, ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
     stands = said.known or not settings.may_not_know
-    notes, verdict = ended(call.model, state, clean(said.answer) if stands else "", [])
+    notes, verdict = finish(call.model, state, strip_marks(said.answer) if stands else "", [])
     return {"notes": notes, "verdict": verdict}
 
 

@@ -35,18 +35,18 @@ from sleuth.graphs.core import (
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
     Generation,
-    as_query,
-    clean,
-    conclude,
-    declarative,
-    ended,
-    find,
+    as_sources,
+    as_steps,
+    find_support,
+    finish,
     generate,
-    known_steps,
-    load,
-    note,
-    sources,
-    support,
+    is_declarative,
+    load_passages,
+    make_note,
+    make_query,
+    make_verdict,
+    search_passages,
+    strip_marks,
 )
 from sleuth.tools.search import Mode
 from sleuth.tools.sources.web_pages.sentences import sentences
@@ -93,8 +93,8 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Passages for the question, later for the latest sentence; there is room for so many."""
     settings = call.settings
     text = state.thoughts[-1] if state.thoughts else state.question
-    query = as_query(text, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = (await find(call.context, {"": query}))[""]
+    query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=())
+    found = (await search_passages(call.context, {"": query}))[""]
     new = [reference for reference in found if reference not in state.evidence]
     return {"evidence": new[: max(0, settings.max_passages - len(state.evidence))]}
 
@@ -103,11 +103,11 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 async def reason(state: State, call: Call[Settings]) -> Update:
     """The next sentence; the last one gives the answer, says nothing new, or uses up the steps."""
     call.require()
-    shown = await load(call.context.archive, state.evidence)
+    shown = await load_passages(call.context.archive, state.evidence)
     given = ThinkInput(
         question=state.question,
-        sources=sources(shown),
-        known=known_steps(state.notes.values()),
+        sources=as_sources(shown),
+        known=as_steps(state.notes.values()),
         thoughts=tuple(state.thoughts),
     )
     said = await ask_or(call.model, THINK, given, "", "The question is answered from what was found.")
@@ -122,16 +122,16 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
     """A reader's answer with its own reasons, from all the passages (section 3, the question answering reader)."""
-    shown, said = await load(call.context.archive, state.evidence), _conclusion(state)
-    read = Generation(answer=said, reason="", citations=support(said, shown))
+    shown, said = await load_passages(call.context.archive, state.evidence), _conclusion(state)
+    read = Generation(answer=said, reason="", citations=find_support(said, shown))
     settings = call.settings
     if state.halted or (settings.reader and not call.affords()):
-        return {"verdict": conclude("out_of_budget", said, [note(state.question, said, read["citations"])])}
+        return {"verdict": make_verdict("out_of_budget", said, [make_note(state.question, said, read["citations"])])}
     if settings.reader:
         read = await generate(call.model, state, shown, "The question stays open.")
     if not (read["answer"] or state.concluded):
         return {}
-    notes, verdict = ended(call.model, state, read["answer"], read["citations"])
+    notes, verdict = finish(call.model, state, read["answer"], read["citations"])
     return {"notes": notes, "verdict": verdict}
 
 
@@ -160,7 +160,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 def _first_sentence(said: str) -> str:
-    text = clean(said)
+    text = strip_marks(said)
     return next((text[start:end] for start, end in sentences(text)), "")
 
 
@@ -168,7 +168,7 @@ def _conclusion(state: State) -> str:
     """The answer of the chain itself, where it has come to one that states something."""
     found = _CONCLUSION.search(state.thoughts[-1]) if state.thoughts else None
     text = found[1].strip(" .") if found else ""
-    return text if declarative(text) else ""
+    return text if is_declarative(text) else ""
 
 
 def summarize_update(update: Mapping[str, Any]) -> list[str]:

@@ -29,7 +29,16 @@ from sleuth.graphs.core import (
     summarize_evidence,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import Generation, conclude, ended, find, generate, load, names_in, note
+from sleuth.graphs.evidence import (
+    Generation,
+    finish,
+    generate,
+    load_passages,
+    make_note,
+    make_verdict,
+    search_passages,
+    short_names,
+)
 from sleuth.tools.search import Mode, Query
 
 
@@ -70,10 +79,10 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Passages for the question; from the second time on for what was generated last, and the question."""
     settings, latest = call.settings, _latest(state)
     said = [latest["reason"], latest["answer"]] if latest else []
-    known = names_in(found["finding"] for found in state.notes.values())
+    known = short_names(found["finding"] for found in state.notes.values())
     text = " ".join([*filter(None, said), state.question])
     query = Query(text=text, k=settings.top_k, mode=settings.mode, entities=known)
-    return {"iteration": state.iteration + 1, "evidence": (await find(call.context, {"": query}))[""]}
+    return {"iteration": state.iteration + 1, "evidence": (await search_passages(call.context, {"": query}))[""]}
 
 
 @node
@@ -81,13 +90,13 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """Reasons and an answer from the passages of this search; the last one stands."""
     latest = _latest(state)
     if not call.affords():
-        told = [note(state.question, latest["answer"], latest["citations"])] if latest else []
-        return {"verdict": conclude("out_of_budget", latest["answer"] if latest else "", told)}
-    shown = await load(call.context.archive, state.evidence)
+        told = [make_note(state.question, latest["answer"], latest["citations"])] if latest else []
+        return {"verdict": make_verdict("out_of_budget", latest["answer"] if latest else "", told)}
+    shown = await load_passages(call.context.archive, state.evidence)
     new = await generate(call.model, state, shown, "This round has no answer.")
     update: Update = {"attempts": {str(state.iteration): new}}
     if state.iteration >= call.settings.iterations or (new["answer"] and not state.iteration):
-        update["notes"], update["verdict"] = ended(call.model, state, new["answer"], new["citations"])
+        update["notes"], update["verdict"] = finish(call.model, state, new["answer"], new["citations"])
     return update
 
 

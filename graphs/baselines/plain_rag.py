@@ -29,7 +29,17 @@ from sleuth.graphs.core import (
     summarize_evidence,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import cited, clean, conclude, ended, find, known_steps, load, names_in, sources
+from sleuth.graphs.evidence import (
+    as_sources,
+    as_steps,
+    finish,
+    load_passages,
+    make_verdict,
+    search_passages,
+    short_names,
+    strip_marks,
+    verified_citations,
+)
 from sleuth.tools.search import Mode, Query
 
 
@@ -65,23 +75,23 @@ class Update(RunUpdate, total=False):
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """The passages most like the question."""
     settings = call.settings
-    known = names_in(found["finding"] for found in state.notes.values())
+    known = short_names(found["finding"] for found in state.notes.values())
     query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=known)
-    return {"evidence": (await find(call.context, {"": query}))[""], "searched": True}
+    return {"evidence": (await search_passages(call.context, {"": query}))[""], "searched": True}
 
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
     """One reading of them, together with what was handed over as known."""
     if not call.affords():
-        return {"verdict": conclude("out_of_budget", "", [])}
-    shown = await load(call.context.archive, state.evidence)
-    given = ReadInput(question=state.question, sources=sources(shown), known=known_steps(state.notes.values()))
+        return {"verdict": make_verdict("out_of_budget", "", [])}
+    shown = await load_passages(call.context.archive, state.evidence)
+    given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     read = await ask_or(call.model, READ, given, Reading(answerable=False), "The question stays open.")
-    text = clean(read.answer) if read.answerable else ""
+    text = strip_marks(read.answer) if read.answerable else ""
     if not (text or state.searched):
         return {}
-    notes, verdict = ended(call.model, state, text, cited(call.model, text, read.citations, shown))
+    notes, verdict = finish(call.model, state, text, verified_citations(call.model, text, read.citations, shown))
     return {"notes": notes, "verdict": verdict}
 
 

@@ -32,16 +32,16 @@ from sleuth.graphs.core import (
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
     Round,
-    as_query,
-    cited,
-    clean,
-    conclude,
-    ended,
-    find,
+    as_steps,
+    finish,
     generate,
-    known_steps,
-    load,
-    note,
+    load_passages,
+    make_note,
+    make_query,
+    make_verdict,
+    search_passages,
+    strip_marks,
+    verified_citations,
 )
 from sleuth.tools.search import Mode
 from sleuth.tools.text import words
@@ -87,15 +87,18 @@ async def act(state: State, call: Call[Settings]) -> Update:
         return {"query": ""}
     call.require()
     first = _first_found(state)
-    shown = await load(call.context.archive, first)
+    shown = await load_passages(call.context.archive, first)
     given = _so_far(state, shown, list(first.values()))
     said = await ask_or(call.model, ACT, given, Action(action="answer"), "The question stays open.")
     update: Update = {"query": said.query.strip()}
     if said.action == "answer" and state.notes and not (state.rounds or state.is_settled):
         update = {"query": state.question}
     elif said.action == "answer":
-        text = clean(said.answer)
-        update = {"query": "", "said": note(state.question, text, cited(call.model, text, said.citations, shown))}
+        text = strip_marks(said.answer)
+        update = {
+            "query": "",
+            "said": make_note(state.question, text, verified_citations(call.model, text, said.citations, shown)),
+        }
     elif words(said.query) in {words(round["query"]) for round in state.rounds.values()}:
         call.model.warn(f"The agent searched again for {said.query!r}: the question is answered from what was found.")
         update = {"query": ""}
@@ -106,8 +109,8 @@ async def act(state: State, call: Call[Settings]) -> Update:
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """The tool: passages for the query."""
     settings, at = call.settings, str(len(state.rounds) + 1)
-    query = as_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = await find(call.context, {at: query})
+    query = make_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
+    found = await search_passages(call.context, {at: query})
     return {"rounds": {at: Round(query=state.query, passages=found[at])}}
 
 
@@ -115,13 +118,13 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 async def answer(state: State, call: Call[Settings]) -> Update:
     """The model's answer; where it did not come to one, an answer from all that was found."""
     if state.said is not None:
-        notes, verdict = ended(call.model, state, state.said["finding"], state.said.get("citations", []))
+        notes, verdict = finish(call.model, state, state.said["finding"], state.said.get("citations", []))
         return {"notes": notes, "verdict": verdict, "warnings": call.model.warnings}
     if state.halted or not call.affords():
-        return {"verdict": conclude("out_of_budget", "", [])}
-    shown = await load(call.context.archive, _first_found(state))
+        return {"verdict": make_verdict("out_of_budget", "", [])}
+    shown = await load_passages(call.context.archive, _first_found(state))
     read = await generate(call.model, state, shown, "The question stays open.")
-    notes, verdict = ended(call.model, state, read["answer"], read["citations"])
+    notes, verdict = finish(call.model, state, read["answer"], read["citations"])
     return {"notes": notes, "verdict": verdict}
 
 
@@ -164,7 +167,7 @@ def _so_far(state: State, shown: list[Passage], searches: list[int]) -> ActInput
     )
     return ActInput(
         question=state.question,
-        known=known_steps(state.notes.values()),
+        known=as_steps(state.notes.values()),
         searches=tuple(round["query"] for round in state.rounds.values()),
         sources=tuple(results),
     )

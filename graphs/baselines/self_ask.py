@@ -33,17 +33,17 @@ from sleuth.graphs.core import (
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
     Round,
-    as_query,
-    cited,
-    clean,
-    conclude,
-    ended,
-    final_answer,
-    find,
-    known_steps,
-    load,
-    note,
-    sources,
+    answer_question,
+    as_sources,
+    as_steps,
+    finish,
+    load_passages,
+    make_note,
+    make_query,
+    make_verdict,
+    search_passages,
+    strip_marks,
+    verified_citations,
 )
 from sleuth.tools.search import Mode
 from sleuth.tools.text import words
@@ -87,11 +87,11 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     if len(state.rounds) >= call.settings.max_follow_ups:
         return {"follow_up": ""}
     call.require()
-    given = FollowUpInput(question=state.question, known=known_steps(state.notes.values()))
+    given = FollowUpInput(question=state.question, known=as_steps(state.notes.values()))
     said = await ask_or(call.model, FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
     update: Update = {"follow_up": said.question.strip()}
     if said.follow_up == "No":
-        update = {"follow_up": "", "final": clean(said.answer)}
+        update = {"follow_up": "", "final": strip_marks(said.answer)}
     elif words(said.question) in {words(known["question"]) for known in state.notes.values()}:
         call.model.warn(f"The planner asked again {said.question!r}: the question is answered with what was found.")
         update = {"follow_up": ""}
@@ -104,8 +104,8 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Passages for the follow-up question."""
     settings, at = call.settings, str(len(state.rounds) + 1)
-    query = as_query(state.follow_up, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = await find(call.context, {at: query})
+    query = make_query(state.follow_up, state, k=settings.top_k, mode=settings.mode, seen=())
+    found = await search_passages(call.context, {at: query})
     return {"rounds": {at: Round(query=state.follow_up, passages=found[at])}}
 
 
@@ -114,11 +114,11 @@ async def read(state: State, call: Call[Settings]) -> Update:
     """The intermediate answer, from these passages alone."""
     call.require()
     at = str(len(state.rounds))
-    shown = await load(call.context.archive, state.rounds[at]["passages"])
-    given = ReadInput(question=state.follow_up, sources=sources(shown))
+    shown = await load_passages(call.context.archive, state.rounds[at]["passages"])
+    given = ReadInput(question=state.follow_up, sources=as_sources(shown))
     said = await ask_or(call.model, READ, given, Reading(answerable=False), "This follow-up question has no answer.")
-    text = clean(said.answer) if said.answerable else ""
-    found = note(state.follow_up, text, cited(call.model, text, said.citations, shown))
+    text = strip_marks(said.answer) if said.answerable else ""
+    found = make_note(state.follow_up, text, verified_citations(call.model, text, said.citations, shown))
     return {"notes": {f"follow-up {at}": found}}
 
 
@@ -127,11 +127,11 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """The final answer as it was said; where the model was not asked for one, what the intermediate answers tell."""
     known = list(state.notes.values())
     if state.final is not None:
-        notes, verdict = ended(call.model, state, state.final, [])
+        notes, verdict = finish(call.model, state, state.final, [])
         return {"notes": notes, "verdict": verdict, "warnings": call.model.warnings}
     if state.halted or not call.affords():
-        return {"verdict": conclude("out_of_budget", known[-1]["finding"] if known else "", known)}
-    verdict = await final_answer(call.model, state.question, known)
+        return {"verdict": make_verdict("out_of_budget", known[-1]["finding"] if known else "", known)}
+    verdict = await answer_question(call.model, state.question, known)
     return {"verdict": verdict}
 
 

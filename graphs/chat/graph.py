@@ -18,28 +18,28 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from sleuth.agents.roles.conversation import intent_classifier as router
 from sleuth.graphs.chat import small_talk
-from sleuth.graphs.chat.messages import Messages, asking_back, heard, reply
-from sleuth.graphs.chat.plan_approval import Decision, decided, request
-from sleuth.graphs.chat.question_rewriting import standalone
+from sleuth.graphs.chat.messages import Messages, answer_message, as_conversation, clarification_message
+from sleuth.graphs.chat.plan_approval import Decision, approval_request, parse_decision
+from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.core import (
     Call,
     Context,
-    Hop,
     Method,
     MethodSettings,
     RunState,
     RunUpdate,
+    Subrun,
     Verdict,
     ask_or,
-    cost_of,
-    counted,
-    delegate,
-    ended,
-    from_json,
-    new_hop,
-    stored_subrun,
+    new_subrun,
+    parse_json,
+    prefix_nodes,
+    public_subrun,
+    run_subrun,
     summarize_common,
     summarize_plan,
+    total_cost,
+    with_result,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.methods.par_rag import Step
@@ -53,7 +53,7 @@ class Settings(MethodSettings):
     """What can be set with `--set`, and as an assistant's configuration."""
 
     method: MethodName = Field(default="auto", description="what answers the questions")
-    method_settings: Annotated[dict[str, Any], BeforeValidator(from_json)] = Field(
+    method_settings: Annotated[dict[str, Any], BeforeValidator(parse_json)] = Field(
         default={}, description='settings of that method, as JSON: {"coarse_k": 5}'
     )
     ask_back: bool = Field(default=True, description="an ambiguous question is asked back before it is looked up")
@@ -90,7 +90,7 @@ class State(Message, RunState):
     """What went less than well in this turn, a line each."""
     kind: router.Kind | Literal[""] = ""
     """What the message was taken for."""
-    hop: Hop | None = None
+    hop: Subrun | None = None
     """The turn of the method at the question."""
     plan: dict[str, Step] = field(default_factory=dict)
     """The steps of the method, where they have to be approved."""
@@ -106,7 +106,7 @@ class Update(RunUpdate, total=False):
     messages: list[AnyMessage]
     question: str
     kind: router.Kind
-    hop: Hop | None
+    hop: Subrun | None
     plan: dict[str, Step]
     decision: Decision
     remark: str
@@ -126,8 +126,8 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     halted = not call.affords()
     if not halted:
         loss = "The message is taken for a question."
-        kind = await ask_or(call.model, router.ROUTE, heard(state.messages, question), "follow-up", loss)
-    if small_talk.must_be_looked_up(kind, state.messages, ask_back=call.settings.ask_back):
+        kind = await ask_or(call.model, router.ROUTE, as_conversation(state.messages, question), "follow-up", loss)
+    if small_talk.needs_search(kind, state.messages, ask_back=call.settings.ask_back):
         kind = "follow-up"
     return {
         **_NEW_TURN,
@@ -143,17 +143,24 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 async def converse(state: State, call: Call[Settings]) -> Update:
     """Reply to small talk without a search; a reply that would state facts is not sent."""
     call.require()
-    return {"verdict": await small_talk.converse(call.model, heard(state.messages, state.question), state.messages)}
+    return {
+        "verdict": await small_talk.converse(
+            call.model, as_conversation(state.messages, state.question), state.messages
+        )
+    }
 
 
 @node
 async def clarify(state: State, call: Call[Settings]) -> Update:
     """Ask what an ambiguous question means, unless that would only repeat it."""
     call.require()
-    back = await small_talk.clarify(call.model, heard(state.messages, state.question))
+    back = await small_talk.clarify(call.model, as_conversation(state.messages, state.question))
     if back is None:
         return {}
-    return {"messages": [asking_back(back)], "verdict": Verdict(status="waiting", text=back.question, citations=[])}
+    return {
+        "messages": [clarification_message(back)],
+        "verdict": Verdict(status="waiting", text=back.question, citations=[]),
+    }
 
 
 async def listen(state: State) -> Update:
@@ -167,17 +174,17 @@ async def listen(state: State) -> Update:
 @node
 async def refine(state: State, call: Call[Settings]) -> Update:
     """Rewrite a follow-up as a question that can be understood without the conversation."""
-    turns = heard(state.messages, state.question).turns
+    turns = as_conversation(state.messages, state.question).turns
     if turns:
         call.require()
-    return {"question": await standalone(call.model, state.question, turns), "kind": "follow-up"}
+    return {"question": await make_standalone(call.model, state.question, turns), "kind": "follow-up"}
 
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Choose the method; if its plan has to be approved, also make the plan."""
     settings = call.settings
-    hop = new_hop(settings.method, "as set")
+    hop = new_subrun(settings.method, "as set")
     if not settings.approve_plan:
         return {"hop": hop}
     call.require(2)  # the plan, and at least one call of the method
@@ -186,7 +193,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 
 async def approve(state: State) -> Update:
     """Wait until the plan is approved, edited or rejected."""
-    found = decided(interrupt(request(state.question, state.plan, state.remark)), state.plan)
+    found = parse_decision(interrupt(approval_request(state.question, state.plan, state.remark)), state.plan)
     return {"decision": found.decision, "plan": found.plan or state.plan, "remark": found.remark}
 
 
@@ -197,11 +204,11 @@ async def act(state: State, call: Call[Settings]) -> Update:
     assert hop
     turn = sum(isinstance(message, HumanMessage) for message in state.messages)
     values = call.settings.method_settings
-    end = await delegate(state, call.runtime, method=hop["method"], number=turn, values=values, plan=state.plan)
+    end = await run_subrun(state, call.runtime, method=hop["method"], number=turn, values=values, plan=state.plan)
     return {
-        "hop": ended(hop, end, list(end.notes)),
+        "hop": with_result(hop, end, list(end.notes)),
         "notes": {**end.notes},
-        "calls": counted(hop["method"], end),
+        "calls": prefix_nodes(hop["method"], end),
         "warnings": [*state.warnings, *end.warnings],
     }
 
@@ -214,7 +221,7 @@ async def answer(state: State) -> Update:
     elif verdict is None and state.decision == "reject":
         verdict = Verdict(status="refused", text="The plan was not carried out.", citations=[])
     verdict = verdict or Verdict(status="out_of_budget", text="", citations=[])
-    told = reply(verdict, hop, question=state.question, cost=cost_of(state.calls), warnings=state.warnings)
+    told = answer_message(verdict, hop, question=state.question, cost=total_cost(state.calls), warnings=state.warnings)
     return {"messages": [told], "verdict": verdict}
 
 
@@ -302,9 +309,9 @@ def summarize_update(update: Mapping[str, Any]) -> list[str]:
     return [*reply, *summarize_plan(update), *summarize_common(update)]
 
 
-def read_subruns(state: Mapping[str, Any]) -> list[Hop] | None:
+def read_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
     """Return the run of the method in the latest turn, if there is one."""
-    return [stored_subrun(state["hop"])] if state.get("hop") else None
+    return [public_subrun(state["hop"])] if state.get("hop") else None
 
 
 METHOD = Method(

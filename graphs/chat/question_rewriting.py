@@ -19,7 +19,7 @@ _LOSS = "The question is asked as it was written, without the conversation."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rewriting:
+class RewrittenQuestion:
     """The question to ask, and what it took to know it."""
 
     question: str
@@ -27,7 +27,7 @@ class Rewriting:
     warnings: list[str]
 
 
-async def standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
+async def make_standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
     """The question with what the conversation tells in it; without a conversation as it is, and no model call.
 
     Where the reply cannot be used the question stays as it is, with a warning at the desk.
@@ -39,9 +39,9 @@ async def standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
     return made.question.strip() or question
 
 
-async def rewritten(
+async def rewrite_question(
     question: str, turns: Sequence[Turn], *, model: Model, archive: Archive, tracing: Tracing = "off"
-) -> Rewriting:
+) -> RewrittenQuestion:
     """The same outside of any graph, for a server that is sent a whole conversation; nothing of it is checkpointed.
 
     Args:
@@ -56,11 +56,11 @@ async def rewritten(
     """
 
     @entrypoint()
-    async def rewrite(asked: str) -> Rewriting:
+    async def rewrite(asked: str) -> RewrittenQuestion:
         asking = Desk(model, archive, seed=asked)
-        found = await standalone(asking, asked, turns)
-        return Rewriting(question=found, calls=asking.calls, warnings=list(asking.warnings))
+        found = await make_standalone(asking, asked, turns)
+        return RewrittenQuestion(question=found, calls=asking.calls, warnings=list(asking.warnings))
 
     made: Any = await rewrite.ainvoke(question, traced(None, tracing))
-    assert isinstance(made, Rewriting)
+    assert isinstance(made, RewrittenQuestion)
     return made

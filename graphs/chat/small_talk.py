@@ -24,11 +24,11 @@ _LONGEST = 12
 _ALIKE = 0.8
 
 
-def _listed(*lines: str) -> frozenset[str]:
+def _word_set(*lines: str) -> frozenset[str]:
     return frozenset(word for line in lines for word in line.split())
 
 
-_NO_NAMES = _listed(
+_NO_NAMES = _word_set(
     "i im ive id ill ok okay hi hello hey welcome thanks bye goodbye great good nice perfect wonderful sure certainly",
     "absolutely yes no sorry cheers everything everyone nothing something anything today life ai pdf sleuth",
     "du dich dir dein deine sie ihnen ihr ihre ihren ihrem ihrer tag morgen abend hallo dank hilfe freude frage fragen",
@@ -36,26 +36,26 @@ _NO_NAMES = _listed(
     "informationen assistent danke bitte gern gerne ja nein bonjour salut merci hola gracias ciao grazie",
 )
 """Words of small talk that name nothing although they are capitalized, or alone in a sentence."""
-_NUMBERS = _listed(
+_NUMBERS = _word_set(
     "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen",
     "nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen",
 )
-_VERBS = _listed("was is were did has had does")
+_VERBS = _word_set("was is were did has had does")
 """Verbs that make the first word of a sentence its subject; so do others that end in "ed"."""
-_US = _listed(
+_US = _word_set(
     "you your yours yourself u du dich dir dein deine deinen deiner sie ihnen ihr ihre ihren tu te toi ton ta vous",
     "votre vos usted ustedes ti tus lei voi",
 )
 """The assistant, as it is spoken to."""
-_POLITE = _listed(
+_POLITE = _word_set(
     "please sorry do did does you your mean are is can could would tell me clarify asking ask want wanted to know",
     "about if i understand just so the a an whether that question meinst meinen du sie bitte",
 )
 """Words around a clarifying question that make no other question of it."""
-_CHOOSES = _listed("which what who whom whose where when or welche welcher welches welchen was wer wo wann oder")
+_CHOOSES = _word_set("which what who whom whose where when or welche welcher welches welchen was wer wo wann oder")
 
 
-def must_be_looked_up(kind: str, messages: Sequence[AnyMessage], *, ask_back: bool) -> bool:
+def needs_search(kind: str, messages: Sequence[AnyMessage], *, ask_back: bool) -> bool:
     """Return whether the last message is a question after all: not to be asked back, or more than small talk."""
     if kind == "ambiguous":
         return not ask_back or already_clarified(messages)
@@ -71,7 +71,7 @@ async def converse(asking: Desk, given: Heard, messages: Sequence[AnyMessage]) -
     otherwise = "Ask me something about your documents."
     text = await ask_or(asking, host.REPLY, given, otherwise, "")
     said = (message.text for message in messages if not message.additional_kwargs.get("asked_back"))
-    if facts_in(text, said):
+    if find_facts(text, said):
         asking.warn("A reply without a search would have stated facts without evidence: the message is looked up.")
         return None
     return Verdict(status="answered", text=text, citations=[])
@@ -82,13 +82,13 @@ async def clarify(asking: Desk, given: Heard) -> host.AskedBack | None:
     asking.hearing = None
     otherwise = host.AskedBack(question="What do you mean by that?")
     back = await ask_or(asking, host.ASK_BACK, given, otherwise, "")
-    if repeats(back.question, given.question):
+    if repeats_question(back.question, given.question):
         asking.warn("The clarifying question would have repeated the message: the message is looked up.")
         return None
     return back
 
 
-def facts_in(reply: str, conversation: Iterable[str]) -> list[str]:
+def find_facts(reply: str, conversation: Iterable[str]) -> list[str]:
     """Return the numbers and names of a reply that the conversation does not contain, and statements without case.
 
     Args:
@@ -132,7 +132,7 @@ def is_question(message: str) -> bool:
     return len(said) > 2 and not said & _US and bool(_ASKS.search(message))
 
 
-def repeats(clarifying: str, asked: str) -> bool:
+def repeats_question(clarifying: str, asked: str) -> bool:
     """Return whether a clarifying question asks nothing that the message does not: it has the same words, or nearly."""
     one, other = _asked(clarifying), _asked(asked)
     new = one - other

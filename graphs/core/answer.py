@@ -12,7 +12,7 @@ Status = Literal["answered", "refused", "unknown", "invalid_question", "out_of_b
 CitationKind = Literal["text", "table", "expression", "graph", "model", "note"]
 
 
-class Way(TypedDict):
+class RetrievalPath(TypedDict):
     """How graph search came to a passage: from another one, by its id, along a name."""
 
     passage: str
@@ -37,7 +37,7 @@ class Citation(TypedDict):
     end: int
     kind: NotRequired[CitationKind]
     reference: NotRequired[str]
-    why: NotRequired[Way]
+    why: NotRequired[RetrievalPath]
 
 
 class Note(TypedDict):
@@ -88,7 +88,7 @@ class Threshold(TypedDict):
     by: str
 
 
-class Hop(TypedDict):
+class Subrun(TypedDict):
     """One method's turn at a question that `auto` was asked, in a thread of its own.
 
     `why` is why it was this method's turn, `doubt` why its answer was not accepted; `confidence` is the probability
@@ -131,7 +131,7 @@ class Graph(TypedDict):
     edges: list[Relation]
 
 
-def cost_of(calls: dict[str, Any]) -> Cost:
+def total_cost(calls: dict[str, Any]) -> Cost:
     """Sums the calls of a run, in all and by node."""
     cost = Cost(calls=0, prompt_tokens=0, cached_tokens=0, completion_tokens=0, model_seconds=0.0, nodes={})
     for call in calls.values():
@@ -147,17 +147,17 @@ def cost_of(calls: dict[str, Any]) -> Cost:
     return cost
 
 
-def stored_cost(kept: dict[str, Any]) -> Cost:
+def upgrade_cost(kept: dict[str, Any]) -> Cost:
     """Return a cost that was stored; an older release called its `model_seconds` `seconds`."""
     renamed = {"model_seconds" if name == "seconds" else name: value for name, value in kept.items()}
-    nodes = {name: stored_cost(node) for name, node in kept.get("nodes", {}).items()}
+    nodes = {name: upgrade_cost(node) for name, node in kept.get("nodes", {}).items()}
     return Cost(**{**renamed, **({"nodes": nodes} if "nodes" in kept else {})})  # type: ignore[typeddict-item]  # as it was stored
 
 
-def stored_subrun(kept: Hop) -> Hop:
+def public_subrun(kept: Subrun) -> Subrun:
     """Return a run of another method as an answer shows it: one that has not begun is queued."""
     status: Any = "queued" if kept["status"] == "new" else kept["status"]
-    return {**kept, "status": status, "cost": stored_cost({**kept["cost"]})}
+    return {**kept, "status": status, "cost": upgrade_cost({**kept["cost"]})}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +183,7 @@ class Answer:
     warnings: list[str] = field(default_factory=list)
     graph: Graph | None = None
     threshold: Threshold | None = None
-    hops: list[Hop] | None = None
+    hops: list[Subrun] | None = None
     asks: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:

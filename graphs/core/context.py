@@ -41,7 +41,7 @@ class MethodSettings(BaseModel):
         return model
 
 
-def from_json(value: object) -> object:
+def parse_json(value: object) -> object:
     """What a setting that is more than a word means, where it comes as text; raises ValueError."""
     try:
         return json.loads(value) if isinstance(value, str) else value
@@ -62,7 +62,7 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HopInput:
+class SubrunRequest:
     """A run within a run: which method is to answer the question, from which notes, within which budget.
 
     `plan` has the steps of PAR-RAG where it is not to plan them itself, keyed by their number as text.
@@ -83,7 +83,7 @@ class HopInput:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HopEnd:
+class SubrunResult:
     """What a run within a run has left behind, in its own thread."""
 
     thread: str
@@ -93,14 +93,14 @@ class HopEnd:
     warnings: list[str]
 
 
-Tell = Callable[[dict[str, Any]], None]
+OnStep = Callable[[dict[str, Any]], None]
 """Takes a step of a hop: `thread`, `method`, `node`, `state` and `update`, as plain JSON."""
 
 
-class Hops(Protocol):
+class SubrunRunner(Protocol):
     """Runs methods in threads of their own, for a method that leaves the work to others."""
 
-    async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
+    async def run(self, hop: SubrunRequest, tell: OnStep) -> SubrunResult:
         """A hop from wherever its thread stands to its end; its steps are told as they happen."""
         ...
 
@@ -125,7 +125,7 @@ class Context:
     triples: TripleStore = field(default_factory=MemoryTriples)
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
     pages: tuple[PageText, ...] = ()
-    hops: Hops | None = None
+    hops: SubrunRunner | None = None
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
     graph_models: GraphModels = field(default_factory=GraphModels)

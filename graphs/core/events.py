@@ -58,7 +58,7 @@ Event = Step | Delta | Reset | Answer
 """What a run tells; deltas and resets only to those who listen."""
 
 
-def event_of(told: dict[str, Any]) -> Step | Delta | Reset:
+def parse_event(told: dict[str, Any]) -> Step | Delta | Reset:
     """What was told on a run's stream: each kind has a field that the others lack."""
     kind = Step if "state" in told else Delta if "text" in told else Reset
     return kind(**told)

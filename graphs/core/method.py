@@ -7,7 +7,7 @@ from typing import Any, get_args
 from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
-from sleuth.graphs.core.answer import Graph, Hop
+from sleuth.graphs.core.answer import Graph, Subrun
 from sleuth.graphs.core.context import Context, MethodSettings
 from sleuth.graphs.core.state import RunState
 from sleuth.graphs.core.update_summary import summarize_common
@@ -40,7 +40,7 @@ class Method:
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_common
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
-    read_subruns: Callable[[Mapping[str, Any]], list[Hop] | None] = lambda state: None
+    read_subruns: Callable[[Mapping[str, Any]], list[Subrun] | None] = lambda state: None
 
     def nodes(self) -> list[str]:
         """The graph's nodes in the order of the method."""
@@ -70,14 +70,14 @@ class Method:
         try:
             given = self.settings.model_validate(dict(values))
         except ValidationError as error:
-            raise UsageError(f"A setting of {self.name} cannot be used: {faults(error)}.") from None
+            raise UsageError(f"A setting of {self.name} cannot be used: {describe_errors(error)}.") from None
         if profile == "default":
             return given
         explicit = {key: getattr(given, key) for key in given.model_fields_set}
         return given.as_in_paper().model_copy(update=explicit)
 
 
-def faults(error: ValidationError) -> str:
+def describe_errors(error: ValidationError) -> str:
     """What is wrong with settings, each fault after the setting's name."""
     found = [(fault["loc"], fault["msg"].lower().removeprefix("value error, ")) for fault in error.errors()]
     return "; ".join(f"{place[0]}: {message}" if place else message for place, message in found)

@@ -21,7 +21,7 @@ def same_question(one: str, other: str) -> bool:
     return spans.key(one) == spans.key(other)
 
 
-def merge(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str, V]:
+def merge_keys(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str, V]:
     """Keyed reducer: later values win, None removes a key, a repeat is harmless.
 
     Write by write, or a key that was removed and came back would stand in another place when history is replayed.
@@ -36,13 +36,13 @@ def merge(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str
     return merged
 
 
-def collect(kept: list[str], writes: Sequence[list[str]]) -> list[str]:
+def append_new(kept: list[str], writes: Sequence[list[str]]) -> list[str]:
     """Appends what is not there yet, in order."""
     return list(dict.fromkeys([*kept, *(item for write in writes for item in write)]))
 
 
-Keyed: DeltaChannel[dict[str, Any]] = DeltaChannel(merge)
-Lines: DeltaChannel[list[str]] = DeltaChannel(collect)
+Keyed: DeltaChannel[dict[str, Any]] = DeltaChannel(merge_keys)
+Lines: DeltaChannel[list[str]] = DeltaChannel(append_new)
 
 
 @dataclass(frozen=True, kw_only=True)

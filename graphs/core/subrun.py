@@ -11,8 +11,8 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from sleuth.agents.model_calls import CallRecord
-from sleuth.graphs.core.answer import Hop, Note, cost_of
-from sleuth.graphs.core.context import Context, HopEnd, HopInput
+from sleuth.graphs.core.answer import Note, Subrun, total_cost
+from sleuth.graphs.core.context import Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import remaining
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.errors import RunError
@@ -20,7 +20,7 @@ from sleuth.tools.errors import RunError
 T = TypeVar("T")
 
 
-async def delegate(
+async def run_subrun(
     state: RunState,
     runtime: Runtime[Context],
     *,
@@ -29,14 +29,14 @@ async def delegate(
     values: dict[str, Any],
     notes: Mapping[str, Note] | None = None,
     plan: Mapping[str, Any] | None = None,
-) -> HopEnd:
+) -> SubrunResult:
     """A hop with what is left of the budget; what it tells is this node's to stream."""
     hops, config = runtime.context.hops, get_config()["configurable"]
     if hops is None:
         raise RunError(
             "This graph runs other methods in threads of their own: give its Context `hops`, as `sleuth.ask` does."
         )
-    hop = HopInput(
+    hop = SubrunRequest(
         number=number,
         method=method,
         question=state.question,
@@ -49,10 +49,10 @@ async def delegate(
         plan=dict(plan or {}),
     )
     here = copy_context()
-    return await apart(hops.run(hop, lambda step: here.run(runtime.stream_writer, step)))
+    return await in_fresh_context(hops.run(hop, lambda step: here.run(runtime.stream_writer, step)))
 
 
-async def apart(work: Coroutine[Any, Any, T]) -> T:
+async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
     """Do something outside of the running node, of which LangGraph would make it a subgraph.
 
     Of the node's config only the callbacks are kept, so a tracer of the caller also receives this work.
@@ -64,9 +64,9 @@ async def apart(work: Coroutine[Any, Any, T]) -> T:
     return await create_task(work, context=variables)
 
 
-def new_hop(method: str, why: str) -> Hop:
+def new_subrun(method: str, why: str) -> Subrun:
     """A method's turn before it has begun."""
-    return Hop(
+    return Subrun(
         method=method,
         why=why,
         thread="",
@@ -76,15 +76,15 @@ def new_hop(method: str, why: str) -> Hop:
         confidence=None,
         doubt="",
         notes=[],
-        cost=cost_of({}),
+        cost=total_cost({}),
     )
 
 
-def ended(hop: Hop, end: HopEnd, notes: list[str]) -> Hop:
+def with_result(hop: Subrun, end: SubrunResult, notes: list[str]) -> Subrun:
     """A method's turn once it has had it; `notes` are the keys of what it has found out."""
-    return Hop(**{**hop, **end.verdict, "thread": end.thread, "notes": notes, "cost": cost_of(end.calls)})
+    return Subrun(**{**hop, **end.verdict, "thread": end.thread, "notes": notes, "cost": total_cost(end.calls)})
 
 
-def counted(method: str, end: HopEnd) -> dict[str, CallRecord]:
+def prefix_nodes(method: str, end: SubrunResult) -> dict[str, CallRecord]:
     """The calls of a hop as those of the run that it is part of, their nodes as `method/node`."""
     return {id: {**call, "node": f"{method}/{call['node']}"} for id, call in end.calls.items()}

@@ -20,7 +20,7 @@ FITTED = {VERIFY.prompt: VERIFY.name, CONSISTENCY.prompt: CONSISTENCY.name}
 """The prompts that a threshold belongs to, and the role of each."""
 
 
-def fitted(folders: Sequence[Path], model_of: Callable[[str], str]) -> dict[str, Threshold]:
+def fitted_thresholds(folders: Sequence[Path], model_of: Callable[[str], str]) -> dict[str, Threshold]:
     """By prompt, the threshold for its role's model: from the first folder that has one.
 
     Raises:
@@ -32,7 +32,7 @@ def fitted(folders: Sequence[Path], model_of: Callable[[str], str]) -> dict[str,
     return {prompt: every[key] for prompt, key in keys.items() if key in every}
 
 
-def keep(home: Path, model: str, prompt: str, threshold: Threshold) -> None:
+def store_threshold(home: Path, model: str, prompt: str, threshold: Threshold) -> None:
     """Keeps a model's threshold; it holds for runs that are verified from now on."""
     file = home / FILE
     kept = {**_read(file), _key(model, prompt): threshold}
@@ -41,7 +41,7 @@ def keep(home: Path, model: str, prompt: str, threshold: Threshold) -> None:
     new.replace(file)
 
 
-def chosen(given: float | None, fitted: Threshold | None, default: Threshold) -> Threshold:
+def choose_threshold(given: float | None, fitted: Threshold | None, default: Threshold) -> Threshold:
     """What holds: as set, else as fitted for the model, else a default."""
     return fitted or default if given is None else Threshold(value=given, by="as set for this run")
 

@@ -15,12 +15,12 @@ from langgraph.types import StateSnapshot
 _BEGAN, _BEFORE = "sleuth_began", "sleuth_seconds_before"
 
 
-def clocked(config: RunnableConfig, before: float | None) -> RunnableConfig:
+def with_clock(config: RunnableConfig, before: float | None) -> RunnableConfig:
     """Return a config whose checkpoints count seconds from now on, after those `before`; None: unknown."""
     return _recording(config, before, {_BEGAN: time.time()})
 
 
-def paused(config: RunnableConfig, state: StateSnapshot) -> RunnableConfig:
+def with_paused_clock(config: RunnableConfig, state: StateSnapshot) -> RunnableConfig:
     """Return a config for a checkpoint that is made of another one without working."""
     return _recording(config, seconds_at(state), {})
 

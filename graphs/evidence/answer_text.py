@@ -17,14 +17,14 @@ _INSTEAD: Final[dict[Status, str]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Footnoted:
+class AnswerText:
     """`marks` are the places of the marks in `text`, in characters, one for each citation in its order."""
 
     text: str
     marks: list[tuple[int, int]]
 
 
-def footnoted(verdict: Verdict) -> Footnoted:
+def with_footnotes(verdict: Verdict) -> AnswerText:
     """The text of a chat message; where there is no answer it says why, in words."""
     text = "\n\n".join(part for part in (_INSTEAD[verdict["status"]], verdict["text"].strip()) if part)
     marks: list[tuple[int, int]] = []
@@ -33,7 +33,7 @@ def footnoted(verdict: Verdict) -> Footnoted:
         text += f" [{number}]"
         marks.append((start, len(text)))
     notes = [_note(number, cited) for number, cited in enumerate(verdict["citations"], start=1)]
-    return Footnoted(text="\n\n".join([text, "\n".join(notes)]) if notes else text, marks=marks)
+    return AnswerText(text="\n\n".join([text, "\n".join(notes)]) if notes else text, marks=marks)
 
 
 def _note(number: int, cited: Citation) -> str:

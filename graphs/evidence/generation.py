@@ -7,10 +7,10 @@ from typing_extensions import TypedDict
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.reasoning import REASON, Reasoned, ReasonInput
 from sleuth.graphs.core import Citation, Question, ask_or
-from sleuth.graphs.evidence.citations import cited
-from sleuth.graphs.evidence.outcomes import declarative, known_steps
-from sleuth.graphs.evidence.retrieval import sources
-from sleuth.graphs.evidence.text_spans import clean
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.outcomes import as_steps, is_declarative
+from sleuth.graphs.evidence.retrieval import as_sources
+from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.tools.types import Passage
 
 
@@ -24,7 +24,9 @@ class Generation(TypedDict):
 
 async def generate(asking: Desk, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
     """One generation from passages and from what was handed over; `loss` is said where its reply cannot be read."""
-    given = ReasonInput(question=state.question, sources=sources(shown), known=known_steps(state.notes.values()))
+    given = ReasonInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     said = await ask_or(asking, REASON, given, Reasoned(answer=""), loss)
-    text = clean(said.answer) if declarative(clean(said.answer)) else ""
-    return Generation(answer=text, reason=said.reason, citations=cited(asking, text, said.citations, shown))
+    text = strip_marks(said.answer) if is_declarative(strip_marks(said.answer)) else ""
+    return Generation(
+        answer=text, reason=said.reason, citations=verified_citations(asking, text, said.citations, shown)
+    )

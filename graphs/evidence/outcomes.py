@@ -7,22 +7,22 @@ from sleuth.agents.formatting import Step
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.reading import ANSWER, AnswerInput, Final
 from sleuth.graphs.core import Citation, Note, Question, Status, Verdict, ask_or
-from sleuth.graphs.evidence.text_spans import clean
+from sleuth.graphs.evidence.text_spans import strip_marks
 
 
-def note(question: str, finding: str, citations: list[Citation], remark: str = "") -> Note:
+def make_note(question: str, finding: str, citations: list[Citation], remark: str = "") -> Note:
     """A finding and where it stands."""
     passages = list(dict.fromkeys(citation["passage"] for citation in citations))
     written = Note(question=question, finding=finding, passages=passages, citations=citations)
     return Note(**written, remark=remark) if remark else written
 
 
-def known_steps(notes: Iterable[Note]) -> tuple[Step, ...]:
+def as_steps(notes: Iterable[Note]) -> tuple[Step, ...]:
     """Notes as the roles see them."""
     return tuple(Step(question=note["question"], answer=note["finding"] or "not found") for note in notes)
 
 
-def conclude(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
+def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     """The end of a run; only an answer, also one cut short by the budget, cites, and only what its notes stand on."""
     cites = text and status in ("answered", "out_of_budget")
     every = [citation for note in notes for citation in note.get("citations", [])] if cites else []
@@ -31,31 +31,31 @@ def conclude(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     return Verdict(status=status, text=text, citations=unique)
 
 
-async def final_answer(desk: Desk, question: str, notes: Sequence[Note]) -> Verdict:
+async def answer_question(desk: Desk, question: str, notes: Sequence[Note]) -> Verdict:
     """The question answered from what was found out; "unknown" where that does not tell."""
-    given = AnswerInput(question=question, trajectory=known_steps(notes))
+    given = AnswerInput(question=question, trajectory=as_steps(notes))
     final = await ask_or(desk, ANSWER, given, Final(known=False), "The question stays open.")
-    text = clean(final.answer)
-    return answered(desk, text, notes) if final.known and text else conclude("unknown", "", [])
+    text = strip_marks(final.answer)
+    return verdict_for(desk, text, notes) if final.known and text else make_verdict("unknown", "", [])
 
 
-def answered(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
+def verdict_for(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
     """An answer with the citations of its notes; that it has none is worth a warning."""
-    verdict = conclude("answered", text, notes)
+    verdict = make_verdict("answered", text, notes)
     if not verdict["citations"]:
         desk.warn("nothing that was read supports this answer word for word")
     return verdict
 
 
-def ended(desk: Desk, state: Question, text: str, citations: list[Citation]) -> tuple[dict[str, Note | None], Verdict]:
+def finish(desk: Desk, state: Question, text: str, citations: list[Citation]) -> tuple[dict[str, Note | None], Verdict]:
     """The end of a run: an answer, which is also a note, or "unknown" where the text is empty."""
     if not text:
-        return {}, conclude("unknown", "", [])
-    found = note(state.question, text, citations)
-    return {"answer": found}, answered(desk, text, [*state.notes.values(), found])
+        return {}, make_verdict("unknown", "", [])
+    found = make_note(state.question, text, citations)
+    return {"answer": found}, verdict_for(desk, text, [*state.notes.values(), found])
 
 
-def declarative(answer: str) -> bool:
+def is_declarative(answer: str) -> bool:
     """Whether an answer states something: neither empty, nor "unknown", nor a guess, nor a question."""
     said = answer.strip().rstrip(".!")
     return bool(said) and not any(pattern.fullmatch(said) for pattern in _NO_ANSWERS)

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
-from sleuth.graphs.core import Context, Question, Way
-from sleuth.graphs.evidence.text_spans import _whole
+from sleuth.graphs.core import Context, Question, RetrievalPath
+from sleuth.graphs.evidence.text_spans import find_words
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Hit, Passage
@@ -29,39 +29,39 @@ class Round(TypedDict):
     passages: list[str]
 
 
-async def find(context: Context, queries: dict[str, Query]) -> dict[str, list[str]]:
+async def search_passages(context: Context, queries: dict[str, Query]) -> dict[str, list[str]]:
     """Searches side by side and archives the passages as they are now; returns their references, for the state."""
     found = await asyncio.gather(*(context.retriever.search(query) for query in queries.values()))
-    references = await asyncio.gather(*(keep(context.archive, map(_reached, hits)) for hits in found))
+    references = await asyncio.gather(*(archive_passages(context.archive, map(_reached, hits)) for hits in found))
     return dict(zip(queries, references, strict=True))
 
 
-async def keep(archive: Archive, passages: Iterable[Passage]) -> list[str]:
+async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> list[str]:
     """Archives passages as they are now; returns their references."""
-    return await archive.keep([record(passage) for passage in passages])
+    return await archive.keep([serialize_passage(passage) for passage in passages])
 
 
-def record(passage: Passage) -> str:
+def serialize_passage(passage: Passage) -> str:
     """A passage as the archive holds it."""
     return json.dumps(asdict(passage), ensure_ascii=False, sort_keys=True)
 
 
-async def load(archive: Archive, references: Iterable[str]) -> list[Passage]:
+async def load_passages(archive: Archive, references: Iterable[str]) -> list[Passage]:
     """The passages behind references, as the run saw them."""
-    return [passage_of(record) for record in await archive.load(references)]
+    return [deserialize_passage(record) for record in await archive.load(references)]
 
 
-def passage_of(record: str) -> Passage:
-    """The passage of `record`."""
+def deserialize_passage(record: str) -> Passage:
+    """The passage of `serialize_passage`."""
     kept = json.loads(record)
-    return Reached(**kept) if "way" in kept else Passage(**kept)
+    return PassageWithPath(**kept) if "way" in kept else Passage(**kept)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reached(Passage):
+class PassageWithPath(Passage):
     """A passage found rather along a name than by its own words."""
 
-    way: Way
+    way: RetrievalPath
 
 
 def _reached(hit: Hit) -> Passage:
@@ -70,23 +70,23 @@ def _reached(hit: Hit) -> Passage:
     best = hit.why.reasons[0]
     if not best.source:  # the query itself has the name
         return hit.passage
-    way = Way(passage=best.source, name=" ".join(best.name.split()))
-    return Reached(**asdict(hit.passage), way=way)
+    way = RetrievalPath(passage=best.source, name=" ".join(best.name.split()))
+    return PassageWithPath(**asdict(hit.passage), way=way)
 
 
-def sources(passages: Iterable[Passage]) -> tuple[Source, ...]:
+def as_sources(passages: Iterable[Passage]) -> tuple[Source, ...]:
     """Passages as a role reads them; their numbers count from 1 in this order."""
     return tuple(Source(title=passage.title, text=passage.text) for passage in passages)
 
 
-def names_in(findings: Iterable[str]) -> tuple[str, ...]:
+def short_names(findings: Iterable[str]) -> tuple[str, ...]:
     """Those findings that are names, or as short as names, for a search that builds on them."""
     short = (finding.strip() for finding in findings if 0 < len(finding.split()) <= _NAME_WORDS)
     return tuple(dict.fromkeys(name for name in short if name.casefold() not in ("yes", "no")))
 
 
-def as_query(text: str, state: Question, *, k: int, mode: Mode, seen: Iterable[str]) -> Query:
+def make_query(text: str, state: Question, *, k: int, mode: Mode, seen: Iterable[str]) -> Query:
     """A question's next query, for passages not seen yet: it builds on those findings whose names it says."""
-    names = names_in(found["finding"] for found in state.notes.values())
-    said = tuple(name for name in names if any(_whole(name.split(), text)))
+    names = short_names(found["finding"] for found in state.notes.values())
+    said = tuple(name for name in names if any(find_words(name.split(), text)))
     return Query(text=text, k=k, mode=mode, hop=text != state.question, entities=said, seen=frozenset(seen))

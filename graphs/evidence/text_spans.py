@@ -10,7 +10,7 @@ from sleuth.tools.text import SENTENCE_END
 _MARKS = re.compile(r"(?<!\s)\s*+\[\d+(?:\s*,\s*\d+)*\]")
 
 
-def locate(quote: str, text: str) -> tuple[int, int] | None:
+def find_quote(quote: str, text: str) -> tuple[int, int] | None:
     """Where a quote stands in a text, in characters; letter case and runs of white space do not matter."""
     words = quote.strip().strip("\"'“”‘’").split()
     if not words:
@@ -19,20 +19,22 @@ def locate(quote: str, text: str) -> tuple[int, int] | None:
     return found.span() if found else None
 
 
-def sentence_with(answer: str, text: str) -> tuple[int, int] | None:
+def find_sentence(answer: str, text: str) -> tuple[int, int] | None:
     """The sentence or line of a text, headings left out, in which an answer stands as whole words, in characters."""
-    return next(_sentences_with(answer, text), None)
+    return next(find_sentences(answer, text), None)
 
 
-def _sentences_with(answer: str, text: str) -> Iterator[tuple[int, int]]:
-    words = clean(answer).rstrip(".").split()
+def find_sentences(answer: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield the sentences or lines of a text, except headings, that contain an answer as whole words, in characters."""
+    words = strip_marks(answer).rstrip(".").split()
     if words and " ".join(words).casefold() not in ("yes", "no"):  # a "no" stands in sentences of all kinds
         ends = [end.span() for end in SENTENCE_END.finditer(text)]
-        spans = (_sentence_around(found.span(), ends, text) for found in _whole(words, text))
+        spans = (_sentence_around(found.span(), ends, text) for found in find_words(words, text))
         yield from (span for span in spans if not text.startswith("#", span[0]))
 
 
-def _whole(words: Sequence[str], text: str) -> Iterator[re.Match[str]]:
+def find_words(words: Sequence[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a sequence of whole words; letter case and white space between them do not matter."""
     pattern = r"(?<!\w)" + r"\s+".join(re.escape(word) for word in words) + r"(?!\w)"
     return re.finditer(pattern, text, re.IGNORECASE)
 
@@ -44,6 +46,6 @@ def _sentence_around(span: tuple[int, int], ends: Sequence[tuple[int, int]], tex
     return ends[before - 1][1] if before else 0, ends[after][0] if after < len(ends) else len(text.rstrip())
 
 
-def clean(answer: str) -> str:
+def strip_marks(answer: str) -> str:
     """An answer without citation marks such as [2] and without white space around it."""
     return _MARKS.sub("", answer).strip()

@@ -19,7 +19,7 @@ from sleuth.agents.model import Model
 from sleuth.agents.model_calls import Desk
 from sleuth.graphs.core import Budget, PrivateGraph
 from sleuth.graphs.ingestion.graph import first_few
-from sleuth.graphs.methods.ras import extract, prompt_version
+from sleuth.graphs.methods.ras import extract_triples, prompt_version
 from sleuth.tools.storage import MemoryArchive, Readings, TripleStore
 from sleuth.tools.types import Passage
 
@@ -168,7 +168,7 @@ async def _reader(
     while (taken := purse.take()) and (passage := next(waiting, None)) is not None:
         context = runtime.context
         desk = Desk(context.model, MemoryArchive(), seed=passage.fingerprint(), limit=taken)
-        found = await extract(context.store, [passage], desk)
+        found = await extract_triples(context.store, [passage], desk)
         calls = desk.calls.values()
         tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
         purse.settle(taken, len(calls), tokens)

@@ -27,11 +27,11 @@ from sleuth.graphs.core import (
     Method,
     MethodSettings,
     Threshold,
-    clocked,
-    cost_of,
-    event_of,
+    parse_event,
     public_notes,
     seconds_at,
+    total_cost,
+    with_clock,
 )
 from sleuth.graphs.persistence import FAULTS, LONGEST_NAME, NAME, Origin, Store, Thread, ThreadState, naming
 from sleuth.graphs.registry import CHAT, configure, runnable
@@ -206,9 +206,11 @@ class Runs:
             with naming(thread.id):
                 context = await self._context(thread, runnable(thread.method), hearing)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
-            async with aclosing(happenings(graph, given, clocked(config, worked), context)) as events:
+            async with aclosing(happenings(graph, given, with_clock(config, worked), context)) as events:
                 async for event in events:
-                    yield event_of({"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event})
+                    yield parse_event(
+                        {"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event}
+                    )
         yield await self.answer(thread.id)
 
     def graph(self, thread: Thread) -> Compiled:
@@ -257,7 +259,7 @@ class Runs:
             text=verdict["text"],
             citations=verdict["citations"],
             notes=public_notes(state.values["notes"]),
-            cost=cost_of(state.values["calls"]),
+            cost=total_cost(state.values["calls"]),
             seconds=seconds_at(state),
             warnings=[*page_warnings(thread), *state.values["warnings"]],
             graph=kind.read_graph(state.values),

@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Hop, Step
+from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Step, Subrun
 from sleuth.graphs.registry import runnable
 from sleuth.tools.errors import RunError
 
@@ -65,7 +65,7 @@ def _calls(number: int) -> str:
     return f"{number} model call{'' if number == 1 else 's'}"
 
 
-def hops_view(hops: Sequence[Hop]) -> RenderableType:
+def hops_view(hops: Sequence[Subrun]) -> RenderableType:
     """The methods that `auto` has asked, each with why it was its turn and its thread."""
     lines = []
     for number, hop in enumerate(hops, 1):

@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_sdk import get_client
 from pydantic import Field, ValidationError, create_model
 
-from sleuth.graphs.core import Budget, Context, HopInput, MethodSettings, PrivateCompiled, faults
+from sleuth.graphs.core import Budget, Context, MethodSettings, PrivateCompiled, SubrunRequest, describe_errors
 from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs import NO_LIMIT, SaverHops, check_question
 from sleuth.studio.client import Sleuth, open_sleuth
@@ -85,7 +85,7 @@ class Served(PrivateCompiled):
         try:
             chosen = self.context_schema(**_given(given))
         except ValidationError as error:
-            raise UsageError(f"A setting of {self.name} cannot be used: {faults(error)}.") from None
+            raise UsageError(f"A setting of {self.name} cannot be used: {describe_errors(error)}.") from None
         values = chosen.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
         context = services.context(
             archive=archive,
@@ -110,7 +110,7 @@ async def _archive(home: Path) -> AsyncIterator[Archive]:
         await asyncio.to_thread(engine.dispose)
 
 
-async def _announce(thread: str, hop: HopInput) -> None:
+async def _announce(thread: str, hop: SubrunRequest) -> None:
     """Puts a hop's thread on the server's list, so that Studio shows its steps too."""
     metadata = {"part_of": hop.parent, "hop": hop.number, "parent_checkpoint": hop.checkpoint}
     client = get_client()

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls import Desk, first_token_probability
 from sleuth.agents.roles.judging import evaluator
-from sleuth.graphs.core import Citation, Hop, Note, Verdict
-from sleuth.graphs.evidence import conclude
+from sleuth.graphs.core import Citation, Note, Subrun, Verdict
+from sleuth.graphs.evidence import make_verdict
 from sleuth.graphs.methods.par_rag import Plan
 from sleuth.tools.errors import BadReply
 from sleuth.tools.text import words
@@ -14,24 +14,24 @@ from sleuth.tools.text import words
 Notes = Mapping[str, Note]
 
 
-def independent(parts: Plan) -> bool:
+def has_independent_parts(parts: Plan) -> bool:
     """Whether a question has several parts to look up, none of which needs the answer of another step."""
     looked_up = [step for step in parts.values() if step["action"] == "Retrieve"]
     return len(looked_up) > 1 and not any(step["needs"] for step in looked_up)
 
 
-def handed_over(notes: Notes, hops: Iterable[Hop]) -> dict[str, Note]:
+def inherited_notes(notes: Notes, hops: Iterable[Subrun]) -> dict[str, Note]:
     """The notes that the next method starts from: what the run was given, and what hops have found in some passage."""
     found = {key for hop in hops for key in hop["notes"]}
     return {key: note for key, note in notes.items() if key not in found or (note["finding"] and note["passages"])}
 
 
-def answers_to(question: str, notes: Notes, keys: Iterable[str]) -> list[str]:
+def final_answers(question: str, notes: Notes, keys: Iterable[str]) -> list[str]:
     """The notes among these that answer the question itself: with an answer in doubt they may not be handed on."""
     return [key for key in keys if notes[key]["finding"] and words(notes[key]["question"]) == words(question)]
 
 
-def doubt_about(hop: Hop, min_citations: int) -> str:
+def rejection_reason(hop: Subrun, min_citations: int) -> str:
     """Why an answer is not accepted, as far as that can be told without asking; empty where it may be."""
     if hop["status"] != "answered":
         return f"it ended as {hop['status'].replace('_', ' ')}"
@@ -40,12 +40,12 @@ def doubt_about(hop: Hop, min_citations: int) -> str:
     return ""
 
 
-def _evidence(hop: Hop) -> list[Citation]:
+def _evidence(hop: Subrun) -> list[Citation]:
     """What an answer stands on; that a model recalls it is no evidence."""
     return [each for each in hop["citations"] if each.get("kind") != "model"]
 
 
-async def support(asking: Desk, question: str, hop: Hop) -> float:
+async def support_probability(asking: Desk, question: str, hop: Subrun) -> float:
     """P(yes, the answer holds by what it cites), off the first token of a yes or no.
 
     Where the server gives no log-probabilities the word itself counts as certain, with a warning.
@@ -66,10 +66,10 @@ async def support(asking: Desk, question: str, hop: Hop) -> float:
     return probability
 
 
-def concluded(hops: Sequence[Hop], notes: Notes, *, cut_short: bool) -> Verdict:
+def best_verdict(hops: Sequence[Subrun], notes: Notes, *, cut_short: bool) -> Verdict:
     """What the last method says; out of budget, the best answer so far. A refusal lists what nobody has found."""
     if not hops:
-        return conclude("out_of_budget", "", [])
+        return make_verdict("out_of_budget", "", [])
     last = hops[-1]
     status = "out_of_budget" if cut_short or last["status"] == "new" else last["status"]
     if status == "out_of_budget":

@@ -18,7 +18,6 @@ from sleuth.agents.roles.planning import planner
 from sleuth.graphs.core import (
     Call,
     Context,
-    Hop,
     Keyed,
     Method,
     MethodSettings,
@@ -26,26 +25,27 @@ from sleuth.graphs.core import (
     Question,
     RunState,
     RunUpdate,
+    Subrun,
     ask_or,
-    counted,
-    delegate,
-    ended,
-    from_json,
-    new_hop,
-    stored_subrun,
+    new_subrun,
+    parse_json,
+    prefix_nodes,
+    public_subrun,
+    run_subrun,
     summarize_common,
+    with_result,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import known_steps
+from sleuth.graphs.evidence import as_steps
 from sleuth.graphs.methods.auto.escalation import (
-    answers_to,
-    concluded,
-    doubt_about,
-    handed_over,
-    independent,
-    support,
+    best_verdict,
+    final_answers,
+    has_independent_parts,
+    inherited_notes,
+    rejection_reason,
+    support_probability,
 )
-from sleuth.graphs.methods.par_rag import Step, numbered
+from sleuth.graphs.methods.par_rag import Step, number_steps
 
 METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag")
 """What can be a hop."""
@@ -73,7 +73,7 @@ class Settings(MethodSettings):
     min_confidence: float = Field(
         default=0.5, ge=0, lt=1, description="an answer is accepted above this P(yes, it holds); 0: not asked"
     )
-    hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(from_json)] = Field(
+    hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_json)] = Field(
         default={}, description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}'
     )
 
@@ -90,7 +90,7 @@ class State(RunState):
     """The methods in turn, two with a stroke between them where the question decides."""
     parts: Annotated[dict[str, Step], Keyed] = field(default_factory=dict)
     """The question's parts, once it had to be known whether they need each other."""
-    hops: Annotated[dict[str, Hop], Keyed] = field(default_factory=dict)
+    hops: Annotated[dict[str, Subrun], Keyed] = field(default_factory=dict)
     """The methods that have had their turn, and what became of it."""
 
 
@@ -99,7 +99,7 @@ class Update(RunUpdate, total=False):
 
     order: list[str]
     parts: dict[str, Step]
-    hops: dict[str, Hop]
+    hops: dict[str, Subrun]
 
 
 @node
@@ -114,19 +114,19 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     parts: dict[str, Step] = {}
     if len(choices) > 1:
         parts = await _parts(state, call.model)
-        why.append(f"its parts {'need nothing of' if independent(parts) else 'build on'} each other")
-    method = choices[-1] if independent(parts) else choices[0]
+        why.append(f"its parts {'need nothing of' if has_independent_parts(parts) else 'build on'} each other")
+    method = choices[-1] if has_independent_parts(parts) else choices[0]
     update: Update = {"order": order, "parts": parts}
-    return {**update, "hops": {str(len(state.hops) + 1): new_hop(method, "; ".join(why))}}
+    return {**update, "hops": {str(len(state.hops) + 1): new_subrun(method, "; ".join(why))}}
 
 
 @node
 async def act(state: State, call: Call[Settings]) -> Update:
     """The method answers the question in its own thread, from what is known and with what is left of the budget."""
     number, hop = _latest(state)
-    given = handed_over(state.notes, state.hops.values())
+    given = inherited_notes(state.notes, state.hops.values())
     values = call.settings.hop_settings.get(hop["method"], {})
-    end = await delegate(state, call.runtime, method=hop["method"], number=int(number), notes=given, values=values)
+    end = await run_subrun(state, call.runtime, method=hop["method"], number=int(number), notes=given, values=values)
     handed = [(note["question"], note["finding"]) for note in given.values()]
     new = {
         f"{hop['method']} {key}": note
@@ -134,8 +134,8 @@ async def act(state: State, call: Call[Settings]) -> Update:
         if (note["question"], note["finding"]) not in handed
     }
     warnings = [f"{hop['method']}: {warning}" for warning in end.warnings]
-    calls = counted(hop["method"], end)
-    return {"hops": {number: ended(hop, end, list(new))}, "notes": new, "calls": calls, "warnings": warnings}  # type: ignore[typeddict-item]
+    calls = prefix_nodes(hop["method"], end)
+    return {"hops": {number: with_result(hop, end, list(new))}, "notes": new, "calls": calls, "warnings": warnings}  # type: ignore[typeddict-item]
 
 
 @node
@@ -148,18 +148,18 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     if not _more(state) or hop["status"] == "out_of_budget":
         return {}
     settings = call.settings
-    doubt, confidence = doubt_about(hop, settings.min_citations), None
+    doubt, confidence = rejection_reason(hop, settings.min_citations), None
     if not doubt and settings.min_confidence:
         call.require()
-        confidence = await support(call.model, state.question, hop)
+        confidence = await support_probability(call.model, state.question, hop)
         if confidence <= settings.min_confidence:
             doubt = f"P(it holds) is {confidence:.2f}, not above {settings.min_confidence:g}"
     if not doubt:
-        checked = Hop(**{**hop, "confidence": confidence})
+        checked = Subrun(**{**hop, "confidence": confidence})
         return {"hops": {number: checked}}
-    taken_back: dict[str, Note | None] = dict.fromkeys(answers_to(state.question, state.notes, hop["notes"]))
+    taken_back: dict[str, Note | None] = dict.fromkeys(final_answers(state.question, state.notes, hop["notes"]))
     kept = [key for key in hop["notes"] if key not in taken_back]
-    checked = Hop(**{**hop, "confidence": confidence, "doubt": doubt, "notes": kept})
+    checked = Subrun(**{**hop, "confidence": confidence, "doubt": doubt, "notes": kept})
     return {"hops": {number: checked}, "notes": taken_back}
 
 
@@ -168,7 +168,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """The last method's answer or refusal; what was not accepted before it is told beside it."""
     doubted = [hop for hop in state.hops.values() if hop["doubt"] and hop["status"] == "answered"]
     told = [f"{hop['method']} had answered {hop['text']!r}, not accepted: {hop['doubt']}." for hop in doubted]
-    return {"verdict": concluded(list(state.hops.values()), state.notes, cut_short=state.halted), "warnings": told}
+    return {"verdict": best_verdict(list(state.hops.values()), state.notes, cut_short=state.halted), "warnings": told}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
@@ -202,7 +202,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 
-def _latest(state: State) -> tuple[str, Hop]:
+def _latest(state: State) -> tuple[str, Subrun]:
     return list(state.hops.items())[-1]
 
 
@@ -219,11 +219,11 @@ def _why(state: State) -> str:
 
 
 async def _parts(state: State, asking: Desk) -> dict[str, Step]:
-    known = known_steps(handed_over(state.notes, state.hops.values()).values())
+    known = as_steps(inherited_notes(state.notes, state.hops.values()).values())
     given = planner.PlanInput(question=state.question, known=known)
     single = planner.Plan(steps=[planner.PlanStep.model_construct(question=state.question)])
     loss = "The parts of the question are taken to build on each other."
-    return numbered((await ask_or(asking, planner.PLAN, given, single, loss)).steps)
+    return number_steps((await ask_or(asking, planner.PLAN, given, single, loss)).steps)
 
 
 def summarize_update(update: Mapping[str, Any]) -> list[str]:
@@ -233,7 +233,7 @@ def summarize_update(update: Mapping[str, Any]) -> list[str]:
     return [*parts, *hops, *summarize_common(update)]
 
 
-def _summarize_subrun(hop: Hop) -> str:
+def _summarize_subrun(hop: Subrun) -> str:
     if hop["doubt"]:
         return f"{hop['method']} is not accepted: {hop['doubt']}"
     if hop["confidence"] is not None:
@@ -242,9 +242,9 @@ def _summarize_subrun(hop: Hop) -> str:
     return ended if hop["thread"] else f"{hop['method']}: {hop['why']}"
 
 
-def read_subruns(state: Mapping[str, Any]) -> list[Hop] | None:
+def read_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
     """Return the runs of other methods that a state contains, in order."""
-    return [stored_subrun(hop) for hop in state["hops"].values()] if "hops" in state else None
+    return [public_subrun(hop) for hop in state["hops"].values()] if "hops" in state else None
 
 
 METHOD = Method(

@@ -13,25 +13,25 @@ from sleuth.graphs.methods.crp_rag.reasoning_graph import (
     SOURCE,
     Nodes,
     Proposal,
-    distinct,
-    groups,
-    joined,
-    leading_to,
-    repeats,
+    ancestors,
+    group_rows,
+    merge_duplicates,
+    merge_proposals,
+    repeats_ancestor,
 )
 from sleuth.tools.search.vectors import Embedder
 
 Structure = Literal["graph", "tree", "chain", "text"]
 
 
-def bound(depth: int, max_depth: int, steps: int, max_nodes: int) -> str | None:
+def limit_reached(depth: int, max_depth: int, steps: int, max_nodes: int) -> str | None:
     """The bound that keeps the graph from a further layer, with which it would have at least so many steps."""
     if depth >= max_depth:
         return "max_depth"
     return "max_nodes" if steps > max_nodes else None
 
 
-def drawn(sinks: Sequence[str], structure: Structure, samples: int) -> list[str]:
+def sample_sinks(sinks: Sequence[str], structure: Structure, samples: int) -> list[str]:
     """The sinks to draw steps for, one entry each: all of them once before any of them again.
 
     A chain branches at the question only; a text has one step.
@@ -42,19 +42,19 @@ def drawn(sinks: Sequence[str], structure: Structure, samples: int) -> list[str]
     return [*sinks, *branching * (samples - 1)]
 
 
-async def propose(
+async def propose_steps(
     nodes: Nodes, sinks: Sequence[str], known: tuple[Step, ...], structure: Structure, asking: Desk
 ) -> list[Proposal]:
     """A sampled next step for each sink named, as often as it is named; none that repeats what leads to it."""
     step = _rewrite if structure == "text" else _next_step
     proposals = await asyncio.gather(*(step(nodes, sink, known, asking) for sink in sinks))
-    new = [proposal for proposal in proposals if not repeats(nodes, proposal)]
-    return distinct(new, across=structure == "graph")
+    new = [proposal for proposal in proposals if not repeats_ancestor(nodes, proposal)]
+    return merge_duplicates(new, across=structure == "graph")
 
 
 async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Desk) -> Proposal:
     question = nodes[SOURCE]["content"]
-    steps = tuple(nodes[key]["content"] for key in leading_to(nodes, sink))
+    steps = tuple(nodes[key]["content"] for key in ancestors(nodes, sink))
     given = expander.ExpandInput(question=question, steps=steps, known=known)
     itself = expander.NextStep.model_construct(step=question, final=True)
     said = await ask_or(asking, expander.EXPAND, given, itself, "The question itself is proposed as the last step.")
@@ -70,7 +70,7 @@ async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Des
     return Proposal(content=said.question.strip() or question, end=True, prev=(sink,))
 
 
-async def alike(
+async def group_similar(
     proposals: Sequence[Proposal], embedder: Embedder | None, threshold: float | None, asking: Desk
 ) -> list[list[Proposal]]:
     """Which proposals say nearly the same: those whose encodings' inner product exceeds the threshold (equation 5).
@@ -82,10 +82,10 @@ async def alike(
     if embedder is None or threshold is None or len(proposals) < 2:
         return [[proposal] for proposal in proposals]
     vectors = await asyncio.to_thread(embedder.embed_passages, [proposal.content for proposal in proposals])
-    return [[proposals[at] for at in group] for group in groups((vectors @ vectors.T).tolist(), threshold)]
+    return [[proposals[at] for at in group] for group in group_rows((vectors @ vectors.T).tolist(), threshold)]
 
 
-async def fuse(question: str, similar: Sequence[Sequence[Proposal]], asking: Desk) -> list[Proposal]:
+async def merge_similar(question: str, similar: Sequence[Sequence[Proposal]], asking: Desk) -> list[Proposal]:
     """One node for each group: a group of several is fused by one call, and keeps all edges (equation 6)."""
     return await asyncio.gather(*(_fuse(question, group, asking) for group in similar))
 
@@ -96,4 +96,4 @@ async def _fuse(question: str, group: Sequence[Proposal], asking: Desk) -> Propo
     given = fuser.FuseInput(question=question, steps=tuple(proposal.content for proposal in group))
     first = fuser.Fused(step=group[0].content)
     said = await ask_or(asking, fuser.FUSE, given, first, "The first of the similar steps stands for all.")
-    return joined(group, said.step)
+    return merge_proposals(group, said.step)

@@ -17,23 +17,36 @@ from pydantic import Field
 from sleuth.agents.roles.judging import VerifyInput
 from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Question, RunState, RunUpdate, Threshold
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import answered, conclude, find, known_steps, load
-from sleuth.graphs.methods.crp_rag.expansion import Structure, alike, bound, drawn, fuse, propose
-from sleuth.graphs.methods.crp_rag.knowledge import Backing, Holdings, Knowledge, handed_over, summarise
-from sleuth.graphs.methods.crp_rag.path_answers import Walk, along, contradictions
+from sleuth.graphs.evidence import as_steps, load_passages, make_verdict, search_passages, verdict_for
+from sleuth.graphs.methods.crp_rag.expansion import (
+    Structure,
+    group_similar,
+    limit_reached,
+    merge_similar,
+    propose_steps,
+    sample_sinks,
+)
+from sleuth.graphs.methods.crp_rag.knowledge import EvidenceLoader, Knowledge, StepEvidence, inherited_notes, summarise
+from sleuth.graphs.methods.crp_rag.path_answers import PathAnswerer, find_contradictions, notes_on_path
 from sleuth.graphs.methods.crp_rag.reasoning_graph import (
     SOURCE,
     Node,
     Path,
-    closed,
-    grown,
+    add_layer,
+    initial_graph,
+    mark_final,
     open_sinks,
-    planted,
+    path_steps,
     shortest_and_longest,
-    steps_of,
     sufficient_paths,
 )
-from sleuth.graphs.methods.crp_rag.sufficiency import Verification, agree, limit_of, measure, missing
+from sleuth.graphs.methods.crp_rag.sufficiency import (
+    Verification,
+    describe_missing,
+    measure_perplexity,
+    perplexity_limit,
+    self_consistency,
+)
 from sleuth.tools.search import Mode, Query
 
 
@@ -105,28 +118,28 @@ class Update(RunUpdate, total=False):
 async def plan(state: State, call: Call[Settings]) -> Update:
     """One layer more: next steps are drawn for every open one, and similar ones merged (section 3.2)."""
     settings = call.settings
-    nodes = state.nodes or planted(state.question)
+    nodes = state.nodes or initial_graph(state.question)
     if not state.nodes and settings.verify and (settings.shortcut or state.notes):
-        known = list(handed_over(nodes, state.notes))
-        return {"nodes": closed(nodes, known), "wave": [] if known else [SOURCE]}
+        known = list(inherited_notes(nodes, state.notes))
+        return {"nodes": mark_final(nodes, known), "wave": [] if known else [SOURCE]}
     sinks = open_sinks(nodes)
-    if reached := bound(state.depth, settings.max_depth, len(nodes) - 1 + len(sinks), settings.max_nodes):
+    if reached := limit_reached(state.depth, settings.max_depth, len(nodes) - 1 + len(sinks), settings.max_nodes):
         loss = f"{reached} is reached: {len(sinks)} open steps were taken as the last ones."
-        return {**_planned(state, closed(nodes, sinks)), "warnings": [loss]}
-    draws = drawn(sinks, settings.structure, settings.samples)
+        return {**_planned(state, mark_final(nodes, sinks)), "warnings": [loss]}
+    draws = sample_sinks(sinks, settings.structure, settings.samples)
     call.require(len(draws))
-    proposals = await propose(nodes, draws, known_steps(state.notes.values()), settings.structure, call.model)
+    proposals = await propose_steps(nodes, draws, as_steps(state.notes.values()), settings.structure, call.model)
     threshold = settings.merge_threshold if settings.structure == "graph" else None
-    similar = await alike(proposals, call.context.embedder, threshold, call.model)
+    similar = await group_similar(proposals, call.context.embedder, threshold, call.model)
     room = min(settings.max_width, settings.max_nodes + 1 - len(nodes))
     fuses = sum(len(group) > 1 for group in similar[:room])
     call.require(fuses)
     if len(similar) > room:
         full = "max_width" if room == settings.max_width else "max_nodes"
         call.model.warn(f"{full} is reached: {len(similar) - room} proposed steps were left out.")
-    layer = await fuse(state.question, similar[:room], call.model)
+    layer = await merge_similar(state.question, similar[:room], call.model)
     below = {key for proposal in layer for key in proposal.prev}
-    nodes = closed(grown(nodes, layer), [sink for sink in sinks if sink not in below])
+    nodes = mark_final(add_layer(nodes, layer), [sink for sink in sinks if sink not in below])
     return {**_planned(state, nodes), "depth": state.depth + 1}
 
 
@@ -138,7 +151,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
         key: Query(text=(text := state.nodes[key]["content"]), k=settings.top_k, mode=settings.mode, hop=text != asked)
         for key in state.wave
     }
-    return {"passages": await find(call.context, queries)}
+    return {"passages": await search_passages(call.context, queries)}
 
 
 @node
@@ -147,7 +160,7 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     found = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
     call.require(len(found))
-    shown = {key: await load(call.context.archive, state.passages[key]) for key in found}
+    shown = {key: await load_passages(call.context.archive, state.passages[key]) for key in found}
     knowledge = await summarise(state.nodes, shown, call.model)
     return {"knowledge": knowledge}
 
@@ -163,12 +176,12 @@ async def verify(state: State, call: Call[Settings]) -> Update:
         if back.sources
     }
     call.require(len(given))
-    limit = state.threshold or limit_of(settings.perplexity_threshold, call.context.thresholds)
-    verified = await measure(given, limit["value"], call.model)
+    limit = state.threshold or perplexity_limit(settings.perplexity_threshold, call.context.thresholds)
+    verified = await measure_perplexity(given, limit["value"], call.model)
     unsure = {key: given[key] for key, found in verified.items() if found["answer"] and found["perplexity"] is None}
     samples = settings.agreement_samples
     call.require(len(unsure) * samples)
-    verified |= await agree(unsure, verified, samples, call.model)
+    verified |= await self_consistency(unsure, verified, samples, call.model)
     return {"verified": verified, "threshold": limit}
 
 
@@ -177,30 +190,32 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """Every path of sufficient knowledge is answered step by step, and their answers made one (section 3.4)."""
     settings = call.settings
     if state.halted:
-        return {"verdict": conclude("out_of_budget", "", [])}
+        return {"verdict": make_verdict("out_of_budget", "", [])}
     paths = _paths(state, settings)
     if not paths:
-        return {"verdict": conclude("refused", missing(state.nodes, _sufficient(state), state.verified), [])}
+        return {
+            "verdict": make_verdict("refused", describe_missing(state.nodes, _sufficient(state), state.verified), [])
+        }
     if len(paths) > settings.max_paths:
         call.model.warn(f"max_paths is reached: only {settings.max_paths} paths were answered from.")
     paths = paths[: settings.max_paths]
-    backing = await _backing(state, dict.fromkeys(key for path in paths for key in steps_of(path)), call)
-    walk = Walk(nodes=state.nodes, notes=state.notes, backing=backing, iterate=settings.iterate)
+    backing = await _backing(state, dict.fromkeys(key for path in paths for key in path_steps(path)), call)
+    walk = PathAnswerer(nodes=state.nodes, notes=state.notes, backing=backing, iterate=settings.iterate)
     results = await walk.results(paths, call.model, call.affords)
     if settings.contradictions:
-        call.model.warn(*contradictions(state.nodes, results))
+        call.model.warn(*find_contradictions(state.nodes, results))
     told = [path for path in paths if path in results and results[path]["finding"]]
-    found = [*state.notes.values(), *(note for path in told for note in along(path, results))]
+    found = [*state.notes.values(), *(note for path in told for note in notes_on_path(path, results))]
     text = results[told[0]]["finding"] if told else ""
     unfinished = not all(path in results for path in paths)
     if not told and not unfinished and open_sinks(state.nodes):
         shortcut = Verification(**{**state.verified[SOURCE], "sufficient": False})
         return {"verified": {SOURCE: shortcut}}
     if unfinished or (len(told) > 1 and not call.affords(1)):
-        verdict = conclude("out_of_budget", text, found)
+        verdict = make_verdict("out_of_budget", text, found)
     else:
         text = await walk.integrate(told, results, call.model) if len(told) > 1 else text
-        verdict = answered(call.model, text, found) if text else conclude("unknown", "", [])
+        verdict = verdict_for(call.model, text, found) if text else make_verdict("unknown", "", [])
     return {"notes": walk.notes_of(results), "verdict": verdict}
 
 
@@ -255,12 +270,12 @@ def graph() -> StateGraph[State, Context, Question, State]:
 def _planned(state: State, nodes: dict[str, Node]) -> Update:
     """What has changed in the graph; once it is finished, its steps are to be given knowledge."""
     changed = {key: node for key, node in nodes.items() if state.nodes.get(key) != node}
-    known = {SOURCE, *handed_over(nodes, state.notes)}
+    known = {SOURCE, *inherited_notes(nodes, state.notes)}
     return {"nodes": changed, "wave": [] if open_sinks(nodes) else [key for key in nodes if key not in known]}
 
 
-async def _backing(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, Backing]:
-    holdings = Holdings(
+async def _backing(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, StepEvidence]:
+    holdings = EvidenceLoader(
         nodes=state.nodes,
         notes=state.notes,
         passages=state.passages,
@@ -274,7 +289,7 @@ def _sufficient(state: State) -> set[str]:
     """The nodes whose knowledge suffices; the question needs none as soon as steps lead on from it."""
     found = {key for key, checked in state.verified.items() if checked["sufficient"]}
     needless = {SOURCE} if len(state.nodes) > 1 else set()
-    return found | needless | handed_over(state.nodes, state.notes).keys()
+    return found | needless | inherited_notes(state.nodes, state.notes).keys()
 
 
 def _paths(state: State, settings: Settings) -> list[Path]:

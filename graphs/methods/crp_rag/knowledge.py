@@ -10,7 +10,7 @@ from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.reading import aggregator
 from sleuth.graphs.core import Citation, Note, ask_or
-from sleuth.graphs.evidence import check, clean, load, sources
+from sleuth.graphs.evidence import as_sources, load_passages, strip_marks, verify_quotes
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Nodes
 from sleuth.tools.storage import Archive
 from sleuth.tools.text import words
@@ -25,7 +25,7 @@ class Knowledge(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backing:
+class StepEvidence:
     """What a step may be answered from: sources to read, and what the answer may cite.
 
     `note` is the answer itself, where it was handed over.
@@ -38,7 +38,7 @@ class Backing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holdings:
+class EvidenceLoader:
     """All that a run has for its nodes: notes from another run, passages by reference, summaries (None: not made)."""
 
     nodes: Nodes
@@ -47,25 +47,25 @@ class Holdings:
     knowledge: Mapping[str, Knowledge] | None
     archive: Archive
 
-    async def backing(self, keys: Iterable[str]) -> dict[str, Backing]:
+    async def backing(self, keys: Iterable[str]) -> dict[str, StepEvidence]:
         """What each node rests on, all loaded before the first ask: after a crash, asks are matched by their order."""
         return {key: await self._of(key) for key in keys}
 
-    async def _of(self, key: str) -> Backing:
+    async def _of(self, key: str) -> StepEvidence:
         """A note with the node's question, or its passages; for the question itself all notes too."""
-        if known := handed_over(self.nodes, self.notes).get(key):
-            return Backing(sources=_as_sources([known]), note=known)
+        if known := inherited_notes(self.nodes, self.notes).get(key):
+            return StepEvidence(sources=_as_sources([known]), note=known)
         notes = _as_sources(self.notes.values()) if key == SOURCE else ()
-        shown = await load(self.archive, self.passages.get(key, []))
+        shown = await load_passages(self.archive, self.passages.get(key, []))
         if self.knowledge is None:
-            return Backing(sources=(*notes, *sources(shown)), shown=shown)
+            return StepEvidence(sources=(*notes, *as_sources(shown)), shown=shown)
         known_of = self.knowledge.get(key, Knowledge(text="", citations=[]))
         summary = Source(title=self.nodes[key]["content"], text=known_of["text"])
         summaries = (summary,) if summary.text else ()
-        return Backing(sources=(*notes, *summaries), citations=known_of["citations"], shown=shown)
+        return StepEvidence(sources=(*notes, *summaries), citations=known_of["citations"], shown=shown)
 
 
-def handed_over(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
+def inherited_notes(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
     """The nodes that a note from another run answers, word for word."""
     answers = {words(note["question"]): note for note in notes.values() if note["finding"]}
     return {key: answers[asked] for key, node in nodes.items() if (asked := words(node["content"])) in answers}
@@ -78,11 +78,11 @@ async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], asking
 
 
 async def _summarise(node: Node, shown: Sequence[Passage], asking: Desk) -> Knowledge:
-    given = aggregator.AggregateInput(step=node["content"], sources=sources(shown))
+    given = aggregator.AggregateInput(step=node["content"], sources=as_sources(shown))
     loss = f"Nothing is known about {node['content']!r}."
     said = await ask_or(asking, aggregator.AGGREGATE, given, aggregator.Knowledge(), loss)
-    text = clean(said.knowledge)
-    return Knowledge(text=text, citations=check(asking, text, said.citations, shown) if text else [])
+    text = strip_marks(said.knowledge)
+    return Knowledge(text=text, citations=verify_quotes(asking, text, said.citations, shown) if text else [])
 
 
 def _as_sources(notes: Iterable[Note]) -> tuple[Source, ...]:

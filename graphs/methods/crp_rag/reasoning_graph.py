@@ -39,7 +39,7 @@ class Proposal:
     prev: tuple[str, ...]
 
 
-def planted(question: str) -> dict[str, Node]:
+def initial_graph(question: str) -> dict[str, Node]:
     """A graph of the question alone."""
     return {SOURCE: Node(content=question, start=True, end=False, next=[], prev=[])}
 
@@ -49,7 +49,7 @@ def open_sinks(nodes: Nodes) -> list[str]:
     return [key for key, node in nodes.items() if not node["next"] and not node["end"]]
 
 
-def leading_to(nodes: Nodes, key: str) -> list[str]:
+def ancestors(nodes: Nodes, key: str) -> list[str]:
     """A node and all before it, the source left out, in the order in which they were added."""
     found = {key}
     for earlier in sorted(nodes, key=int, reverse=True):
@@ -58,27 +58,27 @@ def leading_to(nodes: Nodes, key: str) -> list[str]:
     return sorted(found - {SOURCE}, key=int)
 
 
-def repeats(nodes: Nodes, proposal: Proposal) -> bool:
+def repeats_ancestor(nodes: Nodes, proposal: Proposal) -> bool:
     """Whether a proposed step is one of those that lead to it."""
-    before = {words(nodes[earlier]["content"]) for key in proposal.prev for earlier in leading_to(nodes, key)}
+    before = {words(nodes[earlier]["content"]) for key in proposal.prev for earlier in ancestors(nodes, key)}
     return words(proposal.content) in before
 
 
-def distinct(proposals: Sequence[Proposal], *, across: bool) -> list[Proposal]:
+def merge_duplicates(proposals: Sequence[Proposal], *, across: bool) -> list[Proposal]:
     """Proposals that are the same word for word become one: below the same node, or `across` all of them."""
     same: dict[tuple[str, tuple[str, ...]], list[Proposal]] = {}
     for proposal in proposals:
         same.setdefault((words(proposal.content), () if across else proposal.prev), []).append(proposal)
-    return [joined(each, each[0].content) for each in same.values()]
+    return [merge_proposals(each, each[0].content) for each in same.values()]
 
 
-def joined(similar: Sequence[Proposal], content: str) -> Proposal:
+def merge_proposals(similar: Sequence[Proposal], content: str) -> Proposal:
     """One node instead of several, below all of theirs; it is the last step only if all say so."""
     prev = dict.fromkeys(key for proposal in similar for key in proposal.prev)
     return Proposal(content=content, end=all(proposal.end for proposal in similar), prev=tuple(prev))
 
 
-def groups(similarity: Sequence[Sequence[float]], threshold: float) -> list[list[int]]:
+def group_rows(similarity: Sequence[Sequence[float]], threshold: float) -> list[list[int]]:
     """Which of several texts belong together: each joins the first group whose first member it is like."""
     found: list[list[int]] = []
     for at, row in enumerate(similarity):
@@ -90,7 +90,7 @@ def groups(similarity: Sequence[Sequence[float]], threshold: float) -> list[list
     return found
 
 
-def grown(nodes: Nodes, proposals: Sequence[Proposal]) -> dict[str, Node]:
+def add_layer(nodes: Nodes, proposals: Sequence[Proposal]) -> dict[str, Node]:
     """The graph with a layer more."""
     new = {key: Node(**node) for key, node in nodes.items()}
     last = max(map(int, nodes))
@@ -103,7 +103,7 @@ def grown(nodes: Nodes, proposals: Sequence[Proposal]) -> dict[str, Node]:
     return new
 
 
-def closed(nodes: Nodes, keys: Container[str]) -> dict[str, Node]:
+def mark_final(nodes: Nodes, keys: Container[str]) -> dict[str, Node]:
     """The graph with these nodes as last steps."""
     return {key: Node(**{**node, "end": node["end"] or key in keys}) for key, node in nodes.items()}
 
@@ -139,12 +139,12 @@ def shortest_and_longest(nodes: Nodes) -> list[Path]:
     return list(dict.fromkeys([ends[0], ends[-1]]))
 
 
-def steps_of(path: Path) -> Path:
+def path_steps(path: Path) -> Path:
     """What is answered on a path: its nodes after the question, or the question where nothing comes after it."""
     return path[1:] or path
 
 
-def stages(paths: Sequence[Path]) -> list[list[Path]]:
+def path_prefixes(paths: Sequence[Path]) -> list[list[Path]]:
     """The beginnings of paths up to each step, every one once, the shorter first: a shared one is answered once."""
     longest = max(map(len, paths), default=0)
     shortest = 1 if (SOURCE,) in paths else 2

@@ -7,8 +7,8 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.model_calls import Desk, perplexity
 from sleuth.agents.roles.judging import VERIFY, VerifyInput, again
-from sleuth.graphs.core import Threshold, ask_or, chosen
-from sleuth.graphs.evidence import clean
+from sleuth.graphs.core import Threshold, ask_or, choose_threshold
+from sleuth.graphs.evidence import strip_marks
 from sleuth.graphs.methods.crp_rag.reasoning_graph import Nodes
 from sleuth.tools.errors import BadReply
 from sleuth.tools.text import words
@@ -28,12 +28,12 @@ UNFITTED = Threshold(value=2.0, by="the default; `sleuth calibrate` fits one for
 """What perplexity has to stay below, for models that nothing was fitted for: the paper names no threshold."""
 
 
-def limit_of(given: float | None, fitted: Mapping[str, Threshold]) -> Threshold:
+def perplexity_limit(given: float | None, fitted: Mapping[str, Threshold]) -> Threshold:
     """What perplexity has to stay below in this run."""
-    return chosen(given, fitted.get(VERIFY.prompt), UNFITTED)
+    return choose_threshold(given, fitted.get(VERIFY.prompt), UNFITTED)
 
 
-async def measure(given: Given, threshold: float, asking: Desk) -> dict[str, Verification]:
+async def measure_perplexity(given: Given, threshold: float, asking: Desk) -> dict[str, Verification]:
     """Each node answered from its knowledge, side by side."""
     measured = await asyncio.gather(*(_measure(each, threshold, asking) for each in given.values()))
     return dict(zip(given, measured, strict=True))
@@ -48,10 +48,10 @@ async def _measure(given: VerifyInput, threshold: float, asking: Desk) -> Verifi
         return Verification(answer="", perplexity=None, sufficient=False)
     measured = perplexity(reply)
     sufficient = measured is not None and measured < threshold
-    return Verification(answer=clean(answer), perplexity=measured, sufficient=sufficient)
+    return Verification(answer=strip_marks(answer), perplexity=measured, sufficient=sufficient)
 
 
-async def agree(
+async def self_consistency(
     given: Given, verified: Mapping[str, Verification], samples: int, asking: Desk
 ) -> dict[str, Verification]:
     """The fall-back where the server gives no log-probabilities: most of several further answers are the same."""
@@ -63,11 +63,11 @@ async def agree(
 
 async def _agree(given: VerifyInput, answer: str, samples: int, asking: Desk) -> Verification:
     asks = (ask_or(asking, again(), given, "", "It counts as another answer.") for _ in range(samples))
-    same = sum(_bare(sample) == _bare(answer) for sample in await asyncio.gather(*asks))
+    same = sum(_normalized(sample) == _normalized(answer) for sample in await asyncio.gather(*asks))
     return Verification(answer=answer, perplexity=None, sufficient=same * 2 > samples)
 
 
-def missing(nodes: Nodes, sufficient: Container[str], verified: Mapping[str, Verification]) -> str:
+def describe_missing(nodes: Nodes, sufficient: Container[str], verified: Mapping[str, Verification]) -> str:
     """Why no path can be answered from, node by node, so that a person knows what to add."""
     lines = [f"- {node['content']} ({_why(verified.get(key))})" for key, node in nodes.items() if key not in sufficient]
     return "\n".join(["No line of reasoning has all the knowledge that it needs. What is missing:", *lines])
@@ -81,5 +81,5 @@ def _why(checked: Verification | None) -> str:
     return f"no sure answer in what was found: its perplexity is {checked['perplexity']:.1f}"
 
 
-def _bare(answer: str) -> str:
-    return words(clean(answer)).rstrip(".")
+def _normalized(answer: str) -> str:
+    return words(strip_marks(answer)).rstrip(".")

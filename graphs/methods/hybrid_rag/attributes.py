@@ -10,14 +10,16 @@ from sleuth.tools.sources.question_attributes import Domain, Predictor
 from sleuth.tools.sources.question_attributes.svm import TRAINING
 
 
-class Predicted(TypedDict):
+class PredictedAttributes(TypedDict):
     """The attributes of a question (section 4.2)."""
 
     domain: Domain
     dynamic: bool
 
 
-async def predicted(asking: Desk, question: str, predictor: Predictor | None, settings: Settings) -> Predicted | None:
+async def predict_attributes(
+    asking: Desk, question: str, predictor: Predictor | None, settings: Settings
+) -> PredictedAttributes | None:
     """The attributes by a predictor, without one by votes of the model; None where these cannot be read.
 
     That the SVM is wanted and not there is a warning.
@@ -30,4 +32,4 @@ async def predicted(asking: Desk, question: str, predictor: Predictor | None, se
     except BadReply as error:
         asking.warn(f"{error} The question counts as static.")
         return None
-    return Predicted(domain=found.domain, dynamic=found.dynamic)
+    return PredictedAttributes(domain=found.domain, dynamic=found.dynamic)

@@ -18,22 +18,22 @@ from sleuth.agents.formatting import Kind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, ExpressInput, Expression, Recollection
 from sleuth.graphs.core import Call, Context, Method, Question, RunState, RunUpdate, ask_or, summarize_common
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import conclude, keep, load
-from sleuth.graphs.methods.hybrid_rag.attributes import Predicted, predicted
-from sleuth.graphs.methods.hybrid_rag.reasoning import Ending, Said, reason, summarise
+from sleuth.graphs.evidence import archive_passages, load_passages, make_verdict
+from sleuth.graphs.methods.hybrid_rag.attributes import PredictedAttributes, predict_attributes
+from sleuth.graphs.methods.hybrid_rag.reasoning import AnswerOutcome, ReasonedReply, reason, summarise
 from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, Reference, collect
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.graphs.methods.hybrid_rag.sources import (
-    Gathered,
-    chosen,
-    day_of,
-    evaluated,
-    explored,
-    found_passages,
-    labelled,
-    now,
-    or_without,
-    recollected,
+    SourceResult,
+    choose_lookups,
+    current_day,
+    evaluate_expressions,
+    find_passages,
+    label_sources,
+    memory_finding,
+    or_default_on_failure,
+    parse_day,
+    run_lookups,
 )
 from sleuth.tools.types import Passage
 
@@ -46,7 +46,7 @@ class State(RunState):
 
     asked_at: str = ""
     """When the question is asked, as it was set; the day of the run where it was not."""
-    attributes: Predicted | None = None
+    attributes: PredictedAttributes | None = None
     """The predicted attributes; None where none were asked for."""
     refused: bool = False
     """The answer changes with time, and nothing says that the sources are fresh."""
@@ -64,7 +64,7 @@ class State(RunState):
     """Calls to the knowledge graph with their results."""
     references: list[Reference] = field(default_factory=list)
     """The reference document: what is shown of which text in the archive."""
-    said: Said | None = None
+    said: ReasonedReply | None = None
     """The reasoner's answer."""
     unread: str = ""
     """The reasoner's reply where it could not be read, by archive reference."""
@@ -76,7 +76,7 @@ class Update(RunUpdate, total=False):
     """What a node may change."""
 
     asked_at: str
-    attributes: Predicted | None
+    attributes: PredictedAttributes | None
     refused: bool
     sources: list[Source]
     texts: list[str]
@@ -85,7 +85,7 @@ class Update(RunUpdate, total=False):
     recollection: Finding | None
     lookups: list[Finding]
     references: list[Reference]
-    said: Said | None
+    said: ReasonedReply | None
     unread: str
     tried: bool
 
@@ -95,7 +95,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     """What is asked for and when (section 4.2), and so what is to be asked in turn."""
     settings, context = call.settings, call.context
     update: Update = {
-        "asked_at": state.asked_at or settings.asked_at.strip() or now(),
+        "asked_at": state.asked_at or settings.asked_at.strip() or current_day(),
         "sources": _sources(settings, context),
     }
     if not settings.attributes or state.is_settled:
@@ -104,7 +104,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     by_votes = settings.predictor == "in_context" or context.predictor is None
     if by_votes and not call.affords(2 * settings.votes + _ANSWER):
         return {**update, "warnings": [_no_room("The model's vote on the question's attributes")]}
-    found = await predicted(call.model, state.question, None if by_votes else context.predictor, settings)
+    found = await predict_attributes(call.model, state.question, None if by_votes else context.predictor, settings)
     refused = found is not None and found["dynamic"] and not settings.fresh
     return {**update, "attributes": found, "refused": refused}
 
@@ -113,9 +113,12 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Texts and tables most like the question, from the pages handed in or the collection (section 4.1)."""
     settings, context = call.settings, call.context
-    gathering, limit = found_passages(context, state.question, settings), settings.source_seconds
-    found, lost = await or_without("What was to be searched", gathering, Gathered(), seconds=limit)
-    texts, tables = await keep(context.archive, found.texts), await keep(context.archive, found.tables)
+    gathering, limit = find_passages(context, state.question, settings), settings.source_seconds
+    found, lost = await or_default_on_failure("What was to be searched", gathering, SourceResult(), seconds=limit)
+    texts, tables = (
+        await archive_passages(context.archive, found.texts),
+        await archive_passages(context.archive, found.tables),
+    )
     return {"texts": texts, "tables": tables, "warnings": [*lost, *found.left_out]}
 
 
@@ -127,13 +130,13 @@ async def calculate(state: State, call: Call[Settings]) -> Update:
         return {}
     if not call.affords(settings.expressions + _ANSWER):
         return {"warnings": [_no_room("A calculation")]}
-    texts, tables = [await load(call.context.archive, names) for names in (state.texts, state.tables)]
-    given = ExpressInput(question=state.question, asked_at=state.asked_at, sources=labelled(texts, tables))
+    texts, tables = [await load_passages(call.context.archive, names) for names in (state.texts, state.tables)]
+    given = ExpressInput(question=state.question, asked_at=state.asked_at, sources=label_sources(texts, tables))
     call.share(spare=_ANSWER)
     loss = "One sample of an expression is missing."
     asks = (ask_or(call.model, EXPRESS, given, Expression(), loss) for _ in range(settings.expressions))
     said = [each.expression for each in await asyncio.gather(*asks)]
-    found, faults = evaluated(said, day_of(state.asked_at))
+    found, faults = evaluate_expressions(said, parse_day(state.asked_at))
     return {"calculations": found, "warnings": faults}
 
 
@@ -145,7 +148,7 @@ async def recall(state: State, call: Call[Settings]) -> Update:
     call.share(spare=_ANSWER, sharing=_side_by_side(state))
     given, nothing = Asked(question=state.question, asked_at=state.asked_at), Recollection()
     said = await ask_or(call.model, RECALL_UNAIDED, given, nothing, "The model's own knowledge is missing.")
-    found = None if said is nothing else recollected(said)
+    found = None if said is nothing else memory_finding(said)
     return {"recollection": found}
 
 
@@ -158,8 +161,8 @@ async def query(state: State, call: Call[Settings]) -> Update:
     call.share(spare=_ANSWER, sharing=_side_by_side(state))
     asked = Asked(question=state.question, asked_at=state.asked_at)
     domain = state.attributes["domain"] if state.attributes else None
-    said = await chosen(call.model, graph, asked, route=settings.route)
-    found, faults = await explored(graph, said, asked, domain=domain, seconds=settings.source_seconds)
+    said = await choose_lookups(call.model, graph, asked, route=settings.route)
+    found, faults = await run_lookups(graph, said, asked, domain=domain, seconds=settings.source_seconds)
     return {"lookups": found, "warnings": faults}
 
 
@@ -175,8 +178,8 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
         "model": [state.recollection] if state.recollection else [],
     }
     passages: dict[Kind, list[Passage]] = {
-        "text": await load(archive, state.texts),
-        "table": await load(archive, state.tables),
+        "text": await load_passages(archive, state.texts),
+        "table": await load_passages(archive, state.tables),
     }
     limits: dict[Kind, int] = {"table": settings.max_table_characters, "graph": settings.max_graph_characters}
     references, losses = await collect(archive, findings, passages, limits, settings.max_characters)
@@ -200,14 +203,14 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     """What the answer amounts to: its form, "I don't know", a false premise, its citations (section 4.7)."""
     settings, context = call.settings, call.context
     if state.refused:
-        return {"verdict": conclude("unknown", "", []), "warnings": [_DYNAMIC]}
+        return {"verdict": make_verdict("unknown", "", []), "warnings": [_DYNAMIC]}
     notes = list(state.notes.values())
     if state.halted or (state.unread and not call.affords()):
-        return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+        return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
     document = await Document.load(context.archive, state.references, context.pages)
     unread = (await context.archive.load([state.unread]))[0] if state.unread else ""
     said = state.said or await summarise(call.model, state.question, unread)
-    ending = Ending.of(said, settings)
+    ending = AnswerOutcome.of(said, settings)
     if ending.status == "unknown" and state.is_settled and not state.tried and state.sources:
         return {"tried": True}
     verdict, found = ending.verdict(call.model, state.question, document, notes)

@@ -25,7 +25,7 @@ from sleuth.agents.roles.hybrid import (
 from sleuth.agents.roles.planning import Bare
 from sleuth.agents.roles.reading import ANSWER_UNAIDED
 from sleuth.graphs.core import Note, Status, Verdict, ask_or
-from sleuth.graphs.evidence import answered, clean, conclude, note
+from sleuth.graphs.evidence import make_note, make_verdict, strip_marks, verdict_for
 from sleuth.graphs.methods.hybrid_rag.references import Document
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.errors import BadReply
@@ -38,23 +38,25 @@ _SHOWN = 6000
 """Characters of a reply that cannot be read which are summarised."""
 
 
-class Quoted(TypedDict):
+class QuotedReply(TypedDict):
     """What the reasoner says that a reference says; `source` counts from 1 and may be wrong."""
 
     source: int
     quote: str
 
 
-class Said(TypedDict):
+class ReasonedReply(TypedDict):
     """The reasoner's answer, what it thinks of the question's premise, and what it cites."""
 
     answer: str
     premise: str
     false_premise: bool
-    quotes: list[Quoted]
+    quotes: list[QuotedReply]
 
 
-async def reason(desk: Desk, asked: Asked, sources: tuple[Source, ...], settings: Settings) -> tuple[Said | None, str]:
+async def reason(
+    desk: Desk, asked: Asked, sources: tuple[Source, ...], settings: Settings
+) -> tuple[ReasonedReply | None, str]:
     """The reasoner's answer, or its reply where that cannot be read, also after a repair.
 
     Without sources, outline and leave to refuse it is the plain baseline of a model alone.
@@ -71,26 +73,26 @@ async def reason(desk: Desk, asked: Asked, sources: tuple[Source, ...], settings
             resolved = await desk.ask(RESOLVE_CAREFUL if settings.refuse else RESOLVE_PLAIN, given)
             return _said(resolved), ""
         alone = await desk.ask(ANSWER_UNAIDED, Bare(question=asked.question))
-        return Said(answer=alone.answer, premise="", false_premise=False, quotes=[]), ""
+        return ReasonedReply(answer=alone.answer, premise="", false_premise=False, quotes=[]), ""
     except BadReply as error:
         desk.warn(f"{error} What it says is summarised.")
         return None, error.reply or str(error)
 
 
-def _said(reply: Resolved | Reasoned | Doubted, *, premise: str = "", false_premise: bool = False) -> Said:
-    quotes = [Quoted(source=each.source, quote=each.quote) for each in reply.citations]
-    return Said(answer=reply.answer, premise=premise, false_premise=false_premise, quotes=quotes)
+def _said(reply: Resolved | Reasoned | Doubted, *, premise: str = "", false_premise: bool = False) -> ReasonedReply:
+    quotes = [QuotedReply(source=each.source, quote=each.quote) for each in reply.citations]
+    return ReasonedReply(answer=reply.answer, premise=premise, false_premise=false_premise, quotes=quotes)
 
 
-async def summarise(desk: Desk, question: str, reply: str) -> Said:
+async def summarise(desk: Desk, question: str, reply: str) -> ReasonedReply:
     """The answer out of a reply without form; nothing that it cites is known."""
     given = SummariseInput(question=question, sources=(Source(title="Thoughts", text=reply[:_SHOWN]),))
     found = await ask_or(desk, SUMMARISE, given, Summary(answer=""), "The question stays open.")
-    return Said(answer=found.answer, premise="", false_premise=False, quotes=[])
+    return ReasonedReply(answer=found.answer, premise="", false_premise=False, quotes=[])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ending:
+class AnswerOutcome:
     """What an answer amounts to; `text` is what is shown of it."""
 
     status: Status
@@ -98,9 +100,9 @@ class Ending:
     quotes: tuple[Quote, ...] = ()
 
     @classmethod
-    def of(cls, said: Said, settings: Settings) -> "Ending":
+    def of(cls, said: ReasonedReply, settings: Settings) -> "AnswerOutcome":
         """ "I don't know" anywhere in it makes it exactly that, a false premise an invalid question (section 4.7)."""
-        text = clean(said["answer"])
+        text = strip_marks(said["answer"])
         if settings.false_premise and (said["false_premise"] or INVALID.search(text)):
             return cls(status="invalid_question", text=" ".join(said["premise"].split()))
         if not text or NOTHING_ELSE.fullmatch(text) or (settings.refuse and UNKNOWN.search(text)):
@@ -113,7 +115,7 @@ class Ending:
     ) -> tuple[Verdict, dict[str, Note | None]]:
         """The end of the run, and the note that it leaves."""
         if self.status != "answered":
-            return conclude(self.status, self.text, []), {}
+            return make_verdict(self.status, self.text, []), {}
         citations = document.cite(desk, self.text, self.quotes, notes) or document.support(self.text)
-        found = note(question, self.text, citations)
-        return answered(desk, self.text, [found]), {"answer": found}
+        found = make_note(question, self.text, citations)
+        return verdict_for(desk, self.text, [found]), {"answer": found}

@@ -13,7 +13,14 @@ from typing_extensions import TypedDict
 from sleuth.agents.formatting import LABELS, Kind, Labelled, Quote
 from sleuth.agents.model_calls import Desk
 from sleuth.graphs.core import Citation, Note
-from sleuth.graphs.evidence import check, locate, passage_of, quote_at, record, sentence_with
+from sleuth.graphs.evidence import (
+    citation_at,
+    deserialize_passage,
+    find_quote,
+    find_sentence,
+    serialize_passage,
+    verify_quotes,
+)
 from sleuth.tools.sources.web_pages import PageText, Table, cell_at
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
@@ -64,7 +71,9 @@ async def collect(
     Returns the references, and a line for each kind that was cut.
     """
     given = [(kind, each["title"], each["text"], each["text"]) for kind, those in findings.items() for each in those]
-    given += [(kind, each.title, each.text, record(each)) for kind, those in passages.items() for each in those]
+    given += [
+        (kind, each.title, each.text, serialize_passage(each)) for kind, those in passages.items() for each in those
+    ]
     lengths = _lengths([(kind, text) for kind, _, text, _ in given], limits, total)
     kept = [(*each, length) for each, length in zip(given, lengths, strict=True) if length]
     names = await archive.keep([held for _, _, _, held, _ in kept])
@@ -139,16 +148,16 @@ class Document:
             if quote.source <= len(self._references) and self._references[quote.source - 1]["kind"] not in ROOMY:
                 found += self._cite_finding(asking, answer, quote, notes)
             else:
-                checked = check(asking, answer, [quote], self._passages)
+                checked = verify_quotes(asking, answer, [quote], self._passages)
                 found += [self._with_kind(quote.source, each, answer) for each in checked]
         return [each for at, each in enumerate(found) if each not in found[:at]]
 
     def support(self, answer: str) -> list[Citation]:
         """The first sentence shown, of text or table, in which an answer stands, as its citation."""
         for at, (reference, passage) in enumerate(zip(self._references, self._passages, strict=True), start=1):
-            span = sentence_with(answer, passage.text) if reference["kind"] in ROOMY else None
+            span = find_sentence(answer, passage.text) if reference["kind"] in ROOMY else None
             if span:
-                return [self._with_kind(at, quote_at(passage, span), answer)]
+                return [self._with_kind(at, citation_at(passage, span), answer)]
         return []
 
     def _cite_finding(self, asking: Desk, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
@@ -156,17 +165,21 @@ class Document:
         if reference["kind"] == "note":
             return [each for note in notes if note["finding"] == passage.text for each in note.get("citations", [])]
         whole = reference["kind"] == "expression"
-        span = (0, len(passage.text)) if whole else locate(quote.quote, passage.text) or locate(answer, passage.text)
+        span = (
+            (0, len(passage.text))
+            if whole
+            else find_quote(quote.quote, passage.text) or find_quote(answer, passage.text)
+        )
         if not span:
             label = LABELS[reference["kind"]]
             asking.warn(f"dropped a citation of source {quote.source} ({label}): it does not say so")
             return []
-        return [{**quote_at(passage, span), "kind": reference["kind"], "reference": reference["title"]}]
+        return [{**citation_at(passage, span), "kind": reference["kind"], "reference": reference["title"]}]
 
     def _with_kind(self, number: int, citation: Citation, answer: str) -> Citation:
         if self._references[number - 1]["kind"] != "table":
             return {**citation, "kind": "text"}
-        in_row = locate(answer, citation["quote"])  # a quote may be a whole row
+        in_row = find_quote(answer, citation["quote"])  # a quote may be a whole row
         place = citation["start"] + (in_row[0] if in_row else 0)
         return {**citation, "kind": "table", "reference": self._cell(self._passages[number - 1], place)}
 
@@ -185,7 +198,7 @@ class Document:
 def _as_passage(reference: Reference, held: str) -> Passage:
     """What is shown of a reference; one that is no passage has neither an id nor a document."""
     if reference["kind"] in ROOMY:
-        whole = passage_of(held)
+        whole = deserialize_passage(held)
         text = whole.text[: reference["shown"]]
         return replace(whole, text=text, end=whole.start + len(text))
     text = held[: reference["shown"]]

@@ -14,7 +14,7 @@ from sleuth.agents.formatting import Labelled
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities, Recollection
 from sleuth.graphs.core import Context, ask_or
-from sleuth.graphs.evidence import clean
+from sleuth.graphs.evidence import strip_marks
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents import split
@@ -35,12 +35,12 @@ _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})")
 _AMERICAN = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
 
 
-def now() -> str:
+def current_day() -> str:
     """The day in UTC: that a prompt changes with every second would help nobody."""
     return datetime.now(UTC).date().isoformat()
 
 
-def day_of(moment: str) -> date | None:
+def parse_day(moment: str) -> date | None:
     """The day in a time as people or the benchmark write it (2024-03-13, 03/13/2024); None where it names none."""
     if found := _ISO.search(moment):
         year, month, day = map(int, found.groups())
@@ -55,7 +55,7 @@ def day_of(moment: str) -> date | None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gathered:
+class SourceResult:
     """Passages of text and of tables, best first, and what was left out of them."""
 
     texts: tuple[Passage, ...] = ()
@@ -63,25 +63,25 @@ class Gathered:
     left_out: tuple[str, ...] = ()
 
 
-async def found_passages(context: Context, question: str, settings: Settings) -> Gathered:
+async def find_passages(context: Context, question: str, settings: Settings) -> SourceResult:
     """What a search finds; of pages handed in also the tables that it did not find, last, as far as there is room."""
     retriever = context.retriever
     if context.pages and not settings.sentences:
-        retriever = PageRetriever(windows(context.pages), context.embedder)
+        retriever = PageRetriever(cut_windows(context.pages), context.embedder)
     wanted = settings.chunks * 2 if settings.tables else settings.chunks
     found = [hit.passage for hit in await retriever.search(Query(text=question, k=wanted, mode=settings.mode))]
     texts = tuple(each for each in found if not is_table(each))[: settings.chunks]
     if not settings.tables:
-        return Gathered(texts=texts)
+        return SourceResult(texts=texts)
     handed_in = [each for page in context.pages for each in table_passages(page)]
     every = {each.id: each for each in [*filter(is_table, found), *handed_in]}
-    tables = _begun_within(every.values(), settings.max_table_characters)
+    tables = _first_within(every.values(), settings.max_table_characters)
     lost = len(every) - len(tables)
     left_out = (f"{lost} pieces of tables are left out: there is room for {len(tables)}",) if lost else ()
-    return Gathered(texts=texts, tables=tables, left_out=left_out)
+    return SourceResult(texts=texts, tables=tables, left_out=left_out)
 
 
-def _begun_within(passages: Iterable[Passage], room: int) -> tuple[Passage, ...]:
+def _first_within(passages: Iterable[Passage], room: int) -> tuple[Passage, ...]:
     """The first passages, up to the one that uses up the room."""
     kept: list[Passage] = []
     for passage in passages:
@@ -92,7 +92,7 @@ def _begun_within(passages: Iterable[Passage], room: int) -> tuple[Passage, ...]
     return tuple(kept)
 
 
-def windows(pages: Sequence[PageText]) -> list[Passage]:
+def cut_windows(pages: Sequence[PageText]) -> list[Passage]:
     """The texts of pages in windows of one size, whatever their sentences are: what a plain system does."""
     return [
         Passage(
@@ -108,7 +108,9 @@ def windows(pages: Sequence[PageText]) -> list[Passage]:
     ]
 
 
-async def or_without(source: str, gathering: Awaitable[T], nothing: T, *, seconds: float) -> tuple[T, list[str]]:
+async def or_default_on_failure(
+    source: str, gathering: Awaitable[T], nothing: T, *, seconds: float
+) -> tuple[T, list[str]]:
     """What a source gives; where it fails or takes too long `nothing`, and a line that says why."""
     try:
         async with asyncio.timeout(seconds):
@@ -119,7 +121,7 @@ async def or_without(source: str, gathering: Awaitable[T], nothing: T, *, second
         return nothing, [f"{source} is missing: {str(error) or f'it took longer than {seconds:g} s'}"]
 
 
-def labelled(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[Labelled, ...]:
+def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[Labelled, ...]:
     """Texts and tables as a role reads them."""
     return (
         *(Labelled(kind="text", title=each.title, text=each.text) for each in texts),
@@ -127,7 +129,7 @@ def labelled(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[Label
     )
 
 
-def evaluated(expressions: Iterable[str], today: date | None) -> tuple[list[Finding], list[str]]:
+def evaluate_expressions(expressions: Iterable[str], today: date | None) -> tuple[list[Finding], list[str]]:
     """Each expression once with its value, and a line that counts those that have none."""
     wanted = list(dict.fromkeys(each.strip() for each in expressions if each.strip()))
     found: list[Finding] = []
@@ -143,13 +145,13 @@ def evaluated(expressions: Iterable[str], today: date | None) -> tuple[list[Find
     return found, lines
 
 
-def recollected(said: Recollection) -> Finding:
+def memory_finding(said: Recollection) -> Finding:
     """What a model has said of itself, as a reference."""
-    text = INVALID if said.false_premise else clean(said.answer) if said.known else ""
+    text = INVALID if said.false_premise else strip_marks(said.answer) if said.known else ""
     return Finding(title="answered without sources", text=text or UNKNOWN)
 
 
-async def chosen(asking: Desk, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
+async def choose_lookups(asking: Desk, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
     """What to look up, by the model: entities for the rules, or calls (the route "functions")."""
     loss = "The knowledge graph is not asked."
     if route == "functions":
@@ -159,7 +161,7 @@ async def chosen(asking: Desk, graph: KnowledgeGraph, asked: Asked, *, route: st
     return await ask_or(asking, NAME_ENTITIES, asked, Entities(entities=[]), loss)
 
 
-async def explored(
+async def run_lookups(
     graph: KnowledgeGraph, said: Entities | Calls, asked: Asked, *, domain: str | None, seconds: float
 ) -> tuple[list[Finding], list[str]]:
     """What a graph says to the calls chosen, or about the entities named; what failed is a line each."""
@@ -169,7 +171,7 @@ async def explored(
     else:
         named, today = (
             tidy(Named(name=each.name.strip(), kind=each.kind) for each in said.entities),
-            day_of(asked.asked_at),
+            parse_day(asked.asked_at),
         )
         day = today.isoformat() if today else ""
         lookups = await explore(graph, named, asked.question, domain=domain, today=day, seconds=seconds)

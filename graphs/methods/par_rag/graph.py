@@ -30,24 +30,24 @@ from sleuth.graphs.core import (
     summarize_plan,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import conclude, final_answer, find, load
+from sleuth.graphs.evidence import answer_question, load_passages, make_verdict, search_passages
 from sleuth.graphs.methods.par_rag.steps import (
     Draft,
     Step,
-    already_known,
-    built_on,
+    answer_from_notes,
+    dependents,
     draft_step,
+    is_unambiguously_supported,
+    is_unfinished,
     past_steps,
-    plainly,
     plan_steps,
-    ready,
+    ready_steps,
     refine_step,
     review_step,
     step_note,
     step_query,
-    told_alone,
     trajectory,
-    unfinished,
+    with_verbatim_citations,
 )
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
@@ -116,8 +116,8 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     planned = await plan_steps(
         state.question, state.notes, call.model, planned=settings.plan, side_by_side=settings.parallel
     )
-    notes = already_known(planned, state.notes)
-    wave = [key for key in ready(planned, (), side_by_side=settings.parallel) if not notes.get(key)]
+    notes = answer_from_notes(planned, state.notes)
+    wave = [key for key in ready_steps(planned, (), side_by_side=settings.parallel) if not notes.get(key)]
     return {"plan": planned, "notes": notes, "wave": wave}
 
 
@@ -130,7 +130,7 @@ async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
         for key in state.wave
         if state.plan[key]["action"] == "Retrieve"
     }
-    return {"coarse": await find(call.context, queries)}
+    return {"coarse": await search_passages(call.context, queries)}
 
 
 @node
@@ -144,7 +144,7 @@ async def draft(state: State, call: Call[Settings]) -> Update:
     drafts = dict(zip(state.wave, written, strict=True))
     final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], shown.get(key, []), settings)]
     notes: dict[str, Note | None] = {
-        key: step_note(state.plan[key], plainly(drafts[key], shown.get(key, []))) for key in final
+        key: step_note(state.plan[key], with_verbatim_citations(drafts[key], shown.get(key, []))) for key in final
     }
     return {"drafts": drafts, "notes": notes}
 
@@ -160,7 +160,7 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
         query = step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
         seen = frozenset(passage.id for passage in in_vain.get(key, []))
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
-    return {"fine": await find(call.context, queries)}
+    return {"fine": await search_passages(call.context, queries)}
 
 
 @node
@@ -194,14 +194,14 @@ async def review(state: State, call: Call[Settings]) -> Update:
 @node
 async def refine(state: State, call: Call[Settings]) -> Update:
     """The next steps' questions, with what they leave open replaced by what was found (section 3.5)."""
-    wave = ready(state.plan, state.notes, side_by_side=call.settings.parallel)
+    wave = ready_steps(state.plan, state.notes, side_by_side=call.settings.parallel)
     built = [key for key in wave if state.plan[key]["needs"]]
     call.require(len(built))
     asks = (refine_step(state.question, state.plan, state.notes, key, call.model) for key in built)
     questions = await asyncio.gather(*asks)
     steps = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
     handed_over = {key: found for key, found in state.notes.items() if key not in state.plan}
-    notes = already_known(steps, handed_over)  # now that the question has its names
+    notes = answer_from_notes(steps, handed_over)  # now that the question has its names
     wave = [key for key in wave if key not in notes]
     return {"plan": steps, "notes": notes, "wave": wave}
 
@@ -211,9 +211,9 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """The question answered from the trajectory; that it is unknown is an answer too (section 3.5)."""
     notes = list(trajectory(state.plan, state.notes).values())
     if state.halted or not call.affords():
-        return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+        return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
     return {
-        "verdict": await final_answer(call.model, state.question, notes),
+        "verdict": await answer_question(call.model, state.question, notes),
     }
 
 
@@ -222,7 +222,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
     """To the steps in work, else to the next ones, else to the end."""
-    if state.halted or not (state.wave or unfinished(state.plan, state.notes)):
+    if state.halted or not (state.wave or is_unfinished(state.plan, state.notes)):
         return "answer"
     return "retrieve_coarse" if _open(state) else "refine"
 
@@ -231,7 +231,7 @@ def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
     """To the review of what needs one."""
     if _open(state) and not state.halted:
         return "retrieve_fine"
-    return "refine" if unfinished(state.plan, state.notes) and not state.halted else "answer"
+    return "refine" if is_unfinished(state.plan, state.notes) and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -266,7 +266,7 @@ async def plan_with(question: str, model: Desk, values: Mapping[str, Any]) -> di
 
 def start_from_plan(steps: dict[str, Step], settings: Settings) -> Update:
     """Return the update of `plan` for steps that come from elsewhere."""
-    return {"plan": steps, "wave": ready(steps, (), side_by_side=settings.parallel)}
+    return {"plan": steps, "wave": ready_steps(steps, (), side_by_side=settings.parallel)}
 
 
 def _open(state: State) -> list[str]:
@@ -276,11 +276,11 @@ def _open(state: State) -> list[str]:
 
 async def _shown(shown: dict[str, list[str]], keys: list[str], call: Call[Settings]) -> dict[str, list[Passage]]:
     """The steps' passages, all loaded before the first ask: after a crash, asks are matched by their order."""
-    return {key: await load(call.context.archive, shown[key]) for key in keys if key in shown}
+    return {key: await load_passages(call.context.archive, shown[key]) for key in keys if key in shown}
 
 
 def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Settings) -> bool:
-    stands = settings.skip_supported and told_alone(step["question"], draft, shown)
+    stands = settings.skip_supported and is_unambiguously_supported(step["question"], draft, shown)
     return settings.review and step["action"] == "Retrieve" and not stands
 
 
@@ -297,7 +297,7 @@ def _reopen(state: State, update: Update, by: str, said: reviewer.StepReview, se
     blamed = _blamed(state, said, settings) or by
     remark = f"asked again: the review of step {by} doubted {state.notes[blamed]['finding']!r}"
     update["plan"][blamed] = Step(**{**state.plan[blamed], "question": said.question, "remark": remark})
-    update["notes"] |= dict.fromkeys(built_on(state.plan, blamed) | {by})
+    update["notes"] |= dict.fromkeys(dependents(state.plan, blamed) | {by})
     update["wave"] = [blamed]
     update["returns"] = state.returns + 1
 

@@ -15,7 +15,16 @@ from sleuth.agents.roles.judging import reviewer
 from sleuth.agents.roles.planning import OrderedStep, PlanStep, planner, refiner
 from sleuth.agents.roles.reading import drafter
 from sleuth.graphs.core import Citation, Note, Question, ask_or, same_question
-from sleuth.graphs.evidence import check, clean, known_steps, names_in, note, saying, sentence_with, sources
+from sleuth.graphs.evidence import (
+    as_sources,
+    as_steps,
+    ensure_verbatim_support,
+    find_sentence,
+    make_note,
+    short_names,
+    strip_marks,
+    verify_quotes,
+)
 from sleuth.tools.search import Query
 from sleuth.tools.search.entity_graph import FUNCTION_WORDS, spans
 from sleuth.tools.text import words
@@ -44,7 +53,7 @@ Plan = Mapping[str, Step]
 Notes = Mapping[str, Note]
 
 
-def numbered(steps: Sequence[OrderedStep]) -> dict[str, Step]:
+def number_steps(steps: Sequence[OrderedStep]) -> dict[str, Step]:
     """A planner's steps; one that does not say what it needs builds on the one before, as in the paper."""
     plan: dict[str, Step] = {}
     for at, step in enumerate(steps, start=1):
@@ -59,7 +68,7 @@ def numbered(steps: Sequence[OrderedStep]) -> dict[str, Step]:
     return plan
 
 
-def already_known(plan: Plan, notes: Notes) -> dict[str, Note | None]:
+def answer_from_notes(plan: Plan, notes: Notes) -> dict[str, Note | None]:
     """The handed-over notes that answer a step, word for word, moved to its key; none other keeps a step's key."""
     answered = {words(found["question"]): key for key, found in notes.items() if found["finding"]}
     taken = {
@@ -70,13 +79,13 @@ def already_known(plan: Plan, notes: Notes) -> dict[str, Note | None]:
     return {**left, **{f"known {key}": notes[key] for key in aside}, **{key: notes[old] for key, old in taken.items()}}
 
 
-def ready(plan: Plan, done: Container[str], *, side_by_side: bool) -> list[str]:
+def ready_steps(plan: Plan, done: Container[str], *, side_by_side: bool) -> list[str]:
     """The steps to take next: those with all that they need, or only the first of them."""
     steps = [key for key, step in plan.items() if key not in done and all(need in done for need in step["needs"])]
     return steps if side_by_side else steps[:1]
 
 
-def unfinished(plan: Plan, notes: Notes) -> bool:
+def is_unfinished(plan: Plan, notes: Notes) -> bool:
     """Whether a step is still to be done."""
     return any(key not in notes for key in plan)
 
@@ -86,7 +95,7 @@ def step_query(plan: Plan, notes: Notes, key: str, *, draft: str = "", with_ques
     question = plan[key]["question"]
     text = f"{question} {draft}".strip() if with_question or not draft else draft
     built_on = (notes[need]["finding"] for need in plan[key]["needs"] if need in notes)
-    return Query(text=text, hop=len(plan) > 1, entities=names_in([*built_on, draft]))
+    return Query(text=text, hop=len(plan) > 1, entities=short_names([*built_on, draft]))
 
 
 def trajectory(plan: Plan, notes: Notes) -> dict[str, Note]:
@@ -98,10 +107,10 @@ def trajectory(plan: Plan, notes: Notes) -> dict[str, Note]:
 def step_note(step: Step, draft: Draft, doubt: str = "") -> Note:
     """The entry of a finished step in the trajectory."""
     remark = "; ".join(text for text in (step.get("remark", ""), doubt) if text)
-    return note(step["question"], draft["answer"], draft["citations"], remark)
+    return make_note(step["question"], draft["answer"], draft["citations"], remark)
 
 
-def built_on(plan: Plan, key: str) -> set[str]:
+def dependents(plan: Plan, key: str) -> set[str]:
     """A step and every later one that needs it, directly or through others."""
     found = {key}
     for later, step in plan.items():
@@ -112,7 +121,7 @@ def built_on(plan: Plan, key: str) -> set[str]:
 
 def past_steps(plan: Plan, notes: Notes) -> tuple[PastStep, ...]:
     """The trajectory as the roles see it."""
-    return known_steps(trajectory(plan, notes).values())
+    return as_steps(trajectory(plan, notes).values())
 
 
 async def plan_steps(
@@ -124,17 +133,17 @@ async def plan_steps(
     answer the question from handed-over notes alone is replaced by one step that searches for the question.
     """
     single = planner.PlanStep.model_construct(question=question)  # may be longer than a reply's
-    given = planner.PlanInput(question=question, known=known_steps(notes.values()))
+    given = planner.PlanInput(question=question, known=as_steps(notes.values()))
     loss = "The question is taken as a plan of one step."
     if not planned:
-        return numbered([single])
+        return number_steps([single])
     steps: Sequence[OrderedStep]
     if side_by_side:
         steps = (await ask_or(asking, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps
     else:
         in_order = planner.OrderedPlan(steps=[single])
         steps = (await ask_or(asking, planner.PLAN_IN_ORDER, given, in_order, loss)).steps
-    return numbered(steps if _searches(steps, question, notes) else [single])
+    return number_steps(steps if _searches(steps, question, notes) else [single])
 
 
 def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool:
@@ -153,13 +162,13 @@ async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage
     if plan[key]["action"] == "Answer":
         past = drafter.ConcludeInput(question=question, trajectory=past_steps(plan, notes))
         concluded = await ask_or(asking, drafter.CONCLUDE, past, drafter.Conclusion(answer=""), loss)
-        return Draft(answer=clean(concluded.answer), citations=[])
-    given = drafter.DraftInput(question=question, sources=sources(shown))
+        return Draft(answer=strip_marks(concluded.answer), citations=[])
+    given = drafter.DraftInput(question=question, sources=as_sources(shown))
     said = await ask_or(asking, drafter.DRAFT, given, drafter.Draft(answer=""), loss)
-    return Draft(answer=clean(said.answer), citations=check(asking, said.answer, said.citations, shown))
+    return Draft(answer=strip_marks(said.answer), citations=verify_quotes(asking, said.answer, said.citations, shown))
 
 
-def told_alone(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
+def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
     """Whether a cited sentence has the draft's answer and fits the question best, and no other passage fits as well.
 
     A sentence fits by the question's words that it has; those of its passage's title, which says whom all its sentences
@@ -174,7 +183,7 @@ def told_alone(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
             fit = asked & _content(f"{passage.title} {sentence}")
             fits.append((passage.id, fit))
             at = cited.get(passage.id, -1) - passage.start
-            if start <= at < end and sentence_with(draft["answer"], sentence):
+            if start <= at < end and find_sentence(draft["answer"], sentence):
                 told = max(told, fit, key=len)
     best = all(len(fit) <= len(told) for _, fit in fits)
     return bool(told) and best and not any(fit >= told for id, fit in fits if id not in cited)
@@ -193,7 +202,7 @@ async def review_step(
     its citations does.
     """
     loss = f"The draft of step {key} stands unreviewed."
-    given = reviewer.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=sources(shown))
+    given = reviewer.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=as_sources(shown))
     if past is None:
         said = await ask_or(asking, reviewer.REVIEW_STEP, given, reviewer.StepReview(status="PASS"), loss)
     else:
@@ -201,22 +210,22 @@ async def review_step(
         looked_back = await ask_or(asking, reviewer.REVIEW, looking_back, reviewer.Review(status="PASS"), loss)
         said = looked_back
     if said.status != "REVISED":
-        return said, plainly(draft, shown)
-    citations = check(asking, said.answer, said.citations, shown)
+        return said, with_verbatim_citations(draft, shown)
+    citations = verify_quotes(asking, said.answer, said.citations, shown)
     if not citations:
         asking.warn(f"The revised answer of step {key} cites nothing that was shown: its draft stands.")
-        return said, plainly(draft, shown)
-    return said, plainly(Draft(answer=clean(said.answer), citations=citations), shown)
+        return said, with_verbatim_citations(draft, shown)
+    return said, with_verbatim_citations(Draft(answer=strip_marks(said.answer), citations=citations), shown)
 
 
-def plainly(draft: Draft, shown: Sequence[Passage]) -> Draft:
+def with_verbatim_citations(draft: Draft, shown: Sequence[Passage]) -> Draft:
     """A draft that stands, with citations that say its answer word for word where the passages do."""
-    return Draft(answer=draft["answer"], citations=saying(draft["answer"], draft["citations"], shown))
+    return Draft(answer=draft["answer"], citations=ensure_verbatim_support(draft["answer"], draft["citations"], shown))
 
 
 async def refine_step(original: str, plan: Plan, notes: Notes, key: str, asking: Desk) -> str:
     """A step's question with what it leaves open replaced by what was found (PAR-RAG, section 3.5)."""
-    planned, answers = plan[key]["planned"], known_steps(notes[need] for need in plan[key]["needs"])
+    planned, answers = plan[key]["planned"], as_steps(notes[need] for need in plan[key]["needs"])
     given = refiner.RefineInput(question=planned, answers=answers, original=original)
     as_planned, loss = refiner.Refined(question=planned), f"Step {key} is asked as planned."
     return (await ask_or(asking, refiner.REFINE, given, as_planned, loss)).question

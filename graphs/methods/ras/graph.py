@@ -33,22 +33,32 @@ from sleuth.graphs.core import (
     summarize_rounds,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import Round, answered, as_query, clean, conclude, find, known_steps, load, note
+from sleuth.graphs.evidence import (
+    Round,
+    as_steps,
+    load_passages,
+    make_note,
+    make_query,
+    make_verdict,
+    search_passages,
+    strip_marks,
+    verdict_for,
+)
 from sleuth.graphs.methods.ras.graph_model import GraphSettings
 from sleuth.graphs.methods.ras.triple_graph import (
     Fact,
-    Found,
-    Shown,
-    as_texts,
-    as_triples,
-    cite,
-    extract,
-    full,
-    grounded,
-    identity,
-    look_up,
-    merge,
+    PassageTriples,
+    RenderedFacts,
+    cite_facts,
+    drop_ungrounded,
+    entity_key,
+    extract_triples,
+    merge_triples,
+    passages_at_limit,
     read_graph,
+    render_passages,
+    render_triples,
+    stored_triples,
 )
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.types import Passage
@@ -114,7 +124,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     shown = await _shown(state, call)
     said, notes = await _plan_next(state, shown, call.model, noting=settings.findings and bool(state.rounds))
     decision, query = said.plan, said.query.strip()
-    if decision == SUBQ and identity(query) in _asked(state):
+    if decision == SUBQ and entity_key(query) in _asked(state):
         call.model.warn(f"The planner asked again {query!r}: the question is answered with what was found.")
         decision = SUFFICIENT
     if decision != SUBQ and not state.rounds:  # handed-over notes are no answer: the question is searched for
@@ -133,14 +143,14 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     settings, context = call.settings, call.context
     at = str(len(state.rounds))
     query = state.rounds[at]["query"]
-    found = (await find(context, {at: await _query(state, settings, call)}))[at]
+    found = (await search_passages(context, {at: await _query(state, settings, call)}))[at]
     update: Update = {"rounds": {at: Round(query=query, passages=found)}}
     if not settings.triples:
         return update
     before = {name for round in state.rounds.values() for name in round["passages"]}
     new = [name for name in found if name not in before]
-    passages = dict(zip(new, await load(context.archive, new), strict=True))
-    known = await look_up(context.triples, passages)
+    passages = dict(zip(new, await load_passages(context.archive, new), strict=True))
+    known = await stored_triples(context.triples, passages)
     unread = [name for name in new if name not in known]
     return {**update, "unread": unread, **_enter(state, settings, [(passages[name], known[name]) for name in known])}
 
@@ -150,8 +160,8 @@ async def structure(state: State, call: Call[Settings]) -> Update:
     """Passages that nobody has read yet become triples, and these a part of the question's graph (section 3.2)."""
     call.require(len(state.unread))
     context = call.context
-    passages = await load(context.archive, state.unread)
-    read = await extract(context.triples, passages, call.model)
+    passages = await load_passages(context.archive, state.unread)
+    read = await extract_triples(context.triples, passages, call.model)
     entered = _enter(state, call.settings, read)
     return {**entered, "unread": []}
 
@@ -161,21 +171,21 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """The question answered from the chain, citing what stands behind its triples, or unaided (section 3.3)."""
     notes = list(state.notes.values())
     if state.halted or not call.affords():
-        return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+        return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
     said: FromFacts | Unaided
     known: list[Note] = []
     if state.decision == NO_RETRIEVAL:
         said = await ask_or(call.model, ANSWER_UNAIDED, Bare(question=state.question), Unaided(), _OPEN)
-        text, citations = clean(said.answer), []
+        text, citations = strip_marks(said.answer), []
     else:
         shown, known = await _shown(state, call), list(_handed_over(state).values())
         said = await ask_or(call.model, ANSWER_FROM_FACTS, _so_far(state, shown), FromFacts(), _OPEN)
-        text = clean(said.answer)
-        citations = cite(call.model, shown, said.facts, text)
+        text = strip_marks(said.answer)
+        citations = cite_facts(call.model, shown, said.facts, text)
     if not text or not (said.known or not call.settings.may_not_know):
-        return {"verdict": conclude("unknown", "", [])}
-    found = note(state.question, text, citations)
-    verdict = answered(call.model, text, [*known, found])
+        return {"verdict": make_verdict("unknown", "", [])}
+    found = make_note(state.question, text, citations)
+    verdict = verdict_for(call.model, text, [*known, found])
     return {"notes": {"answer": found}, "verdict": verdict}
 
 
@@ -225,25 +235,25 @@ def _decided(state: State, decision: str, query: str) -> Update:
 
 
 async def _plan_next(
-    state: State, shown: Shown, asking: Desk, *, noting: bool
+    state: State, shown: RenderedFacts, asking: Desk, *, noting: bool
 ) -> tuple[subquery.Next, dict[str, Note | None]]:
     """The planner's word, and the note of the latest round if it tells what that has found."""
     given, loss = _so_far(state, shown), "The question is answered with what was found."
     if not noting:
         return await ask_or(asking, subquery.NEXT, given, subquery.Next(plan=SUFFICIENT), loss), {}
     said = await ask_or(asking, subquery.NEXT_WITH_FINDING, given, subquery.NextWithFinding(plan=SUFFICIENT), loss)
-    at, finding = str(len(state.rounds)), clean(said.finding)
+    at, finding = str(len(state.rounds)), strip_marks(said.finding)
     query = state.rounds[at]["query"]
-    if finding and identity(query) != identity(state.question):
-        return said, {_key(at): note(query, finding, cite(asking, shown, said.facts, finding))}
+    if finding and entity_key(query) != entity_key(state.question):
+        return said, {_key(at): make_note(query, finding, cite_facts(asking, shown, said.facts, finding))}
     # No answer to a sub-query yet, but what leads to one is worth keeping, in words of its own.
     facts = {number: state.facts[str(number)] for number in said.facts if str(number) in state.facts}
     return said, {f"fact {number}": _fact_note(state, fact, number, shown, asking) for number, fact in facts.items()}
 
 
-def _fact_note(state: State, fact: Fact, number: int, shown: Shown, asking: Desk) -> Note:
+def _fact_note(state: State, fact: Fact, number: int, shown: RenderedFacts, asking: Desk) -> Note:
     subject, object = (state.entities.get(fact[end], fact[end]) for end in ("subject", "object"))
-    return note(f"{subject} – {fact['predicate']}?", object, cite(asking, shown, [number], object))
+    return make_note(f"{subject} – {fact['predicate']}?", object, cite_facts(asking, shown, [number], object))
 
 
 def _key(round: str) -> str:
@@ -256,43 +266,43 @@ def _handed_over(state: State) -> dict[str, Note]:
 
 
 def _known(notes: dict[str, Note]) -> set[str]:
-    return {identity(found["question"]) for found in notes.values() if found["finding"]}
+    return {entity_key(found["question"]) for found in notes.values() if found["finding"]}
 
 
 def _asked(state: State) -> set[str]:
-    return {identity(round["query"]) for round in state.rounds.values()} | _known(state.notes)
+    return {entity_key(round["query"]) for round in state.rounds.values()} | _known(state.notes)
 
 
-def _enter(state: State, settings: Settings, found: Found) -> Update:
+def _enter(state: State, settings: Settings, found: PassageTriples) -> Update:
     """What a part of the latest round's passages adds to the graph."""
-    kept, dropped = grounded(found) if settings.grounded else (found, [])
-    entities, facts = merge(state.entities, state.facts, str(len(state.rounds)), kept)
-    return {"entities": entities, "facts": facts, "warnings": [*full(found), *dropped]}
+    kept, dropped = drop_ungrounded(found) if settings.grounded else (found, [])
+    entities, facts = merge_triples(state.entities, state.facts, str(len(state.rounds)), kept)
+    return {"entities": entities, "facts": facts, "warnings": [*passages_at_limit(found), *dropped]}
 
 
 async def _query(state: State, settings: Settings, call: Call[Settings]) -> Query:
     """The latest sub-query, for passages that no round has found yet."""
     text = state.rounds[str(len(state.rounds))]["query"]
     seen = {passage.id for found in (await _read(state, call)).values() for passage in found}
-    return as_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
+    return make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
 
 
 async def _read(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
     """The passages of each round."""
-    return {at: await load(call.context.archive, round["passages"]) for at, round in state.rounds.items()}
+    return {at: await load_passages(call.context.archive, round["passages"]) for at, round in state.rounds.items()}
 
 
-async def _shown(state: State, call: Call[Settings]) -> Shown:
+async def _shown(state: State, call: Call[Settings]) -> RenderedFacts:
     """All that was found, as the roles are shown it."""
     rounds = await _read(state, call)
     with_graph = call.settings.triples
-    return as_triples(state.entities, state.facts, rounds) if with_graph else as_texts(rounds)
+    return render_triples(state.entities, state.facts, rounds) if with_graph else render_passages(rounds)
 
 
-def _so_far(state: State, shown: Shown) -> SoFar:
+def _so_far(state: State, shown: RenderedFacts) -> SoFar:
     findings = {at: state.notes[_key(at)]["finding"] for at in state.rounds if _key(at) in state.notes}
     queries = (SubQuery(text=round["query"], finding=findings.get(at, "")) for at, round in state.rounds.items())
-    known = known_steps(_handed_over(state).values())
+    known = as_steps(_handed_over(state).values())
     return SoFar(question=state.question, queries=tuple(queries), sources=shown.sources, known=known)
 
 

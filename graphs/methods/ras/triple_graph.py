@@ -18,7 +18,7 @@ from sleuth.agents.formatting import facts as chain
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.reading import EXTRACT, MOST, ExtractInput, Extraction
 from sleuth.graphs.core import Citation, Entity, Graph, Relation, ask_or
-from sleuth.graphs.evidence import sources, support
+from sleuth.graphs.evidence import as_sources, find_support
 from sleuth.tools.storage import Triple, TripleStore
 from sleuth.tools.text import one_line, words
 from sleuth.tools.types import Passage
@@ -40,11 +40,11 @@ class Fact(TypedDict):
 
 Entities = Mapping[str, str]
 Rounds = Mapping[str, Sequence[Passage]]
-Found = Sequence[tuple[Passage, Sequence[Triple]]]
+PassageTriples = Sequence[tuple[Passage, Sequence[Triple]]]
 """What passages say, best first."""
 
 
-def identity(name: str) -> str:
+def entity_key(name: str) -> str:
     """What makes two names one entity: letter case, spaces, an article before and marks around do not matter."""
     kept, before = name, None
     while kept != before:
@@ -53,14 +53,14 @@ def identity(name: str) -> str:
     return kept
 
 
-async def look_up(store: TripleStore, passages: Mapping[str, Passage]) -> dict[str, list[Triple]]:
+async def stored_triples(store: TripleStore, passages: Mapping[str, Passage]) -> dict[str, list[Triple]]:
     """The triples of those passages that were read before, by any run."""
     marks = {name: passage.fingerprint() for name, passage in passages.items()}
     kept = await store.get(marks.values(), version=await prompt_version())
     return {name: kept[mark] for name, mark in marks.items() if mark in kept}
 
 
-async def extract(store: TripleStore, passages: Sequence[Passage], asking: Desk) -> Found:
+async def extract_triples(store: TripleStore, passages: Sequence[Passage], asking: Desk) -> PassageTriples:
     """Reads passages side by side, and keeps their triples for all further runs; a failed reading is not kept."""
     version = await prompt_version()
     said = await asyncio.gather(*(_read(passage, asking) for passage in passages))
@@ -79,30 +79,30 @@ async def _read(passage: Passage, asking: Desk) -> list[Triple] | None:
     """The triples of a passage; None where its reading failed."""
     nothing = Extraction(triples=[])
     loss = f"Passage {passage.id} adds no facts."
-    said = await ask_or(asking, EXTRACT, ExtractInput(sources=sources([passage])), nothing, loss)
+    said = await ask_or(asking, EXTRACT, ExtractInput(sources=as_sources([passage])), nothing, loss)
     if said is nothing:
         return None
     written = [(triple.subject, triple.predicate, triple.object) for triple in said.triples]
-    return [triple for triple in (_tidy(parts) for parts in written) if _usable(triple)]
+    return [triple for triple in (_clean(parts) for parts in written) if _usable(triple)]
 
 
-def _tidy(parts: Triple) -> Triple:
+def _clean(parts: Triple) -> Triple:
     subject, predicate, object = (one_line(part) for part in parts)
     return subject, predicate, object
 
 
 def _usable(triple: Triple) -> bool:
     """Whether it can be read alone: a pronoun would become one entity of all that it stands for."""
-    return all(identity(part) for part in triple) and not {triple[0].casefold(), triple[2].casefold()} & _PRONOUNS
+    return all(entity_key(part) for part in triple) and not {triple[0].casefold(), triple[2].casefold()} & _PRONOUNS
 
 
-def full(found: Found) -> list[str]:
+def passages_at_limit(found: PassageTriples) -> list[str]:
     """A warning for each passage that holds as many facts as are asked for, and so perhaps more."""
     most = [passage.id for passage, triples in found if len(triples) >= MOST]
     return [f"{id} may hold more facts: no more than {MOST} are asked for from one passage" for id in most]
 
 
-def grounded(found: Found) -> tuple[Found, list[str]]:
+def drop_ungrounded(found: PassageTriples) -> tuple[PassageTriples, list[str]]:
     """Without triples of whose subject or object the passage has no word: inventions, which warnings count."""
     kept = [(passage, [triple for triple in triples if _named(triple, passage)]) for passage, triples in found]
     lost = [(passage, len(all) - len(some)) for (passage, some), (_, all) in zip(kept, found, strict=True)]
@@ -113,10 +113,10 @@ def grounded(found: Found) -> tuple[Found, list[str]]:
 
 def _named(triple: Triple, passage: Passage) -> bool:
     text = _folded(f"{passage.title} {passage.text}")
-    return all(any(word in text for word in _telling(name)) for name in (triple[0], triple[2]))
+    return all(any(word in text for word in _significant_words(name)) for name in (triple[0], triple[2]))
 
 
-def _telling(name: str) -> list[str]:
+def _significant_words(name: str) -> list[str]:
     """The words of a name that are more than "of" or "the", if it has any such."""
     every = re.findall(r"\w+", _folded(name)) or [_folded(name)]
     return [word for word in every if len(word) > 3 or word.isdigit()] or every
@@ -126,19 +126,19 @@ def _folded(text: str) -> str:
     return words(unicodedata.normalize("NFKC", text))
 
 
-def merge(
-    entities: Entities, facts: Mapping[str, Fact], round: str, found: Found
+def merge_triples(
+    entities: Entities, facts: Mapping[str, Fact], round: str, found: PassageTriples
 ) -> tuple[dict[str, str], dict[str, Fact]]:
     """The entities that are new, and the facts that are new or stand in further passages (equation 6)."""
-    numbers = {(fact["subject"], identity(fact["predicate"]), fact["object"]): at for at, fact in facts.items()}
+    numbers = {(fact["subject"], entity_key(fact["predicate"]), fact["object"]): at for at, fact in facts.items()}
     names: dict[str, str] = {}
     changed: dict[str, Fact] = {}
     for passage, triples in found:
         for subject, predicate, object in triples:
-            ends = identity(subject), identity(object)
+            ends = entity_key(subject), entity_key(object)
             names = {**dict(zip(ends, (subject, object), strict=True)), **names}
             number = max(map(int, numbers.values()), default=0) + 1
-            at = numbers.setdefault((ends[0], identity(predicate), ends[1]), str(number))
+            at = numbers.setdefault((ends[0], entity_key(predicate), ends[1]), str(number))
             new = Fact(subject=ends[0], predicate=predicate, object=ends[1], passages=[], round=round)
             fact = changed.get(at) or facts.get(at) or new
             if passage.id not in fact["passages"]:
@@ -156,7 +156,7 @@ def read_graph(state: Mapping[str, Any]) -> Graph | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Behind:
+class FactSources:
     """What stands behind a number that a role was shown: object and subject of a triple, or a whole passage."""
 
     names: tuple[str, ...] = ()
@@ -164,14 +164,14 @@ class Behind:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class RenderedFacts:
     """Facts as roles see them, those of the best passages first, and what stands behind their numbers."""
 
     sources: tuple[Facts, ...]
-    behind: dict[int, Behind] = field(default_factory=dict)
+    behind: dict[int, FactSources] = field(default_factory=dict)
 
 
-def as_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) -> Shown:
+def render_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) -> RenderedFacts:
     """The graph: every triple under the sub-query that found it first."""
     by_id = {passage.id: passage for found in rounds.values() for passage in found}
     lines: dict[tuple[int, str], list[str]] = {}
@@ -181,21 +181,21 @@ def as_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) ->
         line = chain.fact(int(number), (subject, fact["predicate"], object))
         lines.setdefault((int(fact["round"]), fact["passages"][0]), []).append(line)
         stands_in = [by_id[id] for id in fact["passages"] if id in by_id]
-        behind[int(number)] = Behind(names=(object, subject), passages=stands_in)
-    return Shown(sources=_best_first(lines), behind=behind)
+        behind[int(number)] = FactSources(names=(object, subject), passages=stands_in)
+    return RenderedFacts(sources=_best_first(lines), behind=behind)
 
 
-def as_texts(rounds: Rounds) -> Shown:
+def render_passages(rounds: Rounds) -> RenderedFacts:
     """The passages as they are, in the place of triples (ablation): each under the sub-query that found it first."""
     lines: dict[tuple[int, str], list[str]] = {}
-    behind: dict[int, Behind] = {}
+    behind: dict[int, FactSources] = {}
     for at, passages in rounds.items():
         for passage in passages:
             if all(passage not in before.passages for before in behind.values()):
                 number = len(behind) + 1
                 lines[int(at), passage.id] = [f"[{number}] {one_line(passage.title)}\n{passage.text.strip()}"]
-                behind[number] = Behind(passages=[passage])
-    return Shown(sources=_best_first(lines), behind=behind)
+                behind[number] = FactSources(passages=[passage])
+    return RenderedFacts(sources=_best_first(lines), behind=behind)
 
 
 def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]:
@@ -207,26 +207,28 @@ def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]
     return tuple(Facts(query=-round, text=text) for _, round, text in sorted(ranked, key=lambda entry: entry[:2]))
 
 
-def cite(asking: Desk, shown: Shown, numbers: Sequence[int], answer: str) -> list[Citation]:
+def cite_facts(asking: Desk, shown: RenderedFacts, numbers: Sequence[int], answer: str) -> list[Citation]:
     """Where the facts stand that an answer was made from; where none of them does, those that name the answer."""
-    found = {number: _stands(shown, number, answer) for number in numbers}
+    found = {number: _supporting_citations(shown, number, answer) for number in numbers}
     for number in [number for number, where in found.items() if not where]:
         reason = "it does not stand in its passage word for word" if number in shown.behind else "there is no such fact"
         asking.warn(f"dropped a citation of fact {number}: {reason}")
     if not any(found.values()):
-        naming = (number for number, behind in shown.behind.items() if identity(answer) in map(identity, behind.names))
-        found = {number: _stands(shown, number, answer) for number in naming}
+        naming = (
+            number for number, behind in shown.behind.items() if entity_key(answer) in map(entity_key, behind.names)
+        )
+        found = {number: _supporting_citations(shown, number, answer) for number in naming}
     every = [citation for where in found.values() for citation in where]
     return [citation for at, citation in enumerate(every) if citation not in every[:at]]
 
 
-def _stands(shown: Shown, number: int, answer: str) -> list[Citation]:
+def _supporting_citations(shown: RenderedFacts, number: int, answer: str) -> list[Citation]:
     behind = shown.behind.get(number)
     return _support(behind.names, answer, behind.passages) if behind else []
 
 
 def _support(names: tuple[str, ...], answer: str, passages: Sequence[Passage]) -> list[Citation]:
     if not names:
-        return support(answer, passages)
+        return find_support(answer, passages)
     object, subject = names
-    return support(object, passages, beside=subject) or support(subject, passages)
+    return find_support(object, passages, beside=subject) or find_support(subject, passages)

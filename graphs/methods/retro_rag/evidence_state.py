@@ -11,13 +11,13 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
 from sleuth.graphs.core import Citation, Note, Verdict
-from sleuth.graphs.evidence import conclude, note, sentence_with
+from sleuth.graphs.evidence import find_sentence, make_note, make_verdict
 from sleuth.tools.types import Passage
 
 _INFERENCE = "inference "
 
 
-class Piece(TypedDict):
+class EvidencePassage(TypedDict):
     """A passage of the source evidence: its place in the archive, the round it came in, and its latest score."""
 
     reference: str
@@ -25,7 +25,7 @@ class Piece(TypedDict):
     score: float
 
 
-class Departure(TypedDict):
+class RemovedEvidence(TypedDict):
     """What left the evidence, a passage's id or an inference, in which round and why."""
 
     round: int
@@ -33,7 +33,7 @@ class Departure(TypedDict):
     why: str
 
 
-class Attempt(TypedDict):
+class AnswerAttempt(TypedDict):
     """An answer with its reasons, the second one it was held against, and how far the two agree, once that is known."""
 
     answer: str
@@ -60,7 +60,7 @@ def inferences(notes: Notes) -> dict[str, Note]:
     return {key: found for key, found in notes.items() if key.startswith(_INFERENCE)}
 
 
-def handed_over(notes: Notes) -> dict[str, Note]:
+def inherited_notes(notes: Notes) -> dict[str, Note]:
     """The notes that are not."""
     return {key: found for key, found in notes.items() if not key.startswith(_INFERENCE)}
 
@@ -70,12 +70,12 @@ def as_source(inference: Note) -> Source:
     return Source(title="Inference", text=inference["finding"])
 
 
-def resting_on(inference: Note, passages: Iterable[Passage]) -> Note:
+def with_sources(inference: Note, passages: Iterable[Passage]) -> Note:
     """An inference with the passages that it came from, also those in which no quote was found."""
     return Note(**{**inference, "passages": list(dict.fromkeys(passage.id for passage in passages))})
 
 
-def first_places(passages: Sequence[Passage]) -> dict[str, int]:
+def first_positions(passages: Sequence[Passage]) -> dict[str, int]:
     """Where each passage stands first, in their order: one that is found again stands in for what was kept of it."""
     places: dict[str, int] = {}
     for at, passage in enumerate(passages):
@@ -83,47 +83,47 @@ def first_places(passages: Sequence[Passage]) -> dict[str, int]:
     return places
 
 
-def orphaned(notes: Notes, passages: Iterable[Passage]) -> dict[str, Note]:
+def unsupported(notes: Notes, passages: Iterable[Passage]) -> dict[str, Note]:
     """The inferences of which no passage is left."""
     living = {passage.id for passage in passages}
     return {key: found for key, found in inferences(notes).items() if not living & set(found["passages"])}
 
 
-def piece(before: Piece | None, reference: str, score: float, round: int) -> Piece:
+def scored_passage(before: EvidencePassage | None, reference: str, score: float, round: int) -> EvidencePassage:
     """A passage that stays or comes in."""
-    return Piece(reference=reference, round=before["round"] if before else round, score=score)
+    return EvidencePassage(reference=reference, round=before["round"] if before else round, score=score)
 
 
-def ranked(pieces: Mapping[str, Piece]) -> list[str]:
+def rank_passages(pieces: Mapping[str, EvidencePassage]) -> list[str]:
     """References of the source evidence, best first; of equals the newest."""
     return [each["reference"] for each in sorted(pieces.values(), key=lambda each: (-each["score"], -each["round"]))]
 
 
-def top(scores: Mapping[str, float], most: int) -> list[str]:
+def highest_scores(scores: Mapping[str, float], most: int) -> list[str]:
     """The keys of the highest scores; of equals the first."""
     return sorted(scores, key=lambda key: -scores[key])[:most]
 
 
-def outranked(
+def drop_lowest_ranked(
     round: int, gone: Mapping[str, str], scores: Mapping[str, float], query: str, most: int
-) -> dict[str, Departure]:
+) -> dict[str, RemovedEvidence]:
     """The departures of what others outscored for a query; without one nothing was scored, and the newest stayed."""
     left = {}
     for key, what in gone.items():
         why = f"scored {scores[key]:.2f} for {query!r}: not among the best {most}" if key in scores and query else ""
         not_scored = f"not among the newest {most}" if key in scores else "evidence of earlier rounds is not kept"
-        left[f"{round} {key}"] = Departure(round=round, what=what, why=why or not_scored)
+        left[f"{round} {key}"] = RemovedEvidence(round=round, what=what, why=why or not_scored)
     return left
 
 
-def orphans_left(round: int, orphans: Notes, kept: Notes, *, tested: bool) -> dict[str, Departure]:
+def remove_unsupported(round: int, orphans: Notes, kept: Notes, *, tested: bool) -> dict[str, RemovedEvidence]:
     """The departures of those orphans that were not kept."""
     outcome = "no other says so" if tested else "it was not tested again"
     left = {}
     for key, found in orphans.items():
         if key not in kept:
             why = f"its passages have left ({', '.join(found['passages'])}): {outcome}"
-            left[f"{round} {key}"] = Departure(round=round, what=found["finding"], why=why)
+            left[f"{round} {key}"] = RemovedEvidence(round=round, what=found["finding"], why=why)
     return left
 
 
@@ -137,33 +137,35 @@ def summarize_removed(update: Mapping[str, Any]) -> list[str]:
 # Answers
 
 
-def best(attempts: Mapping[str, Attempt]) -> Attempt | None:
+def best_attempt(attempts: Mapping[str, AnswerAttempt]) -> AnswerAttempt | None:
     """The most consistent answer so far that states something; of equals the latest."""
     stated = [(at, attempt) for at, attempt in attempts.items() if attempt["declarative"]]
     return max(stated, key=_merit)[1] if stated else None
 
 
-def _merit(tried: tuple[str, Attempt]) -> tuple[float, int]:
+def _merit(tried: tuple[str, AnswerAttempt]) -> tuple[float, int]:
     at, attempt = tried
     return (-1.0 if attempt["consistency"] is None else attempt["consistency"]), int(at)
 
 
-def as_note(question: str, attempt: Attempt, notes: Notes) -> Note:
+def answer_note(question: str, attempt: AnswerAttempt, notes: Notes) -> Note:
     """An answer with its own citations and those of the inferences that state it."""
-    stating = [found for found in inferences(notes).values() if sentence_with(attempt["answer"], found["finding"])]
+    stating = [found for found in inferences(notes).values() if find_sentence(attempt["answer"], found["finding"])]
     quoted = [citation for found in stating for citation in found.get("citations", [])]
     own = attempt["citations"]
-    return note(question, attempt["answer"], own + [citation for citation in quoted if citation not in own])
+    return make_note(question, attempt["answer"], own + [citation for citation in quoted if citation not in own])
 
 
-def standing_on(notes: Notes, answer: Note) -> list[Note]:
+def supporting_notes(notes: Notes, answer: Note) -> list[Note]:
     """What an answer cites from: whatever was handed over, and what it says itself."""
-    return [*handed_over(notes).values(), answer]
+    return [*inherited_notes(notes).values(), answer]
 
 
-def cut_short(question: str, attempts: Mapping[str, Attempt], notes: Notes) -> Verdict:
+def verdict_on_budget_end(question: str, attempts: Mapping[str, AnswerAttempt], notes: Notes) -> Verdict:
     """The end of a run without further means: the best answer so far."""
-    closest = best(attempts)
+    closest = best_attempt(attempts)
     if closest is None:
-        return conclude("out_of_budget", "", [])
-    return conclude("out_of_budget", closest["answer"], standing_on(notes, as_note(question, closest, notes)))
+        return make_verdict("out_of_budget", "", [])
+    return make_verdict(
+        "out_of_budget", closest["answer"], supporting_notes(notes, answer_note(question, closest, notes))
+    )

@@ -9,9 +9,9 @@ from sleuth.agents.role import I, Role
 from sleuth.agents.roles.judging import evaluator
 from sleuth.agents.roles.reasoning import evidence_discovery as detective
 from sleuth.agents.roles.reasoning import reasoner
-from sleuth.graphs.core import Note, Threshold, ask_or, chosen
-from sleuth.graphs.evidence import check, known_steps, note, sources, support
-from sleuth.graphs.methods.retro_rag.evidence_state import Notes, inference_key, resting_on
+from sleuth.graphs.core import Note, Threshold, ask_or, choose_threshold
+from sleuth.graphs.evidence import as_sources, as_steps, find_support, make_note, verify_quotes
+from sleuth.graphs.methods.retro_rag.evidence_state import Notes, inference_key, with_sources
 from sleuth.tools.errors import BadReply
 from sleuth.tools.text import words
 from sleuth.tools.types import Passage
@@ -25,12 +25,12 @@ PUBLISHED = Threshold(value=0.7, by="the paper's; another one was not fitted for
 _NO_ANSWER = "This round has no answer."
 
 
-def limit_of(given: float | None, fitted: Mapping[str, Threshold]) -> Threshold:
+def consistency_limit(given: float | None, fitted: Mapping[str, Threshold]) -> Threshold:
     """The consistency above which an answer is final in this run."""
-    return chosen(given, fitted.get(evaluator.CONSISTENCY.prompt), PUBLISHED)
+    return choose_threshold(given, fitted.get(evaluator.CONSISTENCY.prompt), PUBLISHED)
 
 
-async def probability(asking: Desk, role: Role[I, str], given: I) -> float:
+async def yes_probability(asking: Desk, role: Role[I, str], given: I) -> float:
     """P(yes) / (P(yes) + P(no)) at the first token (equation 1); undecided, with a warning, where there is neither."""
     try:
         _, reply = await asking.consult(role, given)
@@ -43,14 +43,14 @@ async def probability(asking: Desk, role: Role[I, str], given: I) -> float:
     return score
 
 
-async def helpfulness(asking: Desk, query: str, pieces: Mapping[str, Source]) -> dict[str, float]:
+async def score_relevance(asking: Desk, query: str, pieces: Mapping[str, Source]) -> dict[str, float]:
     """How much each piece of evidence helps with a query (equations 2 and 4), asked side by side."""
     given = [evaluator.EvidenceInput(query=query, sources=(piece,)) for piece in pieces.values()]
-    scores = await asyncio.gather(*(probability(asking, evaluator.EVIDENCE, each) for each in given))
+    scores = await asyncio.gather(*(yes_probability(asking, evaluator.EVIDENCE, each) for each in given))
     return dict(zip(pieces, scores, strict=True))
 
 
-async def tried(
+async def attempt_answer(
     asking: Desk, given: reasoner.ReasonInput, *, from_memory: bool, twice: bool
 ) -> tuple[reasoner.Reasoned, str]:
     """An answer with its reasons and, where it is wanted, the second one; from memory there is no evidence."""
@@ -78,7 +78,7 @@ async def _second(asking: Desk, given: reasoner.ReasonInput, *, from_memory: boo
     return (await ask_or(asking, reasoner.GUESS, question, nothing, loss)).answer
 
 
-async def key_entities(asking: Desk, question: str) -> list[str]:
+async def name_entities(asking: Desk, question: str) -> list[str]:
     """What the question turns on; itself, where nobody can tell."""
     given = detective.EntitiesInput(question=question)
     itself = detective.Entities(entities=[question[:80]])
@@ -86,7 +86,7 @@ async def key_entities(asking: Desk, question: str) -> list[str]:
     return list(dict.fromkeys((await ask_or(asking, detective.ENTITIES, given, itself, loss)).entities))
 
 
-async def inferred(
+async def infer(
     asking: Desk, given: detective.InferInput, shown: Sequence[Passage], *, round: int, known: Notes
 ) -> dict[str, Note]:
     """New inferences, each with the passages that it names; without any of those shown it is none."""
@@ -100,42 +100,45 @@ async def inferred(
             asking.warn(f"an inference of round {round} names no passage that was shown: {inference.claim!r}")
         elif words(inference.claim) not in heard:
             heard.add(words(inference.claim))
-            citations = check(asking, inference.claim, inference.citations, shown)
-            found = note(inference.question, inference.claim, citations)
-            notes[inference_key(round, at)] = resting_on(found, resting)
+            citations = verify_quotes(asking, inference.claim, inference.citations, shown)
+            found = make_note(inference.question, inference.claim, citations)
+            notes[inference_key(round, at)] = with_sources(found, resting)
     return notes
 
 
-async def refuted(asking: Desk, new: Notes, *, query: str, known: Notes, shown: Sequence[Passage]) -> set[str]:
+async def find_contradicted(
+    asking: Desk, new: Notes, *, query: str, known: Notes, shown: Sequence[Passage]
+) -> set[str]:
     """The inferences that fail a test: relevant to the query, and said by the passages (equation 3)."""
-    steps, read = known_steps(known.values()), sources(shown)
+    steps, read = as_steps(known.values()), as_sources(shown)
     relevance = [evaluator.RelevanceInput(query=query, claim=each["finding"], known=steps) for each in new.values()]
     attribution = [evaluator.AttributionInput(claim=each["finding"], sources=read) for each in new.values()]
     relevant, attributed = await asyncio.gather(
-        asyncio.gather(*(probability(asking, evaluator.RELEVANCE, each) for each in relevance)),
-        asyncio.gather(*(probability(asking, evaluator.ATTRIBUTION, each) for each in attribution)),
+        asyncio.gather(*(yes_probability(asking, evaluator.RELEVANCE, each) for each in relevance)),
+        asyncio.gather(*(yes_probability(asking, evaluator.ATTRIBUTION, each) for each in attribution)),
     )
     return {key for key, *scores in zip(new, relevant, attributed, strict=True) if min(scores) <= UNDECIDED}
 
 
-async def supported_anew(asking: Desk, orphans: Notes, shown: Sequence[Passage]) -> dict[str, Note]:
+async def reverify(asking: Desk, orphans: Notes, shown: Sequence[Passage]) -> dict[str, Note]:
     """Those orphans that other passages say as well, resting on these from now on: each passage is asked by itself."""
     pairs = [(key, passage) for key in orphans for passage in shown]
     given = [
-        evaluator.AttributionInput(claim=orphans[key]["finding"], sources=sources([passage])) for key, passage in pairs
+        evaluator.AttributionInput(claim=orphans[key]["finding"], sources=as_sources([passage]))
+        for key, passage in pairs
     ]
-    scores = await asyncio.gather(*(probability(asking, evaluator.ATTRIBUTION, each) for each in given))
+    scores = await asyncio.gather(*(yes_probability(asking, evaluator.ATTRIBUTION, each) for each in given))
     kept = {}
     for key, orphan in orphans.items():
         saying = [
             passage for (of, passage), score in zip(pairs, scores, strict=True) if of == key and score > UNDECIDED
         ]
         if saying:
-            found = note(
+            found = make_note(
                 orphan["question"],
                 orphan["finding"],
-                support(orphan["finding"], saying),
+                find_support(orphan["finding"], saying),
                 "its first passages have left",
             )
-            kept[key] = resting_on(found, saying)
+            kept[key] = with_sources(found, saying)
     return kept

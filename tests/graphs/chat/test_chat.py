@@ -12,9 +12,9 @@ from scenes import Chain, Json, Replying, Shelf, example, resolves, sent, withou
 
 from sleuth.agents.model import Request
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.chat.plan_approval import decided, request
+from sleuth.graphs.chat.plan_approval import approval_request, parse_decision
 from sleuth.graphs.core.context import Budget, Context
-from sleuth.graphs.evidence.answer_text import footnoted
+from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.registry import CHAT, METHODS, configure
 from sleuth.graphs.runs.execution import compiled
@@ -338,9 +338,9 @@ async def test_a_rejected_plan_ends_the_turn(chain: Chain) -> None:
 
 
 def test_what_is_shown_for_approval_is_understood_when_it_comes_back(chain: Chain) -> None:
-    plan = decided({"decisions": [edit([hop.planned for hop in chain.hops])]}, {}).plan
-    steps = request("?", plan, "")["action_requests"][0]["args"]["steps"]
-    assert decided({"decisions": [edit(steps)]}, {}).plan == plan
+    plan = parse_decision({"decisions": [edit([hop.planned for hop in chain.hops])]}, {}).plan
+    steps = approval_request("?", plan, "")["action_requests"][0]["args"]["steps"]
+    assert parse_decision({"decisions": [edit(steps)]}, {}).plan == plan
     assert plan["2"]["needs"] == ["1"]
 
 
@@ -437,6 +437,6 @@ async def test_messages_keep_their_ids_and_can_be_taken_back(chain: Chain) -> No
 
 def test_footnotes_tell_where_their_marks_are() -> None:
     cited: Any = {"passage": "1", "document": "d", "title": "Varn\nHarbour", "quote": "in  1868", "start": 0, "end": 8}
-    found = footnoted({"status": "answered", "text": "1868", "citations": [cited, {**cited, "title": ""}]})
+    found = with_footnotes({"status": "answered", "text": "1868", "citations": [cited, {**cited, "title": ""}]})
     assert found.text == "1868 [1] [2]\n\n[1] Varn Harbour: “in 1868”\n[2] d: “in 1868”"
     assert [found.text[start:end] for start, end in found.marks] == ["[1]", "[2]"]

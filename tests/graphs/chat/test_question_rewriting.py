@@ -4,7 +4,7 @@ import pytest
 
 from sleuth.agents.formatting.conversation import LATEST, LONGEST, Turn, render
 from sleuth.agents.llm.testing import ScriptedModel
-from sleuth.graphs.chat.question_rewriting import rewritten
+from sleuth.graphs.chat.question_rewriting import rewrite_question
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.archive import MemoryArchive
 
@@ -17,7 +17,7 @@ TURNS = [
 async def test_a_follow_up_is_asked_with_what_the_conversation_tells() -> None:
     model = ScriptedModel([{"question": "Where was Bastian Oake born?"}])
     archive = MemoryArchive()
-    found = await rewritten("Where was he born?", TURNS, model=model, archive=archive)
+    found = await rewrite_question("Where was he born?", TURNS, model=model, archive=archive)
     assert found.question == "Where was Bastian Oake born?"
     (call,) = found.calls.values()
     assert (call["role"], found.warnings) == ("rewriter", [])
@@ -26,20 +26,20 @@ async def test_a_follow_up_is_asked_with_what_the_conversation_tells() -> None:
 
 
 async def test_a_first_question_is_asked_as_it_is_without_a_call() -> None:
-    found = await rewritten("Who built it?", [], model=ScriptedModel(), archive=MemoryArchive())
+    found = await rewrite_question("Who built it?", [], model=ScriptedModel(), archive=MemoryArchive())
     assert (found.question, found.calls) == ("Who built it?", {})
 
 
 async def test_a_reply_that_cannot_be_used_leaves_the_question_with_a_warning() -> None:
     model = ScriptedModel(["He was born.", "I said so."])
-    found = await rewritten("Where was he born?", TURNS, model=model, archive=MemoryArchive())
+    found = await rewrite_question("Where was he born?", TURNS, model=model, archive=MemoryArchive())
     assert found.question == "Where was he born?"
     assert "asked as it was written" in found.warnings[0]
 
 
 async def test_a_model_that_is_down_is_an_error() -> None:
     with pytest.raises(ModelUnavailable):
-        await rewritten(
+        await rewrite_question(
             "Where?", TURNS, model=ScriptedModel([ModelUnavailable("It is down.")]), archive=MemoryArchive()
         )
 

@@ -4,8 +4,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from sleuth.agents.roles.conversation.chat_responder import AskedBack
-from sleuth.graphs.chat.messages import asking_back
-from sleuth.graphs.chat.small_talk import already_clarified, facts_in, is_question, repeats
+from sleuth.graphs.chat.messages import clarification_message
+from sleuth.graphs.chat.small_talk import already_clarified, find_facts, is_question, repeats_question
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from sleuth.graphs.chat.small_talk import already_clarified, facts_in, is_questi
     ],
 )
 def test_facts_in_a_reply_returns_what_the_conversation_lacks(reply: str, stated: list[str]) -> None:
-    assert facts_in(reply, ["Tell me about the yard"]) == stated
+    assert find_facts(reply, ["Tell me about the yard"]) == stated
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_facts_in_a_reply_returns_what_the_conversation_lacks(reply: str, stated
     ],
 )
 def test_facts_in_small_talk_are_none(reply: str) -> None:
-    assert facts_in(reply, ["Hi"]) == []
+    assert find_facts(reply, ["Hi"]) == []
 
 
 def test_facts_in_a_reply_may_repeat_the_conversation() -> None:
     said = ["I am Anna, and the yard is from 1868.", "Trevandle & Ruske"]
-    assert facts_in("Nice to meet you, Anna! Trevandle in 1868, then.", said) == []
-    assert facts_in("Nice to meet you, Anne!", said) == ["Anne"]
+    assert find_facts("Nice to meet you, Anna! Trevandle in 1868, then.", said) == []
+    assert find_facts("Nice to meet you, Anne!", said) == ["Anne"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ ASKED = "When was the shipyard of the ferry founded?"
     ],
 )
 def test_repeats_with_the_words_of_the_message_is_true(clarifying: str, asked: str) -> None:
-    assert repeats(clarifying, asked)
+    assert repeats_question(clarifying, asked)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_repeats_with_the_words_of_the_message_is_true(clarifying: str, asked: s
     ],
 )
 def test_repeats_with_a_choice_of_its_own_is_false(clarifying: str, asked: str) -> None:
-    assert not repeats(clarifying, asked)
+    assert not repeats_question(clarifying, asked)
 
 
 def test_already_clarified_includes_the_same_message_sent_again() -> None:
-    back = asking_back(AskedBack(question="Which one?"))
+    back = clarification_message(AskedBack(question="Which one?"))
     turn = [HumanMessage("How old is it?"), back]
     assert already_clarified([*turn, HumanMessage("the yard")])
     later = [*turn, HumanMessage("the yard"), AIMessage("1868")]

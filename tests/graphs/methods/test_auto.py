@@ -14,12 +14,12 @@ from ways import Ways, way
 
 from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Reply, Request, TokenLogprob
-from sleuth.graphs.core.answer import Answer, Hop
-from sleuth.graphs.core.context import Budget, HopInput
+from sleuth.graphs.core.answer import Answer, Subrun
+from sleuth.graphs.core.context import Budget, SubrunRequest
 from sleuth.graphs.core.events import Step
-from sleuth.graphs.core.subrun import new_hop
+from sleuth.graphs.core.subrun import new_subrun
 from sleuth.graphs.methods.auto import graph as auto
-from sleuth.graphs.methods.auto.escalation import concluded, independent
+from sleuth.graphs.methods.auto.escalation import best_verdict, has_independent_parts
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.history import export, fork, history
@@ -67,7 +67,7 @@ async def ask(runs: Runs, question: str, **options: Any) -> Answer:
     return await finish(runs, await runs.start(question, "auto", **options))
 
 
-def hops(answer: Answer) -> list[Hop]:
+def hops(answer: Answer) -> list[Subrun]:
     assert answer.hops is not None
     return answer.hops
 
@@ -242,8 +242,8 @@ async def test_a_refusal_lists_what_nobody_has_found(runs_with: RunsFor, chain: 
 
 
 async def test_the_refusal_of_a_method_that_says_what_is_missing_is_kept() -> None:
-    hop = Hop(**{**new_hop("crp-rag", ""), "status": "refused", "text": "What is missing:\n- x"})
-    verdict = concluded([new_hop("plain-rag", ""), hop], {}, cut_short=False)
+    hop = Subrun(**{**new_subrun("crp-rag", ""), "status": "refused", "text": "What is missing:\n- x"})
+    verdict = best_verdict([new_subrun("plain-rag", ""), hop], {}, cut_short=False)
     assert verdict == {"status": "refused", "text": "What is missing:\n- x", "citations": []}
 
 
@@ -438,7 +438,7 @@ async def test_a_hop_is_run_by_one_at_a_time(runs_with: RunsFor, chain: Chain) -
 
 
 def in_memory(case: Case) -> SaverHops:
-    async def announce(thread: str, hop: HopInput) -> None:
+    async def announce(thread: str, hop: SubrunRequest) -> None:
         assert thread and hop.parent == "1"
 
     return SaverHops(saver=case.saver, context=case._context(), profile="default", announce=announce)
@@ -572,7 +572,7 @@ def test_parts_are_independent_only_if_no_search_waits_for_another(steps: list[t
         for at, (action, needs) in enumerate(steps, start=1)
     }
     searches = [needs for action, needs in steps if action == "Retrieve"]
-    assert independent(parts) == (len(searches) >= 2 and all(not needs for needs in searches))
+    assert has_independent_parts(parts) == (len(searches) >= 2 and all(not needs for needs in searches))
 
 
 @given(

@@ -14,7 +14,7 @@ from scenes import Case, Replying, crp, passage, resolves, sure, without_checkpo
 
 from sleuth.agents.model import Request
 from sleuth.graphs.methods.crp_rag.graph import Settings
-from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, open_sinks, planted, steps_of
+from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, initial_graph, open_sinks, path_steps
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high. Nobody lives there.")
 
@@ -115,8 +115,8 @@ async def test_calls_by_kind_are_bounded_and_no_insufficient_step_is_answered(
     state, nodes = case.state, case.state["nodes"]
 
     async for before, after in layers(case):
-        sinks = open_sinks(before.get("nodes") or planted("?"))
-        grown = len(after["nodes"]) - len(before.get("nodes") or planted("?"))
+        sinks = open_sinks(before.get("nodes") or initial_graph("?"))
+        grown = len(after["nodes"]) - len(before.get("nodes") or initial_graph("?"))
         assert made(before, after, "expander") <= len(sinks) * settings.samples
         assert made(before, after, "fuser") <= grown <= settings.max_width
 
@@ -141,4 +141,4 @@ async def test_calls_by_kind_are_bounded_and_no_insufficient_step_is_answered(
 
 def _contents(nodes: Nodes, state: dict[str, Any]) -> set[str]:
     tried = {nodes[SOURCE]["content"]} if SOURCE in state.get("verified", {}) else set()
-    return tried | {nodes[key]["content"] for path in sufficient_prefixes(nodes, state) for key in steps_of(path)}
+    return tried | {nodes[key]["content"] for path in sufficient_prefixes(nodes, state) for key in path_steps(path)}

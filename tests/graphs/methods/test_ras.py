@@ -17,7 +17,7 @@ from sleuth.agents.model import Reply, Request
 from sleuth.agents.roles.reading.extractor import MOST
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.ras.graph import Settings
-from sleuth.graphs.methods.ras.triple_graph import identity
+from sleuth.graphs.methods.ras.triple_graph import entity_key
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.history import fork, history
@@ -95,7 +95,7 @@ def check_trajectory(chain: Chain, case: Any, *, mode: str, planner: str) -> Non
     assert case.retriever.asked() == [(query, mode, 5) for query in queries(chain)]
     facts = [(fact["object"], fact["passages"], fact["round"]) for fact in case.state.get("facts", {}).values()]
     hops = [(at, chain.hops[at - 1]) for at in known(chain)]
-    assert facts == [(identity(hop.answer), [hop.passage.id], str(at)) for at, hop in hops]
+    assert facts == [(entity_key(hop.answer), [hop.passage.id], str(at)) for at, hop in hops]
 
 
 async def test_each_round_searches_structures_and_plans(chain: Chain) -> None:
@@ -334,9 +334,9 @@ async def test_an_answer_holds_the_graph_as_nodes_and_edges(store: Store) -> Non
     names = [first, "Trevandle & Ruske", second, "1868"]
     relations = [(first, "Trevandle & Ruske", one), (second, "1868", two)]
     assert answer.to_json()["graph"] == {
-        "nodes": [{"id": identity(name), "name": name} for name in names],
+        "nodes": [{"id": entity_key(name), "name": name} for name in names],
         "edges": [
-            {"subject": identity(subject), "predicate": "is", "object": identity(object), "passages": [id]}
+            {"subject": entity_key(subject), "predicate": "is", "object": entity_key(object), "passages": [id]}
             for subject, object, id in relations
         ],
     }
@@ -470,7 +470,7 @@ async def test_a_run_ends_within_five_rounds_asks_nothing_twice_and_cites_only_w
 
     case = structured(Replying(reply), Shelf([TOWER, BRIDGE]), chosen, budget=Budget(max_calls=most))
     verdict = await case.run("Where?")
-    asked = [identity(query.text) for query in case.retriever.queries]
+    asked = [entity_key(query.text) for query in case.retriever.queries]
     assert len(asked) == len(set(asked)) <= 5
     assert most is None or len(case.model.requests) <= most
     assert verdict["status"] in ("answered", "unknown", "out_of_budget")
@@ -478,7 +478,7 @@ async def test_a_run_ends_within_five_rounds_asks_nothing_twice_and_cites_only_w
     cited = [*verdict["citations"], *(citation for note in notes for citation in note["citations"])]
     assert all(resolves(citation, [TOWER, BRIDGE]) for citation in cited)
     entities = case.state.get("entities", {})
-    assert all(identity(name) == key for key, name in entities.items())
+    assert all(entity_key(name) == key for key, name in entities.items())
     facts = case.state.get("facts", {})
     assert list(facts) == [str(number) for number in range(1, len(facts) + 1)]
     for fact in facts.values():
@@ -488,17 +488,17 @@ async def test_a_run_ends_within_five_rounds_asks_nothing_twice_and_cites_only_w
 
 @given(st.text(max_size=20))
 def test_an_identity_is_its_own(name: str) -> None:
-    assert identity(identity(name)) == identity(name)
+    assert entity_key(entity_key(name)) == entity_key(name)
 
 
 @pytest.mark.parametrize("other", ["the Tower", "“tower”", " TOWER.", "a  tower", "Ｔower", "The 'Tower'"])
 def test_names_of_one_entity(other: str) -> None:
-    assert identity(other) == identity("tower")
+    assert entity_key(other) == entity_key("tower")
 
 
 @pytest.mark.parametrize(("one", "other"), [("C", "C++"), ("1.5", "15"), ("Anna", "na"), ("Theodor", "odor")])
 def test_names_of_two_entities(one: str, other: str) -> None:
-    assert identity(one) != identity(other)
+    assert entity_key(one) != entity_key(other)
 
 
 # What was handed over

@@ -17,8 +17,8 @@ from scenes import Case, Chain, Shelf, example, finish, par, passage, resolves, 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.answer import Note, Threshold
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.evidence.outcomes import declarative
-from sleuth.graphs.methods.retro_rag.evidence_state import Attempt, Piece, best, ranked
+from sleuth.graphs.evidence.outcomes import is_declarative
+from sleuth.graphs.methods.retro_rag.evidence_state import AnswerAttempt, EvidencePassage, best_attempt, rank_passages
 from sleuth.graphs.methods.retro_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork, history
@@ -349,7 +349,7 @@ async def test_history_shows_what_left_and_a_fork_from_before_it_goes_another_wa
     ],
 )
 def test_an_answer_that_states_nothing_is_none(answer: str, stated: bool) -> None:
-    assert declarative(answer) is stated
+    assert is_declarative(answer) is stated
 
 
 @pytest.mark.parametrize(("consistency", "rounds"), [(0.71, 2), (0.69, 3), (0.2, 3)])
@@ -383,25 +383,25 @@ async def test_a_threshold_is_as_set_or_as_fitted_and_the_answer_names_it(
     assert await finish(without, id) == answer
 
 
-def attempt(answer: str, consistency: float | None) -> Attempt:
-    return Attempt(
-        answer=answer, reason="", second="", declarative=declarative(answer), consistency=consistency, citations=[]
+def attempt(answer: str, consistency: float | None) -> AnswerAttempt:
+    return AnswerAttempt(
+        answer=answer, reason="", second="", declarative=is_declarative(answer), consistency=consistency, citations=[]
     )
 
 
 def test_evidence_is_ranked_by_score_then_the_newest_first() -> None:
     pieces = {
-        name: Piece(reference=name, round=round, score=score)
+        name: EvidencePassage(reference=name, round=round, score=score)
         for name, round, score in (("old", 1, 0.5), ("best", 1, 0.9), ("new", 2, 0.5))
     }
-    assert ranked(pieces) == ["best", "new", "old"]
+    assert rank_passages(pieces) == ["best", "new", "old"]
 
 
 def test_the_best_answer_is_the_most_consistent_then_the_latest() -> None:
     tried = {"1": attempt("a", 0.4), "2": attempt("b", 0.6), "3": attempt("unknown", 0.9), "4": attempt("c", None)}
-    assert best(tried) == tried["2"]
-    assert best({"9": tried["4"], "10": attempt("d", None)}) == attempt("d", None)
-    assert best({"3": tried["3"]}) is None
+    assert best_attempt(tried) == tried["2"]
+    assert best_attempt({"9": tried["4"], "10": attempt("d", None)}) == attempt("d", None)
+    assert best_attempt({"3": tried["3"]}) is None
 
 
 # What was handed over

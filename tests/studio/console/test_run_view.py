@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation, cost_of
+from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation, total_cost
 from sleuth.graphs.core.events import Step
 from sleuth.studio.console.run_view import answer_view, graph_view, show_step
 
@@ -57,7 +57,7 @@ def test_the_sources_of_the_hybrid_system_say_what_they_have_given() -> None:
 def test_what_is_cited_beside_documents_says_what_it_is() -> None:
     nowhere = Citation(passage="", document="", title="1 + 1", quote="1 + 1 = 2", start=0, end=9)
     cell = Citation(passage="p", document="d", title="T", quote="2", start=4, end=5, kind="table", reference="row 1")
-    cost = cost_of({})
+    cost = total_cost({})
     citations = [Citation(**{**nowhere, "kind": "expression", "reference": "1 + 1"}), cell]
     answer = Answer(
         thread="t",
