@@ -1,4 +1,4 @@
-"""Draws every graph into ARCHITECTURE.md as Mermaid: `python -m sleuth.graphs.diagrams`."""
+"""Draw every graph into ARCHITECTURE.md as Mermaid: `python -m sleuth.graphs.diagrams`."""
 
 import re
 import sys
@@ -20,22 +20,22 @@ _SHAPES = {START: "START([start])", END: "END([end])"}
 
 
 def graphs() -> dict[str, Graph]:
-    """Every graph by name: chat, ingest, reading, and the methods."""
+    """Return every graph by name: chat, ingest, reading, and the methods."""
     others: dict[str, Graph] = {"chat": chat.graph(), "ingest": ingest.graph(), "reading": reading.graph()}
     return others | {name: method.graph() for name, method in METHODS.items()}
 
 
 def mermaid(graph: Graph) -> str:
-    """A graph's picture: what always follows as a line, what a router may choose dotted.
+    """Return a graph as Mermaid: fixed edges as lines, the choices of a router dotted.
 
-    LangGraph's own drawing leaves out what a router that returns a list may choose.
+    LangGraph's own drawing omits the choices of a router that returns a list.
     """
     lines = [f"    {_SHAPES.get(a, a)} {arrow} {_SHAPES.get(b, b)}" for a, arrow, b in arrows(graph)]
     return "\n".join(["flowchart TD", *lines])
 
 
 def arrows(graph: Graph) -> Iterator[tuple[str, str, str]]:
-    """Every edge: where it begins, `-->` or dotted where a router chooses, and where it leads."""
+    """Yield every edge: its start, `-->` or a dotted arrow for the choice of a router, and its end."""
     for node in [START, *graph.nodes]:
         yield from ((node, "-->", after) for before, after in sorted(graph.edges) if before == node)
         for branch in graph.branches.get(node, {}).values():
@@ -44,12 +44,12 @@ def arrows(graph: Graph) -> Iterator[tuple[str, str, str]]:
 
 
 def _choices(hint: object) -> tuple[str, ...]:
-    """The nodes in a router's return type: a Literal, or a list of one."""
+    """Return the nodes in a router's return type: a Literal, or a list of one."""
     return _choices(get_args(hint)[0]) if get_origin(hint) is list else get_args(hint)
 
 
 def redraw(text: str) -> str:
-    """A document with every picture between `<!-- graph:NAME -->` and `<!-- /graph -->` as the graphs are now."""
+    """Return a document with every picture between `<!-- graph:NAME -->` and `<!-- /graph -->` redrawn."""
     known = graphs()
     return _PICTURE.sub(lambda found: f"{found[1]}```mermaid\n{mermaid(known[found[2]])}\n```\n{found[3]}", text)
 

@@ -1,10 +1,10 @@
-"""IRCoT: retrieval and a chain of thought take turns, a sentence at a time (Trivedi et al., ACL 2023). A baseline.
+"""IRCoT: retrieval and a chain of thought alternate, a sentence at a time (Trivedi et al., ACL 2023). A baseline.
 
     (retrieve -> reason)* -> answer
 
 Each sentence is the next query; the passages add up until a sentence gives the answer, and a reader answers from them
-(section 3). Only a final answer to the same question that another run has handed over is tried before the first search.
-The sentences are no notes: nothing has checked them.
+(section 3). Only an inherited final answer to the same question is tried before the first search. The sentences are not
+notes: they are not verified.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ _CONCLUSION = re.compile(r"\banswer is:?\s+(.+)", re.IGNORECASE)
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`; the numbers are the paper's (of its 2, 4, 6 or 8 passages a middle one)."""
+    """Settings of `--set`; the numbers are the paper's (4 of its 2, 4, 6 or 8 passages)."""
 
     max_steps: int = Field(default=8, ge=1, le=20, description="sentences at most")
     top_k: int = Field(default=4, ge=1, le=50, description="passages found with a sentence")
@@ -64,24 +64,24 @@ class Settings(MethodSettings):
     reader: bool = Field(default=True, description="off: the answer in the last sentence stands (ablation)")
 
     def as_in_paper(self) -> "Settings":
-        """Search by words."""
+        """Return settings with keyword search."""
         return self.model_copy(update={"mode": "keyword"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """A chain of thought, and the passages that it has collected."""
+    """State of IRCoT: a chain of thought, and the passages that it has collected."""
 
     evidence: Annotated[list[str], Lines] = field(default_factory=list)
     """The passages so far, by archive reference."""
     thoughts: Annotated[list[str], Lines] = field(default_factory=list)
     """The sentences so far."""
     concluded: bool = False
-    """The chain has come to its answer, or goes no further."""
+    """The chain has reached its answer, or its end."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     evidence: list[str]
     thoughts: list[str]
@@ -90,7 +90,7 @@ class Update(RunUpdate, total=False):
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Passages for the question, later for the latest sentence; there is room for so many."""
+    """Search passages for the question, later for the latest sentence, up to `max_passages` in total."""
     settings = call.settings
     text = state.thoughts[-1] if state.thoughts else state.question
     query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=())
@@ -101,7 +101,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def reason(state: State, call: Call[Settings]) -> Update:
-    """The next sentence; the last one gives the answer, says nothing new, or uses up the steps."""
+    """Generate the next sentence; the last one gives the answer, repeats an earlier one, or uses up the steps."""
     call.require()
     shown = await load_passages(call.context.archive, state.evidence)
     given = ThinkInput(
@@ -121,7 +121,7 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """A reader's answer with its own reasons, from all the passages (section 3, the question answering reader)."""
+    """Let a reader answer with its own reasons, from all the passages (section 3, the question answering reader)."""
     shown, said = await load_passages(call.context.archive, state.evidence), _conclusion(state)
     read = Generation(answer=said, reason="", citations=find_support(said, shown))
     settings = call.settings
@@ -139,12 +139,12 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def after_reason(state: State) -> Literal["retrieve", "answer"]:
-    """On with the latest sentence, until the last."""
+    """Route to the search with the latest sentence, until the last."""
     return "answer" if state.concluded or state.halted else "retrieve"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(retrieve)
     graph.add_node(reason)
@@ -165,7 +165,7 @@ def _first_sentence(said: str) -> str:
 
 
 def _conclusion(state: State) -> str:
-    """The answer of the chain itself, where it has come to one that states something."""
+    """Return the answer of the chain itself, if it states something."""
     found = _CONCLUSION.search(state.thoughts[-1]) if state.thoughts else None
     text = found[1].strip(" .") if found else ""
     return text if is_declarative(text) else ""

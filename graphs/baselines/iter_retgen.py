@@ -1,9 +1,9 @@
-"""Iter-RetGen: the next search is made with what was generated last (Shao et al., Findings of EMNLP 2023). A baseline.
+"""Iter-RetGen: each search uses the previous generation (Shao et al., Findings of EMNLP 2023). A baseline.
 
     (retrieve -> answer)*
 
-A fixed number of times; each generation reads only the passages of its own search (section 3), and the last one is
-the answer. Only a final answer to the same question that another run has handed over is read before the first search.
+The number of iterations is fixed; each generation reads only the passages of its own search (section 3), and the last
+one is the answer. Only an inherited final answer to the same question is read before the first search.
 """
 
 from collections.abc import Mapping
@@ -43,31 +43,31 @@ from sleuth.tools.search import Mode, Query
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`."""
+    """Settings of `--set`."""
 
     iterations: int = Field(default=3, ge=1, le=10, description="searches, each with what was generated before")
     top_k: int = Field(default=5, ge=1, le=100, description="passages of a search")
     mode: Mode = Field(default="graph", description="how to search (paper: dense)")
 
     def as_in_paper(self) -> "Settings":
-        """Vector search."""
+        """Return settings with vector search."""
         return self.model_copy(update={"mode": "dense"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Attempts are keyed by their iteration as text; "0" had nothing but what was handed over."""
+    """State of Iter-RetGen. Attempts are keyed by their iteration as text; "0" had inherited notes only."""
 
     iteration: int = 0
-    """How often has been searched."""
+    """The number of searches."""
     evidence: list[str] = field(default_factory=list)
     """Passages of the latest search, by archive reference."""
     attempts: Annotated[dict[str, Generation], Keyed] = field(default_factory=dict)
-    """What was generated."""
+    """The generations."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     iteration: int
     evidence: list[str]
@@ -76,7 +76,7 @@ class Update(RunUpdate, total=False):
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Passages for the question; from the second time on for what was generated last, and the question."""
+    """Search with the question, from the second time on with the latest generation too."""
     settings, latest = call.settings, _latest(state)
     said = [latest["reason"], latest["answer"]] if latest else []
     known = short_names(found["finding"] for found in state.notes.values())
@@ -87,7 +87,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """Reasons and an answer from the passages of this search; the last one stands."""
+    """Generate reasons and an answer from the passages of this search; the last answer is final."""
     latest = _latest(state)
     if not call.affords():
         told = [make_note(state.question, latest["answer"], latest["citations"])] if latest else []
@@ -101,7 +101,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(retrieve)
     graph.add_node(answer)
@@ -115,7 +115,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 def _latest(state: State) -> Generation | None:
-    """What the latest search has led to; on the way from a search to its answer, the one before."""
+    """Return the latest generation; between a search and its answer, the one before."""
     return next(reversed(state.attempts.values()), None)
 
 

@@ -2,8 +2,8 @@
 
     retrieve -> answer
 
-Notes that another run has handed over are shown to the reader next to the passages. Only a final answer to the same
-question is read before the search, and makes it unnecessary if it is enough.
+Inherited notes are shown to the reader next to the passages. Only an inherited final answer to the same question is
+read before the search, and makes it unnecessary if it suffices.
 """
 
 from collections.abc import Mapping
@@ -44,28 +44,28 @@ from sleuth.tools.search import Mode, Query
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`."""
+    """Settings of `--set`."""
 
     top_k: int = Field(default=5, ge=1, le=100, description="passages to read")
     mode: Mode = Field(default="graph", description="how to search (paper: hybrid)")
 
     def as_in_paper(self) -> "Settings":
-        """Search by words and meaning."""
+        """Return settings with hybrid search."""
         return self.model_copy(update={"mode": "hybrid"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """One search, one reading."""
+    """State of plain RAG: one search, one reading."""
 
     evidence: list[str] = field(default_factory=list)
     """Passages shown to the reader, by archive reference."""
     searched: bool = False
-    """Whether they were searched for; a final answer that was handed over is read before."""
+    """The passages were searched for; an inherited final answer is read before."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     evidence: list[str]
     searched: bool
@@ -73,7 +73,7 @@ class Update(RunUpdate, total=False):
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """The passages most like the question."""
+    """Search the passages most similar to the question."""
     settings = call.settings
     known = short_names(found["finding"] for found in state.notes.values())
     query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=known)
@@ -82,7 +82,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """One reading of them, together with what was handed over as known."""
+    """Read the passages and inherited notes once, and answer."""
     if not call.affords():
         return {"verdict": make_verdict("out_of_budget", "", [])}
     shown = await load_passages(call.context.archive, state.evidence)
@@ -96,7 +96,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(retrieve)
     graph.add_node(answer)

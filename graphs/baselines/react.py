@@ -1,10 +1,10 @@
-"""Agent: the model searches as often as it likes, then answers (ReAct: Yao et al., ICLR 2023). A baseline.
+"""Agent: the model searches as often as it chooses, then answers (ReAct: Yao et al., ICLR 2023). A baseline.
 
     (act -> retrieve)* -> act -> answer
 
-The loop of LangChain's prebuilt agent with our search as its only tool (a test plays both side by side), as a graph of
-ours: every step has its checkpoint and every call its record. What another run has handed over is shown; unless that is
-the final answer, such a run searches before it answers: for the question itself where the model asks for nothing.
+The loop of LangChain's prebuilt agent with our search as its only tool (a test compares both), as a graph of ours:
+every step has its checkpoint and every call its record. Inherited notes are shown; unless they have the final answer,
+such a run searches before it answers: for the question itself if the model asks for nothing.
 """
 
 from collections.abc import Mapping
@@ -49,31 +49,31 @@ from sleuth.tools.types import Passage
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`."""
+    """Settings of `--set`."""
 
     max_searches: int = Field(default=10, ge=1, le=30, description="searches at most; then it has to answer")
     top_k: int = Field(default=5, ge=1, le=50, description="passages that a search returns")
     mode: Mode = Field(default="graph", description="how the tool searches (paper profile: hybrid)")
 
     def as_in_paper(self) -> "Settings":
-        """A tool that searches by words and meaning."""
+        """Return settings with hybrid search."""
         return self.model_copy(update={"mode": "hybrid"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Rounds are the tool's calls, keyed by their number as text."""
+    """State of the agent. Rounds are the tool's calls, keyed by their number as text."""
 
     query: str = ""
-    """What the tool is called with next; empty where the model has answered or may not search any more."""
+    """The tool's next query; empty if the model has answered or may not search any more."""
     rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
     """The searches so far with what they returned, "1" first."""
     said: Note | None = None
-    """The model's answer with its checked citations; None while it has given none."""
+    """The model's answer with its verified citations; None before that."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     query: str
     rounds: dict[str, Round]
@@ -82,7 +82,7 @@ class Update(RunUpdate, total=False):
 
 @node
 async def act(state: State, call: Call[Settings]) -> Update:
-    """The model's choice: to search for something, or to answer; the same search twice ends the searching."""
+    """Let the model choose to search or to answer; a repeated search ends the searching."""
     if len(state.rounds) >= call.settings.max_searches:
         return {"query": ""}
     call.require()
@@ -107,7 +107,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """The tool: passages for the query."""
+    """Run the tool: search passages for the query."""
     settings, at = call.settings, str(len(state.rounds) + 1)
     query = make_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
     found = await search_passages(call.context, {at: query})
@@ -116,7 +116,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """The model's answer; where it did not come to one, an answer from all that was found."""
+    """Return the model's answer; if it has none, generate one from all passages."""
     if state.said is not None:
         notes, verdict = finish(call.model, state, state.said["finding"], state.said.get("citations", []))
         return {"notes": notes, "verdict": verdict, "warnings": call.model.warnings}
@@ -132,12 +132,12 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def after_act(state: State) -> Literal["retrieve", "answer"]:
-    """To the tool, or to the end."""
+    """Route to the tool, or to the end."""
     return "retrieve" if state.query and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(act)
     graph.add_node(retrieve)
@@ -153,7 +153,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 def _first_found(state: State) -> dict[str, int]:
-    """Every passage by its archive reference, with the number of the search that found it first."""
+    """Return every passage by its archive reference, with the number of the search that found it first."""
     first: dict[str, int] = {}
     for at, round in state.rounds.items():
         for reference in round["passages"]:

@@ -2,9 +2,9 @@
 
     (plan -> retrieve -> read)* -> plan -> answer
 
-The paper's search engine gives intermediate answers (section 3); here a reader takes them from the passages found. They
-are the notes of the run, and what another run has handed over counts as asked already. Unless that is the final answer,
-such a run searches before it answers: for the question itself where the model asks for nothing.
+The paper's search engine gives intermediate answers (section 3); here a reader takes them from the passages. They are
+the notes of the run; inherited notes count as asked already. Unless they have the final answer, such a run searches
+before it answers: for the question itself if the model asks for nothing.
 """
 
 from collections.abc import Mapping
@@ -50,31 +50,31 @@ from sleuth.tools.text import words
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`."""
+    """Settings of `--set`."""
 
     max_follow_ups: int = Field(default=5, ge=1, le=20, description="follow-up questions at most")
     top_k: int = Field(default=5, ge=1, le=100, description="passages to read for a follow-up question")
     mode: Mode = Field(default="graph", description="how to search (paper: a web search engine, here hybrid)")
 
     def as_in_paper(self) -> "Settings":
-        """Search by words and meaning, which is nearest to a search engine."""
+        """Return settings with hybrid search, which is nearest to a search engine."""
         return self.model_copy(update={"mode": "hybrid"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Rounds are keyed by their number as text; the note of round 1 is "follow-up 1"."""
+    """State of Self-Ask. Rounds are keyed by their number as text; the note of round 1 is "follow-up 1"."""
 
     follow_up: str = ""
-    """The follow-up question in work; empty where none is needed any more."""
+    """The follow-up question in progress; empty if no further one is needed."""
     rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
     """The follow-up questions so far with their passages, "1" first."""
     final: str | None = None
-    """What the model gave as the final answer; None where it was not asked for one."""
+    """The model's final answer; None if it was not asked for one."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     follow_up: str
     rounds: dict[str, Round]
@@ -83,7 +83,7 @@ class Update(RunUpdate, total=False):
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """The next follow-up question, or the final answer; what was asked already is not asked again."""
+    """Ask for the next follow-up question, or the final answer; no question is asked twice."""
     if len(state.rounds) >= call.settings.max_follow_ups:
         return {"follow_up": ""}
     call.require()
@@ -102,7 +102,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Passages for the follow-up question."""
+    """Search passages for the follow-up question."""
     settings, at = call.settings, str(len(state.rounds) + 1)
     query = make_query(state.follow_up, state, k=settings.top_k, mode=settings.mode, seen=())
     found = await search_passages(call.context, {at: query})
@@ -111,7 +111,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def read(state: State, call: Call[Settings]) -> Update:
-    """The intermediate answer, from these passages alone."""
+    """Read the intermediate answer from these passages alone."""
     call.require()
     at = str(len(state.rounds))
     shown = await load_passages(call.context.archive, state.rounds[at]["passages"])
@@ -124,7 +124,7 @@ async def read(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """The final answer as it was said; where the model was not asked for one, what the intermediate answers tell."""
+    """Return the model's final answer; if it has none, answer from the intermediate answers."""
     known = list(state.notes.values())
     if state.final is not None:
         notes, verdict = finish(call.model, state, state.final, [])
@@ -139,12 +139,12 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def after_plan(state: State) -> Literal["retrieve", "answer"]:
-    """To the follow-up question, or to the end."""
+    """Route to the follow-up question, or to the end."""
     return "retrieve" if state.follow_up and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(plan)
     graph.add_node(retrieve)

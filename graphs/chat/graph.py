@@ -3,8 +3,8 @@
     classify -> converse (-> refine ...)?
     classify -> (clarify -> listen?)? -> refine? -> plan -> approve? -> act -> answer
 
-A turn begins with a message of the person and ends with one of ours; the thread goes on with the next message. Where
-it waits for the person (`listen`, `approve`) it can be resumed with a reply, or simply be sent another message.
+A turn begins with a message of the person and ends with one of ours; the next message continues the thread. While it
+waits for the person (`listen`, `approve`) it can be resumed with a reply, or receive another message.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ MethodName = Literal["auto", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ra
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`, and as an assistant's configuration."""
+    """Settings of `--set`, and of an assistant's configuration."""
 
     method: MethodName = Field(default="auto", description="what answers the questions")
     method_settings: Annotated[dict[str, Any], BeforeValidator(parse_json)] = Field(
@@ -74,34 +74,34 @@ class Settings(MethodSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """The input of a turn, as chat applications send it."""
+    """The input of a turn, in the form of chat applications."""
 
     messages: Annotated[list[AnyMessage], Messages]
-    """The conversation; what is sent is added to it, or replaces the message with its id."""
+    """The conversation; a new message is added to it, or replaces the message with its id."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(Message, RunState):
-    """The conversation, and of its latest turn what every run has."""
+    """State of a chat: the conversation, and the common fields of its latest turn."""
 
     question: str = ""
-    """The latest message, from `refine` on as a question that can be understood alone."""
+    """The latest message; after `refine`, a question that can be understood alone."""
     warnings: list[str] = field(default_factory=list)
-    """What went less than well in this turn, a line each."""
+    """Problems of this turn, a line each."""
     kind: router.Kind | Literal[""] = ""
-    """What the message was taken for."""
+    """The kind of the message."""
     hop: Subrun | None = None
-    """The turn of the method at the question."""
+    """The run of the method for the question."""
     plan: dict[str, Step] = field(default_factory=dict)
-    """The steps of the method, where they have to be approved."""
+    """The steps of the method, if they have to be approved."""
     decision: Decision = ""
-    """What became of the plan."""
+    """The decision about the plan."""
     remark: str = ""
-    """What the person said to the plan, or why that could not be used."""
+    """The person's remark about the plan, or why their reply could not be used."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     messages: list[AnyMessage]
     question: str
@@ -229,7 +229,7 @@ async def answer(state: State) -> Update:
 
 
 def understand(state: State) -> Literal["converse", "clarify", "refine", "plan", "answer"]:
-    """By what the message was taken for."""
+    """Route by the kind of the message."""
     if state.halted:
         return "answer"
     match state.kind:
@@ -243,17 +243,17 @@ def understand(state: State) -> Literal["converse", "clarify", "refine", "plan",
 
 
 def send(state: State) -> Literal["refine", "answer"]:
-    """The reply to small talk; without one the message is looked up."""
+    """Route to the reply to small talk; without one the message is looked up."""
     return "answer" if state.halted or state.verdict else "refine"
 
 
 def wait(state: State) -> Literal["listen", "refine", "answer"]:
-    """For the reply, where something was asked back."""
+    """Route to the reply of the person after a clarifying question."""
     return "listen" if state.verdict and not state.halted else send(state)
 
 
 def hear(state: State) -> Literal["refine", "listen"]:
-    """On with a reply."""
+    """Route to the question after a reply."""
     return "refine" if isinstance(state.messages[-1], HumanMessage) else "listen"
 
 
@@ -263,21 +263,21 @@ def after_refine(state: State) -> Literal["plan", "answer"]:
 
 
 def begin(state: State) -> Literal["approve", "act", "answer"]:
-    """To the person where there is a plan to approve."""
+    """Route to the person if there is a plan to approve."""
     if state.halted:
         return "answer"
     return "approve" if state.plan else "act"
 
 
 def carry_out(state: State) -> Literal["act", "approve", "answer"]:
-    """What was decided; without a decision it is asked for again."""
+    """Route by the decision; without one the person is asked again."""
     if state.decision == "reject":
         return "answer"
     return "act" if state.decision else "approve"
 
 
 def graph() -> StateGraph[State, Context, Message, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Message)
     graph.add_node(classify)
     graph.add_node(converse)

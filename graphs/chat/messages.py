@@ -1,4 +1,4 @@
-"""A chat's messages: how they are kept, what of them a role reads, and what ours carry beside their text."""
+"""Messages of a chat: their reducer, the part that roles read, and the data of ours besides the text."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal
@@ -17,9 +17,9 @@ _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "a
 
 
 def append_messages(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
-    """LangGraph's `add_messages`, write by write.
+    """Apply LangGraph's `add_messages`, write by write.
 
-    A message that came without an id, as a pair of role and text, gets the same one however often it is read.
+    A message without an id, such as a pair of role and text, gets the same id on every read.
     """
     for write in writes:
         added = convert_to_messages(write if isinstance(write, list) else [write])
@@ -33,7 +33,7 @@ Messages: DeltaChannel[list[AnyMessage]] = DeltaChannel(append_messages)
 
 
 def as_conversation(messages: Sequence[AnyMessage], question: str) -> Heard:
-    """The last message, as the question that it puts, with the latest of what was said before it."""
+    """Return the last message as a question, with the latest turns before it."""
     turns = [
         Turn(speaker=_SPEAKERS[message.type], text=message.text)
         for message in messages[:-1]
@@ -45,9 +45,9 @@ def as_conversation(messages: Sequence[AnyMessage], question: str) -> Heard:
 def answer_message(
     verdict: Verdict, hop: Subrun | None, *, question: str, cost: Cost, warnings: list[str]
 ) -> AIMessage:
-    """An answer with footnotes; what it cites and where it comes from are in `additional_kwargs`.
+    """Return an answer with footnotes; its citations and origin are in `additional_kwargs`.
 
-    Where nothing was looked up the text stands alone: there is nothing found that could be said not to suffice.
+    Without a search the text has no footnotes and no explanation.
     """
     looked_up = hop is not None and hop["status"] != "new"
     text = with_footnotes(verdict).text if looked_up else verdict["text"] or with_footnotes(verdict).text
@@ -64,6 +64,6 @@ def answer_message(
 
 
 def clarification_message(back: AskedBack) -> AIMessage:
-    """A question to the person; the replies to choose from are in `additional_kwargs`."""
+    """Return a question to the person; the replies to choose from are in `additional_kwargs`."""
     about = {"status": "waiting", "asked_back": True, "options": back.options}
     return AIMessage(content=back.question, additional_kwargs=about)

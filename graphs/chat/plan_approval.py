@@ -1,4 +1,4 @@
-"""A plan shown to the person before it is carried out, and what they say to it.
+"""Approval of a plan by the person before it is carried out.
 
 Request and reply have the shape of LangChain's human-in-the-loop middleware, which agent-chat-ui and Agent Inbox draw
 and fill in: https://docs.langchain.com/oss/python/langchain/human-in-the-loop.
@@ -22,7 +22,7 @@ Decision = Literal["", "approve", "edit", "reject"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanDecision:
-    """What is to become of a plan; `remark` is what the person said, or why what they said cannot be used."""
+    """The decision about a plan; `remark` is the person's remark, or why their reply cannot be used."""
 
     decision: Decision
     plan: dict[str, Step] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class PlanDecision:
 
 
 def approval_request(question: str, plan: Mapping[str, Step], remark: str) -> dict[str, Any]:
-    """What the person is shown: the steps, which they may approve, edit or reject."""
+    """Return the request to the person: the steps, which they may approve, edit or reject."""
     steps = [
         {"question": step["question"], "needs": [int(need) for need in step["needs"]], "action": step["action"]}
         for step in plan.values()
@@ -42,7 +42,7 @@ def approval_request(question: str, plan: Mapping[str, Step], remark: str) -> di
 
 
 def parse_decision(reply: Any, plan: Mapping[str, Step]) -> PlanDecision:  # noqa: ANN401 - whatever a client resumes with
-    """Reads a reply `{"decisions": [{"type": "approve" | "edit" | "reject", ...}]}`; no decision where it is none."""
+    """Parse a reply `{"decisions": [{"type": "approve" | "edit" | "reject", ...}]}`; an invalid one has no decision."""
     try:
         (decision,) = reply["decisions"]
         match decision["type"]:
@@ -61,7 +61,7 @@ def parse_decision(reply: Any, plan: Mapping[str, Step]) -> PlanDecision:  # noq
 
 
 def parse_typed_decision(text: str) -> dict[str, Any]:
-    """A reply as somebody types it: approve, reject, or other steps, as `parse_decision` reads them."""
+    """Return a typed reply (approve, reject, or other steps) in the form of `parse_decision`."""
     word = text.strip().casefold()
     if word in ("approve", "reject"):
         return {"decisions": [{"type": word}]}
@@ -69,14 +69,14 @@ def parse_typed_decision(text: str) -> dict[str, Any]:
 
 
 def describe_request(asked: Mapping[str, Any]) -> str:
-    """What the person is shown, as a text."""
+    """Return the request to the person as a text."""
     (shown,) = asked["action_requests"]
     steps = json.dumps(shown["args"]["steps"], ensure_ascii=False, indent=1)
     return f"{shown['description']}\n\n{steps}\n\nReply approve, reject, or with other steps as such a list."
 
 
 def _edited(steps: Any) -> dict[str, Step]:  # noqa: ANN401 - as above
-    """Steps as they were shown, or plain questions, each of which builds on the one before; also as JSON in a text."""
+    """Parse steps as they were shown, or plain questions, each of which builds on the one before; also as JSON text."""
     listed = parse_json(steps)
     if not isinstance(listed, list):
         raise TypeError("steps must be a list")

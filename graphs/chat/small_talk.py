@@ -1,7 +1,7 @@
-"""What a chat replies without a search, checked by code: no fact without evidence, and no message asked back as it is.
+"""Replies of a chat without a search, checked by code: no fact without evidence, no repeated question.
 
-Numbers and names are recognized by how they are written. In a script without capitals only short sentences and
-questions may be sent.
+Numbers and names are recognized by their spelling. In a script without capitals only short sentences and questions may
+be sent.
 """
 
 import re
@@ -20,7 +20,7 @@ _BEGINS = re.compile(r"[.!?…\n]|[^\w\s.,:;'\"“”‘’«»()\[\]&/–—-]"
 """A mark between two words after which a sentence begins: the end of the one before, or an emoji."""
 _ASKS = re.compile(r"[?？؟][\"'”’»)\s]*$")
 _LONGEST = 12
-"""Letters without case in a sentence that is no question: longer ones may state anything."""
+"""Letters without case in a sentence that is not a question: longer ones may state anything."""
 _ALIKE = 0.8
 
 
@@ -35,7 +35,7 @@ _NO_NAMES = _word_set(
     "antwort antworten dokument dokumente dokumenten unterlagen datei dateien sammlung thema themen information",
     "informationen assistent danke bitte gern gerne ja nein bonjour salut merci hola gracias ciao grazie",
 )
-"""Words of small talk that name nothing although they are capitalized, or alone in a sentence."""
+"""Words of small talk that are not names although they are capitalized, or alone in a sentence."""
 _NUMBERS = _word_set(
     "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen",
     "nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen",
@@ -46,17 +46,17 @@ _US = _word_set(
     "you your yours yourself u du dich dir dein deine deinen deiner sie ihnen ihr ihre ihren tu te toi ton ta vous",
     "votre vos usted ustedes ti tus lei voi",
 )
-"""The assistant, as it is spoken to."""
+"""Words that address the assistant."""
 _POLITE = _word_set(
     "please sorry do did does you your mean are is can could would tell me clarify asking ask want wanted to know",
     "about if i understand just so the a an whether that question meinst meinen du sie bitte",
 )
-"""Words around a clarifying question that make no other question of it."""
+"""Words around a clarifying question that do not change its meaning."""
 _CHOOSES = _word_set("which what who whom whose where when or welche welcher welches welchen was wer wo wann oder")
 
 
 def needs_search(kind: str, messages: Sequence[AnyMessage], *, ask_back: bool) -> bool:
-    """Return whether the last message is a question after all: not to be asked back, or more than small talk."""
+    """Return whether the last message is a question after all: it may not be clarified, or is more than small talk."""
     if kind == "ambiguous":
         return not ask_back or already_clarified(messages)
     return kind == "small talk" and is_question(messages[-1].text)
@@ -108,7 +108,7 @@ def _is_number(word: Word, text: str) -> bool:
 
 
 def _is_name(run: Sequence[Word], at: int, text: str) -> bool:
-    """Whether a capital is not that of the sentence: of its first words only a subject counts, or one that is alone."""
+    """Return whether a capital is not that of a sentence: of its first words only a subject or a single word counts."""
     word, after = run[at], run[at + 1] if at + 1 < len(run) else None
     before = text[run[at - 1].end : word.start] if at else "."
     if word.shape != "name" or (":" in before and word.form in FUNCTION_WORDS):
@@ -127,7 +127,7 @@ def _states(sentence: str) -> bool:
 
 
 def is_question(message: str) -> bool:
-    """Return whether a message is a question about anything but the assistant, so that it is no small talk."""
+    """Return whether a message is a question about anything but the assistant, and so not small talk."""
     said = {word.form for word in words(message)}
     return len(said) > 2 and not said & _US and bool(_ASKS.search(message))
 

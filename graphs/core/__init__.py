@@ -1,4 +1,4 @@
-"""What every node sees: state, context, budget, answer, and the `@node` decorator."""
+"""State, context, budget and answer of a run, and the `@node` decorator."""
 
 from sleuth.graphs.core.answer import (
     Answer,

@@ -19,10 +19,10 @@ from sleuth.tools.settings import Profile
 class Method:
     """One reasoning method: a graph from `question` to `verdict`.
 
-    `calls` is how many model calls are typical: fewest to most on the answerable example questions, and on two hops.
-    `benchmarks/studies/calls_by_hop.py` counts them, simulated; empty where it has not been run yet. A `baseline` is
-    there for comparison. `start_from_plan` returns the update that its node `plan` would make of given steps, for its
-    settings; None where a method has no such plan.
+    `line` summarizes the method and `when` describes its use. `calls` is the typical number of model calls: fewest to
+    most on the answerable example questions, and on two hops. `benchmarks/studies/calls_by_hop.py` counts them in
+    simulation; empty where it has not been run yet. A `baseline` is included for comparison. `start_from_plan` returns
+    the update that the node `plan` would make of given steps, for its settings; None if a method has no such plan.
 
     `summarize_update` describes the update of a node in lines. `read_graph` and `read_subruns` return the question's
     graph and the runs of other methods that a state contains, for the answer; by default there are none.
@@ -43,20 +43,22 @@ class Method:
     read_subruns: Callable[[Mapping[str, Any]], list[Subrun] | None] = lambda state: None
 
     def nodes(self) -> list[str]:
-        """The graph's nodes in the order of the method."""
+        """Return the graph's nodes in the order of the method."""
         return list(self.graph().nodes)
 
     def ablations(self) -> list[str]:
-        """The settings that switch off a part of the method to see what it is worth, as its paper does."""
+        """Return the settings that switch off a part of the method to measure its effect, as its paper does."""
         return [name for name, field in self.settings.model_fields.items() if "(ablation)" in (field.description or "")]
 
     def rungs(self) -> list[str]:
-        """The steps in which the method was built, as its setting `rung` names them; most methods have none."""
+        """Return the stages of the method's cumulative ablation, the values of its setting `rung`; most methods have
+        none.
+        """
         field = self.settings.model_fields.get("rung")
         return [rung for each in get_args(field.annotation) for rung in get_args(each)] if field else []
 
     def configure(self, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
-        """Return the settings from text or typed values; a value that is given holds in every profile.
+        """Return the settings from text or typed values; an explicit value applies in every profile.
 
         Settings of other methods in them are not checked: `registry.configure` does that too.
 
@@ -78,6 +80,6 @@ class Method:
 
 
 def describe_errors(error: ValidationError) -> str:
-    """What is wrong with settings, each fault after the setting's name."""
+    """Return the errors of settings, each after the setting's name."""
     found = [(fault["loc"], fault["msg"].lower().removeprefix("value error, ")) for fault in error.errors()]
     return "; ".join(f"{place[0]}: {message}" if place else message for place, message in found)

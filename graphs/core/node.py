@@ -53,7 +53,9 @@ class Call(Generic[S]):
 
     @property
     def model(self) -> Desk:
-        """The model, with an account of the calls of this execution."""
+        """Return the model, with an account of the calls of this execution; seeded by question and settings, not by
+        thread.
+        """
         if self._model is None:
             left = remaining(self._state, self.runtime).max_calls
             limit = None if left is None else (left - self._spare) // self._sharing
@@ -64,11 +66,11 @@ class Call(Generic[S]):
 
     @property
     def made(self) -> int:
-        """How many model calls this execution has made."""
+        """Return the number of model calls of this execution."""
         return len(self._model.calls) if self._model else 0
 
     def share(self, *, spare: int = 0, sharing: int = 1) -> None:
-        """Leave part of the budget's calls to others; to be called before the first use of `model`.
+        """Reserve part of the budget's calls for other nodes; call it before the first use of `model`.
 
         Args:
             spare: calls that later nodes need.
@@ -142,7 +144,7 @@ def node(function: Callable[[StateT, Call[S]], Awaitable[UpdateT]]) -> Node[Stat
 
 
 async def ask_or(desk: Desk, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
-    """Asks; where no reply can be understood, goes on with `otherwise` and a warning that says what is lost."""
+    """Return the model's reply, or `otherwise` and a warning with the loss if no reply can be parsed."""
     try:
         return await desk.ask(role, given)
     except BadReply as error:
@@ -151,7 +153,7 @@ async def ask_or(desk: Desk, role: Role[I, O], given: I, otherwise: O, loss: str
 
 
 def remaining(state: RunState, runtime: Runtime[Context]) -> Budget:
-    """What is left of the budget; less than nothing where a limit was passed."""
+    """Return the rest of the budget; negative where a limit was passed."""
     budget = runtime.context.budget
     tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in state.calls.values())
     seconds = time.monotonic() - runtime.context.started

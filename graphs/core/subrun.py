@@ -1,4 +1,4 @@
-"""How a node leaves a question to another method, which answers it in a thread of its own."""
+"""Sub-runs: a node lets another method answer a question in a thread of its own."""
 
 from asyncio import create_task
 from collections.abc import Coroutine, Mapping
@@ -30,7 +30,7 @@ async def run_subrun(
     notes: Mapping[str, Note] | None = None,
     plan: Mapping[str, Any] | None = None,
 ) -> SubrunResult:
-    """A hop with what is left of the budget; what it tells is this node's to stream."""
+    """Run a method with the rest of the budget, and stream its steps from this node."""
     hops, config = runtime.context.hops, get_config()["configurable"]
     if hops is None:
         raise RunError(
@@ -53,9 +53,9 @@ async def run_subrun(
 
 
 async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
-    """Do something outside of the running node, of which LangGraph would make it a subgraph.
+    """Run a coroutine in a fresh `contextvars` context, so that LangGraph does not treat it as a subgraph of this node.
 
-    Of the node's config only the callbacks are kept, so a tracer of the caller also receives this work.
+    Of the node's config only the callbacks are kept, so that a tracer of the caller also receives this work.
     """
     variables = copy_context()
     outer = var_child_runnable_config.get()
@@ -65,7 +65,7 @@ async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
 
 
 def new_subrun(method: str, why: str) -> Subrun:
-    """A method's turn before it has begun."""
+    """Return the record of a sub-run that has not begun."""
     return Subrun(
         method=method,
         why=why,
@@ -81,10 +81,10 @@ def new_subrun(method: str, why: str) -> Subrun:
 
 
 def with_result(hop: Subrun, end: SubrunResult, notes: list[str]) -> Subrun:
-    """A method's turn once it has had it; `notes` are the keys of what it has found out."""
+    """Return the record of a sub-run with its result; `notes` are the keys of its findings."""
     return Subrun(**{**hop, **end.verdict, "thread": end.thread, "notes": notes, "cost": total_cost(end.calls)})
 
 
 def prefix_nodes(method: str, end: SubrunResult) -> dict[str, CallRecord]:
-    """The calls of a hop as those of the run that it is part of, their nodes as `method/node`."""
+    """Return the calls of a sub-run as calls of the outer run, with nodes named `method/node`."""
     return {id: {**call, "node": f"{method}/{call['node']}"} for id, call in end.calls.items()}

@@ -1,4 +1,4 @@
-"""An answer as one text for a chat: what was found, with numbered marks, and below it what each of them quotes."""
+"""An answer as one text for a chat: the finding with numbered marks, followed by the quote of each mark."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -18,14 +18,14 @@ _INSTEAD: Final[dict[Status, str]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerText:
-    """`marks` are the places of the marks in `text`, in characters, one for each citation in its order."""
+    """A text with footnotes; `marks` are the places of its marks, in characters, one per citation in order."""
 
     text: str
     marks: list[tuple[int, int]]
 
 
 def with_footnotes(verdict: Verdict) -> AnswerText:
-    """The text of a chat message; where there is no answer it says why, in words."""
+    """Return the text of a chat message; without an answer it explains the reason."""
     text = "\n\n".join(part for part in (_INSTEAD[verdict["status"]], verdict["text"].strip()) if part)
     marks: list[tuple[int, int]] = []
     for number in range(1, len(verdict["citations"]) + 1):

@@ -1,4 +1,8 @@
-"""Verification of citations: a quote counts only if it is literally in a passage that the run was shown."""
+"""Verification of citations: a quote counts only if a passage shown to the model contains it literally.
+
+If a role names the right source but misquotes it, the sentence that contains the answer is cited instead. A citation
+that resolves in neither way is dropped and named in the warnings.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +15,7 @@ from sleuth.tools.types import Passage
 
 
 def verify_quotes(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
-    """The citations that hold; each that does not is reported among the desk's warnings."""
+    """Return the citations that can be verified, and warn of each other quote."""
     citations: list[Citation] = []
     for quote in quotes:
         passage = shown[quote.source - 1] if quote.source <= len(shown) else None
@@ -24,7 +28,7 @@ def verify_quotes(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Seque
 
 
 def find_support(answer: str, shown: Sequence[Passage], *, beside: str = "") -> list[Citation]:
-    """The first sentence shown that contains an answer, as its citation; rather one that also has `beside` in it."""
+    """Cite the first shown sentence that contains an answer, preferably one that also contains `beside`."""
     spans = [(passage, span) for passage in shown for span in find_sentences(answer, passage.text)]
     both = [
         (passage, (start, end)) for passage, (start, end) in spans if find_sentence(beside, passage.text[start:end])
@@ -33,16 +37,16 @@ def find_support(answer: str, shown: Sequence[Passage], *, beside: str = "") -> 
 
 
 def verified_citations(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
-    """Return verified citations, of which one contains the answer if any shown passage does; none for an empty answer."""
+    """Return verified citations, one of which contains the answer if any shown passage does; none without an answer."""
     return ensure_verbatim_support(answer, verify_quotes(desk, answer, quotes, shown), shown) if answer else []
 
 
 def ensure_verbatim_support(answer: str, citations: Sequence[Citation], shown: Sequence[Passage]) -> list[Citation]:
-    """An answer's citations with what says it word for word, so far as anything shown does.
+    """Adjust citations so that at least one contains the answer verbatim, if any shown passage does.
 
-    A quote without the answer makes way for a sentence of its passage that has it, of several for the nearest one;
-    not where the passage's title says it, which is about the answer as a whole. If then none says it, the first
-    sentence shown that does is cited as well.
+    A quote without the answer is replaced by the nearest sentence of its passage that contains it, unless the passage's
+    title does: then the whole passage is about the answer. If no quote contains it after that, the first shown sentence
+    that does is cited as well.
     """
     passages = {passage.id: passage for passage in shown}
     found = [_nearest_saying(answer, citation, passages) for citation in citations]
@@ -66,7 +70,7 @@ def _why(passage: Passage | None) -> str:
 
 
 def citation_at(passage: Passage, span: tuple[int, int]) -> Citation:
-    """A citation of what stands at these characters of a passage."""
+    """Return a citation of these characters of a passage."""
     start, end = span
     citation = Citation(
         passage=passage.id,

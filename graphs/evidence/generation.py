@@ -1,4 +1,4 @@
-"""Reasons and an answer from passages, as Iter-RetGen and IRCoT generate them."""
+"""Generation of reasons and an answer from passages, as in Iter-RetGen and IRCoT."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from sleuth.tools.types import Passage
 
 
 class Generation(TypedDict):
-    """An answer, empty where there is none, with its reasons and where it stands."""
+    """An answer, empty where there is none, with its reasons and citations."""
 
     answer: str
     reason: str
@@ -23,7 +23,7 @@ class Generation(TypedDict):
 
 
 async def generate(asking: Desk, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
-    """One generation from passages and from what was handed over; `loss` is said where its reply cannot be read."""
+    """Generate an answer from passages and inherited notes; `loss` is warned of if the reply cannot be parsed."""
     given = ReasonInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     said = await ask_or(asking, REASON, given, Reasoned(answer=""), loss)
     text = strip_marks(said.answer) if is_declarative(strip_marks(said.answer)) else ""

@@ -11,19 +11,19 @@ from sleuth.graphs.evidence.text_spans import strip_marks
 
 
 def make_note(question: str, finding: str, citations: list[Citation], remark: str = "") -> Note:
-    """A finding and where it stands."""
+    """Return a finding as a note."""
     passages = list(dict.fromkeys(citation["passage"] for citation in citations))
     written = Note(question=question, finding=finding, passages=passages, citations=citations)
     return Note(**written, remark=remark) if remark else written
 
 
 def as_steps(notes: Iterable[Note]) -> tuple[Step, ...]:
-    """Notes as the roles see them."""
+    """Return notes in the form that roles read."""
     return tuple(Step(question=note["question"], answer=note["finding"] or "not found") for note in notes)
 
 
 def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
-    """The end of a run; only an answer, also one cut short by the budget, cites, and only what its notes stand on."""
+    """Return a verdict with the citations of its notes; only an answer has any, also one after the budget ran out."""
     cites = text and status in ("answered", "out_of_budget")
     every = [citation for note in notes for citation in note.get("citations", [])] if cites else []
     places = [{**citation, "why": None} for citation in every]
@@ -32,7 +32,7 @@ def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
 
 
 async def answer_question(desk: Desk, question: str, notes: Sequence[Note]) -> Verdict:
-    """The question answered from what was found out; "unknown" where that does not tell."""
+    """Answer the question from notes; the verdict is "unknown" if they do not suffice."""
     given = AnswerInput(question=question, trajectory=as_steps(notes))
     final = await ask_or(desk, ANSWER, given, Final(known=False), "The question stays open.")
     text = strip_marks(final.answer)
@@ -40,7 +40,7 @@ async def answer_question(desk: Desk, question: str, notes: Sequence[Note]) -> V
 
 
 def verdict_for(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
-    """An answer with the citations of its notes; that it has none is worth a warning."""
+    """Return the verdict of an answer with the citations of its notes, and warn if there are none."""
     verdict = make_verdict("answered", text, notes)
     if not verdict["citations"]:
         desk.warn("nothing that was read supports this answer word for word")
@@ -48,7 +48,7 @@ def verdict_for(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
 
 
 def finish(desk: Desk, state: Question, text: str, citations: list[Citation]) -> tuple[dict[str, Note | None], Verdict]:
-    """The end of a run: an answer, which is also a note, or "unknown" where the text is empty."""
+    """Return the note and verdict of an answer; the verdict is "unknown" if the text is empty."""
     if not text:
         return {}, make_verdict("unknown", "", [])
     found = make_note(state.question, text, citations)
@@ -56,7 +56,7 @@ def finish(desk: Desk, state: Question, text: str, citations: list[Citation]) ->
 
 
 def is_declarative(answer: str) -> bool:
-    """Whether an answer states something: neither empty, nor "unknown", nor a guess, nor a question."""
+    """Return whether an answer states something: not empty, "unknown", a guess or a question."""
     said = answer.strip().rstrip(".!")
     return bool(said) and not any(pattern.fullmatch(said) for pattern in _NO_ANSWERS)
 
@@ -76,4 +76,4 @@ _NO_ANSWERS = tuple(
         r".*\?",
     )
 )
-"""What says that there is no answer, guesses, or asks back; a pattern has to fit the whole of what is said."""
+"""Patterns of replies that give no answer, guess, or ask a question; each has to match the whole reply."""

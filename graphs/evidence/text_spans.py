@@ -1,4 +1,4 @@
-"""Places of quotes and answers in a text, in characters."""
+"""Positions of quotes and answers in a text, in characters."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -11,7 +11,7 @@ _MARKS = re.compile(r"(?<!\s)\s*+\[\d+(?:\s*,\s*\d+)*\]")
 
 
 def find_quote(quote: str, text: str) -> tuple[int, int] | None:
-    """Where a quote stands in a text, in characters; letter case and runs of white space do not matter."""
+    """Return the position of a quote in a text; letter case and runs of white space do not matter."""
     words = quote.strip().strip("\"'“”‘’").split()
     if not words:
         return None
@@ -20,7 +20,7 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
 
 
 def find_sentence(answer: str, text: str) -> tuple[int, int] | None:
-    """The sentence or line of a text, headings left out, in which an answer stands as whole words, in characters."""
+    """Return the first sentence or line of a text, except headings, that contains an answer as whole words."""
     return next(find_sentences(answer, text), None)
 
 
@@ -40,12 +40,12 @@ def find_words(words: Sequence[str], text: str) -> Iterator[re.Match[str]]:
 
 
 def _sentence_around(span: tuple[int, int], ends: Sequence[tuple[int, int]], text: str) -> tuple[int, int]:
-    """The sentence around a span, given where white space ends the sentences of the text."""
+    """Return the sentence around a span, given the white space that ends the sentences of the text."""
     after = bisect_left(ends, span[1], key=itemgetter(0))
     before = bisect_right(ends, span[0], hi=after, key=itemgetter(1))
     return ends[before - 1][1] if before else 0, ends[after][0] if after < len(ends) else len(text.rstrip())
 
 
 def strip_marks(answer: str) -> str:
-    """An answer without citation marks such as [2] and without white space around it."""
+    """Return an answer without citation marks such as [2] and without surrounding white space."""
     return _MARKS.sub("", answer).strip()

@@ -106,7 +106,7 @@ def after_read(state: ReadingState) -> Literal["read", "__end__"]:
 
 
 def graph() -> StateGraph[ReadingState, ReadingContext, ReadingState, ReadingState]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     builder = StateGraph(ReadingState, context_schema=ReadingContext)
     builder.add_node(read)
     builder.add_edge(START, "read")

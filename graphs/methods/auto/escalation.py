@@ -1,4 +1,4 @@
-"""When `auto` is content with an answer, what it hands on to the next method, and how it ends."""
+"""Acceptance of an answer by `auto`, the notes for the next method, and the final verdict."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,24 +15,24 @@ Notes = Mapping[str, Note]
 
 
 def has_independent_parts(parts: Plan) -> bool:
-    """Whether a question has several parts to look up, none of which needs the answer of another step."""
+    """Return whether a question has several parts to look up, none of which needs the answer of another step."""
     looked_up = [step for step in parts.values() if step["action"] == "Retrieve"]
     return len(looked_up) > 1 and not any(step["needs"] for step in looked_up)
 
 
 def inherited_notes(notes: Notes, hops: Iterable[Subrun]) -> dict[str, Note]:
-    """The notes that the next method starts from: what the run was given, and what hops have found in some passage."""
+    """Return the notes for the next method: those given to the run, and findings of sub-runs that cite a passage."""
     found = {key for hop in hops for key in hop["notes"]}
     return {key: note for key, note in notes.items() if key not in found or (note["finding"] and note["passages"])}
 
 
 def final_answers(question: str, notes: Notes, keys: Iterable[str]) -> list[str]:
-    """The notes among these that answer the question itself: with an answer in doubt they may not be handed on."""
+    """Return the keys of notes that answer the question itself, which a rejected answer must not pass on."""
     return [key for key in keys if notes[key]["finding"] and words(notes[key]["question"]) == words(question)]
 
 
 def rejection_reason(hop: Subrun, min_citations: int) -> str:
-    """Why an answer is not accepted, as far as that can be told without asking; empty where it may be."""
+    """Return why an answer is rejected without asking the model; empty if it may be accepted."""
     if hop["status"] != "answered":
         return f"it ended as {hop['status'].replace('_', ' ')}"
     if (held := len(_evidence(hop))) < min_citations:
@@ -41,14 +41,14 @@ def rejection_reason(hop: Subrun, min_citations: int) -> str:
 
 
 def _evidence(hop: Subrun) -> list[Citation]:
-    """What an answer stands on; that a model recalls it is no evidence."""
+    """Return the evidence of an answer; a model's own recollection is not evidence."""
     return [each for each in hop["citations"] if each.get("kind") != "model"]
 
 
 async def support_probability(asking: Desk, question: str, hop: Subrun) -> float:
-    """P(yes, the answer holds by what it cites), off the first token of a yes or no.
+    """Return P(yes, the cited passages support the answer), from the first token of a yes or no.
 
-    Where the server gives no log-probabilities the word itself counts as certain, with a warning.
+    If the server gives no log-probabilities the word itself counts as certain, with a warning.
     """
     quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in _evidence(hop))
     given = evaluator.SupportInput(question=question, answer=hop["text"], sources=quotes)
@@ -67,7 +67,9 @@ async def support_probability(asking: Desk, question: str, hop: Subrun) -> float
 
 
 def best_verdict(hops: Sequence[Subrun], notes: Notes, *, cut_short: bool) -> Verdict:
-    """What the last method says; out of budget, the best answer so far. A refusal lists what nobody has found."""
+    """Return the last method's verdict, or the best answer so far if the budget ran out; a refusal lists what is
+    missing.
+    """
     if not hops:
         return make_verdict("out_of_budget", "", [])
     last = hops[-1]

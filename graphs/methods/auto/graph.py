@@ -1,9 +1,9 @@
-"""auto: begin with a cheap method, check its answer, and go on with a stronger one where it does not hold.
+"""auto: start with a cheap method, check its answer, and continue with a stronger one if the answer is rejected.
 
     plan -> act -> verify -> (plan -> act -> verify)* -> answer
 
-Every hop is an ordinary run of another method in a thread of its own (`graphs/runs/subruns.py`). What it found is
-handed to the next one; an answer that did not pass its check is not.
+Each sub-run is an ordinary run of another method in a thread of its own (`graphs/runs/subruns.py`). Its findings are
+passed to the next one; a rejected answer is not.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ from sleuth.graphs.methods.auto.escalation import (
 from sleuth.graphs.methods.par_rag import Step, number_steps
 
 METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag")
-"""What can be a hop."""
+"""The methods that `auto` can run."""
 
 
 def _order(text: str) -> str:
@@ -63,7 +63,7 @@ def _order(text: str) -> str:
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`."""
+    """Settings of `--set`."""
 
     order: Annotated[str, AfterValidator(_order)] = Field(
         default="plain-rag,par-rag/crp-rag",
@@ -84,18 +84,18 @@ class Settings(MethodSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Hops are keyed by their number as text; calls are those of all hops too, their nodes as `method/node`."""
+    """State of `auto`. Sub-runs are keyed by their number as text; calls include theirs, as `method/node`."""
 
     order: list[str] = field(default_factory=list)
-    """The methods in turn, two with a stroke between them where the question decides."""
+    """The methods in turn; of two separated by a slash the question decides."""
     parts: Annotated[dict[str, Step], Keyed] = field(default_factory=dict)
-    """The question's parts, once it had to be known whether they need each other."""
+    """The question's parts, if the choice between two methods depends on them."""
     hops: Annotated[dict[str, Subrun], Keyed] = field(default_factory=dict)
-    """The methods that have had their turn, and what became of it."""
+    """The sub-runs so far, with their results."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change; None removes a key."""
+    """Fields that a node may change; None removes a key."""
 
     order: list[str]
     parts: dict[str, Step]
@@ -104,7 +104,7 @@ class Update(RunUpdate, total=False):
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """Which method is next; where two are named, a plan of the question tells whether its parts need each other."""
+    """Choose the next method; of two, by a plan that shows if the question's parts depend on each other."""
     settings = call.settings
     order = state.order or settings.order.split(",")
     choices = order[len(state.hops)].split("/")
@@ -122,7 +122,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def act(state: State, call: Call[Settings]) -> Update:
-    """The method answers the question in its own thread, from what is known and with what is left of the budget."""
+    """Let the method answer the question in its own thread, from the known notes and with the rest of the budget."""
     number, hop = _latest(state)
     given = inherited_notes(state.notes, state.hops.values())
     values = call.settings.hop_settings.get(hop["method"], {})
@@ -140,9 +140,9 @@ async def act(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def verify(state: State, call: Call[Settings]) -> Update:
-    """Whether the answer is accepted: it is one, it cites, and a reader of what it cites says that it holds.
+    """Accept or reject the answer: it must be an answer with citations, and a reader of these must confirm it.
 
-    The last method's answer stands as it is: nothing could follow from a doubt.
+    The last method's answer is always accepted: no other method could follow.
     """
     number, hop = _latest(state)
     if not _more(state) or hop["status"] == "out_of_budget":
@@ -165,7 +165,7 @@ async def verify(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """The last method's answer or refusal; what was not accepted before it is told beside it."""
+    """Return the last method's answer or refusal, and warn of the rejected answers before it."""
     doubted = [hop for hop in state.hops.values() if hop["doubt"] and hop["status"] == "answered"]
     told = [f"{hop['method']} had answered {hop['text']!r}, not accepted: {hop['doubt']}." for hop in doubted]
     return {"verdict": best_verdict(list(state.hops.values()), state.notes, cut_short=state.halted), "warnings": told}
@@ -175,17 +175,17 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def begin_hop(state: State) -> Literal["act", "answer"]:
-    """To the method chosen."""
+    """Route to the chosen method."""
     return "answer" if state.halted else "act"
 
 
 def escalate(state: State) -> Literal["plan", "answer"]:
-    """To the next method where the answer was not accepted."""
+    """Route to the next method if the answer was rejected."""
     return "plan" if _more(state) and _latest(state)[1]["doubt"] and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(plan)
     graph.add_node(act)
@@ -207,7 +207,7 @@ def _latest(state: State) -> tuple[str, Subrun]:
 
 
 def _more(state: State) -> bool:
-    """Whether a further method could have its turn."""
+    """Return whether another method is left."""
     return len(state.hops) < len(state.order)
 
 

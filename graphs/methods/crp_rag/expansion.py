@@ -1,4 +1,4 @@
-"""How CRP-RAG's reasoning graph gets a new layer: steps are proposed, and similar ones become one (section 3.2)."""
+"""Expansion of CRP-RAG's reasoning graph: steps are proposed, and similar ones merged (section 3.2)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ Structure = Literal["graph", "tree", "chain", "text"]
 
 
 def limit_reached(depth: int, max_depth: int, steps: int, max_nodes: int) -> str | None:
-    """The bound that keeps the graph from a further layer, with which it would have at least so many steps."""
+    """Return the limit that prevents a further layer, with which the graph would have at least this number of steps."""
     if depth >= max_depth:
         return "max_depth"
     return "max_nodes" if steps > max_nodes else None
 
 
 def sample_sinks(sinks: Sequence[str], structure: Structure, samples: int) -> list[str]:
-    """The sinks to draw steps for, one entry each: all of them once before any of them again.
+    """Return the sinks to propose steps for, one entry per sample: all of them once before any of them again.
 
     A chain branches at the question only; a text has one step.
     """
@@ -45,7 +45,7 @@ def sample_sinks(sinks: Sequence[str], structure: Structure, samples: int) -> li
 async def propose_steps(
     nodes: Nodes, sinks: Sequence[str], known: tuple[Step, ...], structure: Structure, asking: Desk
 ) -> list[Proposal]:
-    """A sampled next step for each sink named, as often as it is named; none that repeats what leads to it."""
+    """Sample a next step for each entry of `sinks`; steps that repeat one of their ancestors are dropped."""
     step = _rewrite if structure == "text" else _next_step
     proposals = await asyncio.gather(*(step(nodes, sink, known, asking) for sink in sinks))
     new = [proposal for proposal in proposals if not repeats_ancestor(nodes, proposal)]
@@ -62,7 +62,7 @@ async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: D
 
 
 async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Desk) -> Proposal:
-    """The question said in another way, as the only step (the structure "text" of section 5.5)."""
+    """Propose a rewording of the question as the only step (the structure "text" of section 5.5)."""
     question = nodes[SOURCE]["content"]
     given = refiner.RefineInput(question=question, answers=known, original=question)
     as_it_is, loss = refiner.Refined.model_construct(question=question), "The question is searched for as it is."
@@ -73,9 +73,10 @@ async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Des
 async def group_similar(
     proposals: Sequence[Proposal], embedder: Embedder | None, threshold: float | None, asking: Desk
 ) -> list[list[Proposal]]:
-    """Which proposals say nearly the same: those whose encodings' inner product exceeds the threshold (equation 5).
+    """Group proposals of nearly the same meaning: the inner product of their encodings exceeds the threshold (equation
+    5).
 
-    None do without a threshold, or, which is worth a warning, without an embedder.
+    Without a threshold, or without an embedder (with a warning), every proposal is a group of its own.
     """
     if embedder is None and threshold is not None:
         asking.warn("There is no embedder: steps are merged only where they are the same word for word.")
@@ -86,7 +87,7 @@ async def group_similar(
 
 
 async def merge_similar(question: str, similar: Sequence[Sequence[Proposal]], asking: Desk) -> list[Proposal]:
-    """One node for each group: a group of several is fused by one call, and keeps all edges (equation 6)."""
+    """Return one node per group: one call merges a group of several, which keeps all edges (equation 6)."""
     return await asyncio.gather(*(_fuse(question, group, asking) for group in similar))
 
 

@@ -2,8 +2,8 @@
 
     plan -> plan ... -> retrieve -> aggregate -> verify -> answer      (Xu et al., Electronics 2025, 14(1), 47)
 
-The nodes that are given knowledge at one time are the `wave`: all of the finished graph, or at first the question alone
-(the short cut that section 5.8 proposes), which leads back to `plan` unless what was found for it answers it.
+The nodes that receive knowledge in one pass are the `wave`: all of the finished graph, or at first the question alone
+(the shortcut that section 5.8 proposes), which leads back to `plan` unless its knowledge answers the question.
 """
 
 from collections.abc import Iterable
@@ -51,9 +51,9 @@ from sleuth.tools.search import Mode, Query
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`.
+    """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`.
 
-    The bounds are ours too, and stay: the paper has none. Reaching one is a warning.
+    The bounds are ours too, and stay on: the paper has none. Reaching one is a warning.
     """
 
     structure: Structure = Field(default="graph", description="or tree (no merging), chain, text (one step)")
@@ -78,32 +78,32 @@ class Settings(MethodSettings):
     max_paths: int = Field(default=4, ge=1, le=100, description="paths that are answered from")
 
     def as_in_paper(self) -> "Settings":
-        """Vector search, always a graph, and paths may contradict each other unseen."""
+        """Return settings with vector search, always a graph, and no check for contradictions."""
         return self.model_copy(update={"mode": "dense", "shortcut": False, "contradictions": False})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Nodes are keyed by their number as text; "1" is the question."""
+    """State of CRP-RAG. Nodes are keyed by their number as text; "1" is the question."""
 
     nodes: Annotated[dict[str, Node], Keyed] = field(default_factory=dict)
     """The reasoning graph."""
     depth: int = 0
-    """How many layers it has below the question."""
+    """The number of layers below the question."""
     wave: list[str] = field(default_factory=list)
-    """The nodes that are given knowledge now."""
+    """The nodes that receive knowledge now."""
     passages: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
     """Passages found for each node, by archive reference."""
     knowledge: Annotated[dict[str, Knowledge], Keyed] = field(default_factory=dict)
-    """What they say about it."""
+    """Summaries of these passages for each node."""
     verified: Annotated[dict[str, Verification], Keyed] = field(default_factory=dict)
-    """Whether that is enough; a node that nothing was found for is not here."""
+    """Whether the knowledge of each node suffices; a node without passages is absent."""
     threshold: Threshold | None = None
-    """The perplexity below which it is."""
+    """The perplexity below which knowledge suffices."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change; None removes a key."""
+    """Fields that a node may change; None removes a key."""
 
     nodes: dict[str, Node]
     depth: int
@@ -116,7 +116,7 @@ class Update(RunUpdate, total=False):
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """One layer more: next steps are drawn for every open one, and similar ones merged (section 3.2)."""
+    """Add a layer: propose next steps for every open one, and merge similar ones (section 3.2)."""
     settings = call.settings
     nodes = state.nodes or initial_graph(state.question)
     if not state.nodes and settings.verify and (settings.shortcut or state.notes):
@@ -145,7 +145,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Passages for each step (equation 7)."""
+    """Search passages for each step (equation 7)."""
     settings, asked = call.settings, state.question
     queries = {
         key: Query(text=(text := state.nodes[key]["content"]), k=settings.top_k, mode=settings.mode, hop=text != asked)
@@ -156,7 +156,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def aggregate(state: State, call: Call[Settings]) -> Update:
-    """A summary of each step's passages (equation 8)."""
+    """Summarize each step's passages (equation 8)."""
     settings = call.settings
     found = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
     call.require(len(found))
@@ -167,7 +167,7 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def verify(state: State, call: Call[Settings]) -> Update:
-    """Each step is answered from its knowledge alone: is the model sure of that answer? (section 3.4)."""
+    """Answer each step from its knowledge alone, and measure the certainty of that answer (section 3.4)."""
     settings = call.settings
     backing = await _backing(state, state.wave, call) if settings.verify else {}
     given = {
@@ -187,7 +187,7 @@ async def verify(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """Every path of sufficient knowledge is answered step by step, and their answers made one (section 3.4)."""
+    """Answer every path of sufficient knowledge step by step, and combine the answers (section 3.4)."""
     settings = call.settings
     if state.halted:
         return {"verdict": make_verdict("out_of_budget", "", [])}
@@ -223,7 +223,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def grow(state: State) -> Literal["plan", "retrieve", "answer"]:
-    """On with the plan until every sink is a last step; then to what the steps need to know."""
+    """Route to the plan until every sink is a last step; then to the retrieval for the steps."""
     if state.halted:
         return "answer"
     if state.wave:
@@ -232,23 +232,23 @@ def grow(state: State) -> Literal["plan", "retrieve", "answer"]:
 
 
 def check_knowledge(state: State) -> Literal["verify", "answer"]:
-    """To the verification."""
+    """Route to the verification."""
     return "answer" if state.halted else "verify"
 
 
 def expand_or_answer(state: State) -> Literal["plan", "answer"]:
-    """To the graph, where only the question has been tried so far and its knowledge does not suffice."""
+    """Route to the plan if only the question has been tried so far and its knowledge does not suffice."""
     tried = state.wave == [SOURCE] and not state.halted
     return "plan" if tried and SOURCE not in _sufficient(state) else "answer"
 
 
 def after_answer(state: State) -> Literal["plan", "__end__"]:
-    """To the graph where the short cut led nowhere after all."""
+    """Route to the plan if the shortcut found no answer."""
     return "plan" if state.verdict is None else "__end__"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(plan)
     graph.add_node(retrieve)
@@ -268,7 +268,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 def _planned(state: State, nodes: dict[str, Node]) -> Update:
-    """What has changed in the graph; once it is finished, its steps are to be given knowledge."""
+    """Return the changes of the graph; once it is finished, its steps are to receive knowledge."""
     changed = {key: node for key, node in nodes.items() if state.nodes.get(key) != node}
     known = {SOURCE, *inherited_notes(nodes, state.notes)}
     return {"nodes": changed, "wave": [] if open_sinks(nodes) else [key for key in nodes if key not in known]}
@@ -286,14 +286,14 @@ async def _backing(state: State, keys: Iterable[str], call: Call[Settings]) -> d
 
 
 def _sufficient(state: State) -> set[str]:
-    """The nodes whose knowledge suffices; the question needs none as soon as steps lead on from it."""
+    """Return the nodes with sufficient knowledge; the question needs none as soon as it has further steps."""
     found = {key for key, checked in state.verified.items() if checked["sufficient"]}
     needless = {SOURCE} if len(state.nodes) > 1 else set()
     return found | needless | inherited_notes(state.nodes, state.notes).keys()
 
 
 def _paths(state: State, settings: Settings) -> list[Path]:
-    """The paths to answer from; one more than allowed where there are too many."""
+    """Return the paths to answer from; one more than allowed if there are too many."""
     if not settings.verify:
         return shortest_and_longest(state.nodes)
     return list(islice(sufficient_paths(state.nodes, _sufficient(state)), settings.max_paths + 1))

@@ -1,4 +1,4 @@
-"""What CRP-RAG's steps rest on: summaries of passages, or what another run has handed over (section 3.3)."""
+"""Evidence of CRP-RAG's steps: summaries of passages, or inherited notes (section 3.3)."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from sleuth.tools.types import Passage
 
 
 class Knowledge(TypedDict):
-    """What a node's passages say about it, and where they say so."""
+    """A summary of a node's passages, with citations."""
 
     text: str
     citations: list[Citation]
@@ -26,9 +26,9 @@ class Knowledge(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class StepEvidence:
-    """What a step may be answered from: sources to read, and what the answer may cite.
+    """Evidence to answer a step from: sources to read, and what the answer may cite.
 
-    `note` is the answer itself, where it was handed over.
+    `note` is an inherited answer.
     """
 
     sources: tuple[Source, ...] = ()
@@ -39,7 +39,7 @@ class StepEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceLoader:
-    """All that a run has for its nodes: notes from another run, passages by reference, summaries (None: not made)."""
+    """All evidence of a run for its nodes: inherited notes, passages by reference, summaries (None: not made)."""
 
     nodes: Nodes
     notes: Mapping[str, Note]
@@ -48,11 +48,13 @@ class EvidenceLoader:
     archive: Archive
 
     async def backing(self, keys: Iterable[str]) -> dict[str, StepEvidence]:
-        """What each node rests on, all loaded before the first ask: after a crash, asks are matched by their order."""
+        """Return the evidence of each node, all loaded before the first call: after a crash, calls are matched by their
+        order.
+        """
         return {key: await self._of(key) for key in keys}
 
     async def _of(self, key: str) -> StepEvidence:
-        """A note with the node's question, or its passages; for the question itself all notes too."""
+        """Return a note with the node's question, or its passages; for the question itself all notes too."""
         if known := inherited_notes(self.nodes, self.notes).get(key):
             return StepEvidence(sources=_as_sources([known]), note=known)
         notes = _as_sources(self.notes.values()) if key == SOURCE else ()
@@ -66,13 +68,13 @@ class EvidenceLoader:
 
 
 def inherited_notes(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
-    """The nodes that a note from another run answers, word for word."""
+    """Return the notes of another run that answer a node's question, word for word, by node."""
     answers = {words(note["question"]): note for note in notes.values() if note["finding"]}
     return {key: answers[asked] for key, node in nodes.items() if (asked := words(node["content"])) in answers}
 
 
 async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], asking: Desk) -> dict[str, Knowledge]:
-    """What the passages found for each node say about it, side by side (equation 8)."""
+    """Summarize the passages of each node in parallel (equation 8)."""
     said = await asyncio.gather(*(_summarise(nodes[key], found, asking) for key, found in shown.items()))
     return dict(zip(shown, said, strict=True))
 

@@ -1,4 +1,4 @@
-"""CRP-RAG's answers along paths: step by step or at once, and what several paths come to (section 3.4)."""
+"""CRP-RAG's answers along paths, step by step or in one call, and the answer from several paths (section 3.4)."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,9 +18,9 @@ Results = Mapping[Path, Note]
 
 @dataclass(frozen=True, kw_only=True)
 class PathAnswerer:
-    """The nodes on the paths to an answer, and what each of them rests on.
+    """Answers the paths of a graph from the evidence of their nodes.
 
-    `notes` were handed over. Without `iterate` each path is answered at once (the ablation of section 5.1).
+    `notes` are inherited. Without `iterate` each path is answered in one call (the ablation of section 5.1).
     """
 
     nodes: Nodes
@@ -29,7 +29,9 @@ class PathAnswerer:
     iterate: bool
 
     async def results(self, paths: Sequence[Path], asking: Desk, affords: Callable[[int], bool]) -> dict[Path, Note]:
-        """The result at each step of each path; only the first steps' where more calls cannot be afforded."""
+        """Return the result at each step of each path; only those of the first steps if the budget does not suffice for
+        more.
+        """
         results: dict[Path, Note] = {}
         for stage in path_prefixes(paths) if self.iterate else [paths]:
             if not affords(len(self.to_ask(stage))):
@@ -38,16 +40,16 @@ class PathAnswerer:
         return results
 
     def notes_of(self, results: Results) -> dict[str, Note | None]:
-        """What was found out, by path; a handed-over note of the same key makes room."""
+        """Return the findings by path; an inherited note with the same key gets a new key."""
         found = {path_label(path): results[path] for path in self.to_ask(list(results))}
         return {**{f"known {key}": self.notes[key] for key in found if key in self.notes}, **found}
 
     def to_ask(self, stage: Sequence[Path]) -> list[Path]:
-        """Those of several paths whose last step is not known."""
+        """Return the paths whose last step has no inherited answer."""
         return [path for path in stage if not self.backing[path[-1]].note]
 
     async def _take(self, stage: Sequence[Path], results: Results, asking: Desk) -> dict[Path, Note]:
-        """The results of several paths, side by side; what was handed over is not asked again."""
+        """Return the results of several paths, answered in parallel; inherited answers are not asked for again."""
         asked = self.to_ask(stage)
         asks = (
             self._take_step(path, results, asking) if self.iterate else self._take_path(path, asking) for path in asked
@@ -57,7 +59,7 @@ class PathAnswerer:
         return known | dict(zip(asked, found, strict=True))
 
     async def _take_step(self, path: Path, results: Results, asking: Desk) -> Note:
-        """The result of a path's last step, with the results before it as known conditions (equations 11 and 12)."""
+        """Answer a path's last step, with the results before it as known conditions (equations 11 and 12)."""
         backing, step = self.backing[path[-1]], self.nodes[path[-1]]["content"]
         before = [results[path[:length]] for length in range(2, len(path))]
         given = integrator.TakeStepInput(
@@ -71,11 +73,11 @@ class PathAnswerer:
         return _found(step, strip_marks(said.answer), [backing])
 
     def _ends(self, path: Path) -> bool:
-        """Whether the path's last step is a last one, and not the question itself."""
+        """Return whether the path ends with a last step other than the question itself."""
         return len(path) > 1 and self.nodes[path[-1]]["end"]
 
     async def _take_path(self, path: Path, asking: Desk) -> Note:
-        """A path's answer in one reading of all its steps."""
+        """Answer a path in one reading of all its steps."""
         backing = [self.backing[key] for key in path_steps(path)]
         given = integrator.TakePathInput(
             question=self._question,
@@ -88,7 +90,7 @@ class PathAnswerer:
         return _found(self._question, strip_marks(said.answer), backing)
 
     def _known_along(self, path: Path) -> tuple[Step, ...]:
-        """What was handed over; the question itself has it among its sources already."""
+        """Return the inherited notes; the question itself has them among its sources already."""
         return () if len(path) == 1 else as_steps(self.notes.values())
 
     @property
@@ -96,7 +98,7 @@ class PathAnswerer:
         return self.nodes[SOURCE]["content"]
 
     async def integrate(self, paths: Sequence[Path], results: Results, asking: Desk) -> str:
-        """One answer from those of several paths (equation 13)."""
+        """Combine the answers of several paths (equation 13)."""
         answers = tuple(
             integrator.PathAnswer(answer=results[path]["finding"], steps=as_steps(notes_on_path(path, results)))
             for path in paths
@@ -108,18 +110,18 @@ class PathAnswerer:
 
 
 def notes_on_path(path: Path, results: Results) -> list[Note]:
-    """The results on a path, in order."""
+    """Return the results on a path, in order."""
     beginnings = (path[:length] for length in range(1, len(path) + 1))
     return [results[beginning] for beginning in beginnings if beginning in results]
 
 
 def path_label(path: Path) -> str:
-    """A path in messages and, with the word before it, as a note's key."""
+    """Return the name of a path in messages, also the key of its note."""
     return "path " + ">".join(path)
 
 
 def find_contradictions(nodes: Nodes, results: Results) -> list[str]:
-    """A line for each step that several paths share and whose results on them exclude each other in words."""
+    """Return a line for each step that several paths share with results that exclude each other in words."""
     by_node: dict[str, dict[str, list[str]]] = {}
     for path, found in results.items():
         if found["finding"]:
@@ -136,12 +138,12 @@ def find_contradictions(nodes: Nodes, results: Results) -> list[str]:
 
 
 def _same(said: str, told: Iterable[str]) -> str:
-    """The earlier words that stand in these or have these in them, as "1868" and "in 1868"; else these."""
+    """Return the earlier words that contain these or are contained in them, as "1868" and "in 1868"; else these."""
     return next((other for other in told if f" {other} " in f" {said} " or f" {said} " in f" {other} "), said)
 
 
 def _found(step: str, answer: str, backing: Sequence[StepEvidence]) -> Note:
-    """A result with the citations that show it; what its knowledge cites where nothing shows it word for word."""
+    """Return a result with the citations that contain it, or those of its knowledge if no text contains it verbatim."""
     cited = [citation for each in backing for citation in each.citations]
     showing = [citation for citation in cited if find_sentence(answer, citation["quote"])]
     shown = [passage for each in backing for passage in each.shown]

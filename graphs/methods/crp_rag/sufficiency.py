@@ -1,4 +1,4 @@
-"""Whether knowledge suffices for a step of CRP-RAG: how sure the model is of an answer from it alone (section 3.4)."""
+"""Sufficiency of a step's knowledge in CRP-RAG: the model's certainty of an answer from it alone (section 3.4)."""
 
 import asyncio
 from collections.abc import Container, Mapping
@@ -15,7 +15,7 @@ from sleuth.tools.text import words
 
 
 class Verification(TypedDict):
-    """The answer from a step's knowledge alone, its perplexity (None: not measured), and whether that is enough."""
+    """The answer from a step's knowledge alone, its perplexity (None: not measured), and if the knowledge suffices."""
 
     answer: str
     perplexity: float | None
@@ -25,22 +25,22 @@ class Verification(TypedDict):
 Given = Mapping[str, VerifyInput]
 
 UNFITTED = Threshold(value=2.0, by="the default; `sleuth calibrate` fits one for the model")
-"""What perplexity has to stay below, for models that nothing was fitted for: the paper names no threshold."""
+"""The perplexity threshold for models without a fitted one; the paper names none."""
 
 
 def perplexity_limit(given: float | None, fitted: Mapping[str, Threshold]) -> Threshold:
-    """What perplexity has to stay below in this run."""
+    """Return the perplexity threshold of this run."""
     return choose_threshold(given, fitted.get(VERIFY.prompt), UNFITTED)
 
 
 async def measure_perplexity(given: Given, threshold: float, asking: Desk) -> dict[str, Verification]:
-    """Each node answered from its knowledge, side by side."""
+    """Answer each node from its knowledge, in parallel."""
     measured = await asyncio.gather(*(_measure(each, threshold, asking) for each in given.values()))
     return dict(zip(given, measured, strict=True))
 
 
 async def _measure(given: VerifyInput, threshold: float, asking: Desk) -> Verification:
-    """Sufficient where the answer's perplexity lies below the threshold (equations 9 and 10)."""
+    """Answer a node; its knowledge suffices if the answer's perplexity is below the threshold (equations 9 and 10)."""
     try:
         answer, reply = await asking.consult(VERIFY, given)
     except BadReply as error:
@@ -54,7 +54,7 @@ async def _measure(given: VerifyInput, threshold: float, asking: Desk) -> Verifi
 async def self_consistency(
     given: Given, verified: Mapping[str, Verification], samples: int, asking: Desk
 ) -> dict[str, Verification]:
-    """The fall-back where the server gives no log-probabilities: most of several further answers are the same."""
+    """Compare several further answers: the fallback for servers without log-probabilities."""
     if given:
         asking.warn(f"no log-probabilities: knowledge suffices where most of {samples} samples agree")
     asks = (_agree(each, verified[key]["answer"], samples, asking) for key, each in given.items())
@@ -68,7 +68,7 @@ async def _agree(given: VerifyInput, answer: str, samples: int, asking: Desk) ->
 
 
 def describe_missing(nodes: Nodes, sufficient: Container[str], verified: Mapping[str, Verification]) -> str:
-    """Why no path can be answered from, node by node, so that a person knows what to add."""
+    """Return why no path can be answered, node by node, so that a person can add documents."""
     lines = [f"- {node['content']} ({_why(verified.get(key))})" for key, node in nodes.items() if key not in sufficient]
     return "\n".join(["No line of reasoning has all the knowledge that it needs. What is missing:", *lines])
 

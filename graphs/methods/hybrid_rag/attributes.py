@@ -1,4 +1,4 @@
-"""What a question is about, and whether its answer changes with time, as the hybrid system has it predicted."""
+"""Topic of a question, and the rate at which its answer changes, as the hybrid system predicts them."""
 
 from typing_extensions import TypedDict
 
@@ -20,9 +20,9 @@ class PredictedAttributes(TypedDict):
 async def predict_attributes(
     asking: Desk, question: str, predictor: Predictor | None, settings: Settings
 ) -> PredictedAttributes | None:
-    """The attributes by a predictor, without one by votes of the model; None where these cannot be read.
+    """Predict the attributes with a predictor, or by votes of the model; None if the votes cannot be parsed.
 
-    That the SVM is wanted and not there is a warning.
+    A configured SVM that is absent is a warning.
     """
     if predictor is None and settings.predictor == "svm":
         why = "no SVM goes with the embedder: the model votes on the question's attributes"

@@ -1,10 +1,10 @@
-"""The hybrid system for CRAG: several sources side by side, one careful reasoner over all of them (KDD Cup 2024).
+"""The hybrid system for CRAG: several sources in parallel, one careful reasoner over all of them (KDD Cup 2024).
 
     classify -> (retrieve -> calculate | recall | query) -> aggregate -> answer -> verify
 
-A question whose answer changes with time ends at once. A source that fails, is slow, or has no room in the budget is
-left out with a warning; the budget always keeps a call for the answer. Each step of the paper's ladder is a setting.
-Only a final answer to the same question that another run has handed over is read before the sources are asked.
+A question whose answer changes with time ends immediately. A source that fails, is slow, or has no room in the budget
+is omitted with a warning; the budget always keeps a call for the answer. Each stage of the paper's ablation is a
+setting. Only an inherited final answer to the same question is read before the sources are queried.
 """
 
 import asyncio
@@ -42,16 +42,16 @@ Source = Literal["retrieve", "calculate", "recall", "query"]
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """What each source has given, and the one document made of it."""
+    """State of the hybrid system: the result of each source, and the document made of them."""
 
     asked_at: str = ""
-    """When the question is asked, as it was set; the day of the run where it was not."""
+    """The time of the question, as set; else the day of the run."""
     attributes: PredictedAttributes | None = None
-    """The predicted attributes; None where none were asked for."""
+    """The predicted attributes; None if they were not asked for."""
     refused: bool = False
-    """The answer changes with time, and nothing says that the sources are fresh."""
+    """The answer changes with time, and the sources are not known to be fresh."""
     sources: list[Source] = field(default_factory=list)
-    """What is asked, by its node."""
+    """The sources to query, by node."""
     texts: list[str] = field(default_factory=list)
     """Passages of text, best first, by archive reference."""
     tables: list[str] = field(default_factory=list)
@@ -59,21 +59,21 @@ class State(RunState):
     calculations: list[Finding] = field(default_factory=list)
     """Expressions with their values."""
     recollection: Finding | None = None
-    """What the model has answered without any source."""
+    """The model's answer without any source."""
     lookups: list[Finding] = field(default_factory=list)
     """Calls to the knowledge graph with their results."""
     references: list[Reference] = field(default_factory=list)
-    """The reference document: what is shown of which text in the archive."""
+    """The reference document: the shown part of each text in the archive."""
     said: ReasonedReply | None = None
     """The reasoner's answer."""
     unread: str = ""
-    """The reasoner's reply where it could not be read, by archive reference."""
+    """The reasoner's reply if it could not be parsed, by archive reference."""
     tried: bool = False
-    """The final answer that was handed over was not enough."""
+    """The inherited final answer did not suffice."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     asked_at: str
     attributes: PredictedAttributes | None
@@ -92,7 +92,7 @@ class Update(RunUpdate, total=False):
 
 @node
 async def classify(state: State, call: Call[Settings]) -> Update:
-    """What is asked for and when (section 4.2), and so what is to be asked in turn."""
+    """Predict the question's attributes (section 4.2), and choose the sources to query."""
     settings, context = call.settings, call.context
     update: Update = {
         "asked_at": state.asked_at or settings.asked_at.strip() or current_day(),
@@ -111,7 +111,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Texts and tables most like the question, from the pages handed in or the collection (section 4.1)."""
+    """Search texts and tables for the question, in the given pages or the collection (section 4.1)."""
     settings, context = call.settings, call.context
     gathering, limit = find_passages(context, state.question, settings), settings.source_seconds
     found, lost = await or_default_on_failure("What was to be searched", gathering, SourceResult(), seconds=limit)
@@ -124,7 +124,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def calculate(state: State, call: Call[Settings]) -> Update:
-    """Expressions from what was found, worked out: no number is the model's own (section 4.3)."""
+    """Evaluate expressions over the findings: no number is computed by the model (section 4.3)."""
     settings = call.settings
     if "calculate" not in state.sources:
         return {}
@@ -142,7 +142,7 @@ async def calculate(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def recall(state: State, call: Call[Settings]) -> Update:
-    """What the model knows by itself, to be trusted or not (section 4.4)."""
+    """Ask for the model's own knowledge, which may be wrong (section 4.4)."""
     if not call.affords(_side_by_side(state) + _ANSWER):
         return {"warnings": [_no_room("The model's own knowledge")]}
     call.share(spare=_ANSWER, sharing=_side_by_side(state))
@@ -154,7 +154,7 @@ async def recall(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def query(state: State, call: Call[Settings]) -> Update:
-    """What the knowledge graph says, asked by one of two routes (section 4.5)."""
+    """Query the knowledge graph by one of two routes (section 4.5)."""
     settings, graph = call.settings, call.context.graph
     if graph is None or not call.affords(_side_by_side(state) + _ANSWER):
         return {"warnings": [_no_room("The knowledge graph") if graph else "There is no knowledge graph any more."]}
@@ -168,7 +168,7 @@ async def query(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def aggregate(state: State, call: Call[Settings]) -> Update:
-    """One reference document within a length; what is cut is said."""
+    """Collect one reference document of limited length, and warn of what is cut."""
     settings, archive = call.settings, call.context.archive
     known = [Finding(title=each["question"], text=each["finding"]) for each in state.notes.values() if each["finding"]]
     findings: dict[Kind, list[Finding]] = {
@@ -188,7 +188,7 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """The question answered from all references at once, along an outline (section 4.6)."""
+    """Answer the question from all references, along an outline (section 4.6)."""
     call.require()
     settings, context = call.settings, call.context
     document = await Document.load(context.archive, state.references, context.pages)
@@ -200,7 +200,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def verify(state: State, call: Call[Settings]) -> Update:
-    """What the answer amounts to: its form, "I don't know", a false premise, its citations (section 4.7)."""
+    """Turn the reply into a verdict: its form, "I don't know", a false premise, its citations (section 4.7)."""
     settings, context = call.settings, call.context
     if state.refused:
         return {"verdict": make_verdict("unknown", "", []), "warnings": [_DYNAMIC]}
@@ -221,19 +221,19 @@ async def verify(state: State, call: Call[Settings]) -> Update:
 
 
 def after_classify(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate", "verify"]]:
-    """To all sources at once, unless the question ends here, or the answer handed over is to be tried first."""
+    """Route to all sources in parallel, unless the question ends here or the inherited answer is tried first."""
     if state.refused:
         return ["verify"]
     return ["aggregate"] if state.is_settled else [*_asked(state)]
 
 
 def after_verify(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate", "__end__"]]:
-    """To the sources, where the answer that was handed over was not enough."""
+    """Route to the sources if the inherited answer did not suffice."""
     return ["__end__"] if state.verdict else [*_asked(state)]
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(classify)
     graph.add_node(retrieve)
@@ -258,7 +258,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 _ANSWER = 1
-"""Calls that are kept for the answer, whatever the sources would need."""
+"""Calls reserved for the answer."""
 
 _DYNAMIC = (
     "the answer changes with time, and nothing says that the sources are up to date, so it is not given: "
@@ -267,7 +267,7 @@ _DYNAMIC = (
 
 
 def _sources(settings: Settings, context: Context) -> list[Source]:
-    """What is switched on, and there."""
+    """Return the sources that are switched on and available."""
     asked: dict[Source, bool] = {
         "retrieve": settings.retrieve,
         "calculate": settings.retrieve and settings.calculate,
@@ -278,12 +278,12 @@ def _sources(settings: Settings, context: Context) -> list[Source]:
 
 
 def _asked(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate"]]:
-    """The sources that are asked side by side; the document is made at once where there are none."""
+    """Return the sources to query in parallel; without any, the document is made immediately."""
     return [each for each in state.sources if each != "calculate"] or ["aggregate"]
 
 
 def _side_by_side(state: State) -> int:
-    """How many nodes ask the model at the same time."""
+    """Return the number of nodes that call the model in parallel."""
     return len({"recall", "query"} & set(state.sources))
 
 

@@ -1,4 +1,4 @@
-"""From references to a verdict in the hybrid system: the reasoner's reply, and what it comes to (sections 4.6, 4.7)."""
+"""From references to a verdict in the hybrid system: the reasoner's reply and its outcome (sections 4.6, 4.7)."""
 
 import re
 from collections.abc import Sequence
@@ -35,18 +35,18 @@ NOTHING_ELSE = re.compile(rf"\W*(?:{UNKNOWN.pattern}|unknown)\W*", re.IGNORECASE
 INVALID = re.compile(r"\binvalid\s+question\b", re.IGNORECASE)
 
 _SHOWN = 6000
-"""Characters of a reply that cannot be read which are summarised."""
+"""Number of characters of an unparsable reply that are summarized."""
 
 
 class QuotedReply(TypedDict):
-    """What the reasoner says that a reference says; `source` counts from 1 and may be wrong."""
+    """A quote of a reference in the reasoner's reply; `source` counts from 1 and may be wrong."""
 
     source: int
     quote: str
 
 
 class ReasonedReply(TypedDict):
-    """The reasoner's answer, what it thinks of the question's premise, and what it cites."""
+    """The reasoner's answer, its judgement of the question's premise, and its quotes."""
 
     answer: str
     premise: str
@@ -57,9 +57,9 @@ class ReasonedReply(TypedDict):
 async def reason(
     desk: Desk, asked: Asked, sources: tuple[Source, ...], settings: Settings
 ) -> tuple[ReasonedReply | None, str]:
-    """The reasoner's answer, or its reply where that cannot be read, also after a repair.
+    """Return the reasoner's answer, or its reply if that cannot be parsed, also after a repair.
 
-    Without sources, outline and leave to refuse it is the plain baseline of a model alone.
+    Without sources, outline and permission to refuse it is the plain baseline of a model alone.
     """
     given = ResolveInput(question=asked.question, asked_at=asked.asked_at, sources=sources)
     try:
@@ -85,7 +85,7 @@ def _said(reply: Resolved | Reasoned | Doubted, *, premise: str = "", false_prem
 
 
 async def summarise(desk: Desk, question: str, reply: str) -> ReasonedReply:
-    """The answer out of a reply without form; nothing that it cites is known."""
+    """Extract the answer from a reply without form; it has no citations."""
     given = SummariseInput(question=question, sources=(Source(title="Thoughts", text=reply[:_SHOWN]),))
     found = await ask_or(desk, SUMMARISE, given, Summary(answer=""), "The question stays open.")
     return ReasonedReply(answer=found.answer, premise="", false_premise=False, quotes=[])
@@ -93,7 +93,7 @@ async def summarise(desk: Desk, question: str, reply: str) -> ReasonedReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerOutcome:
-    """What an answer amounts to; `text` is what is shown of it."""
+    """Outcome of an answer; `text` is its shown part."""
 
     status: Status
     text: str
@@ -101,7 +101,7 @@ class AnswerOutcome:
 
     @classmethod
     def of(cls, said: ReasonedReply, settings: Settings) -> "AnswerOutcome":
-        """ "I don't know" anywhere in it makes it exactly that, a false premise an invalid question (section 4.7)."""
+        """Return the outcome: "I don't know" anywhere means unknown, a false premise an invalid one (section 4.7)."""
         text = strip_marks(said["answer"])
         if settings.false_premise and (said["false_premise"] or INVALID.search(text)):
             return cls(status="invalid_question", text=" ".join(said["premise"].split()))
@@ -113,7 +113,7 @@ class AnswerOutcome:
     def verdict(
         self, desk: Desk, question: str, document: Document, notes: Sequence[Note]
     ) -> tuple[Verdict, dict[str, Note | None]]:
-        """The end of the run, and the note that it leaves."""
+        """Return the verdict of the run, and its note."""
         if self.status != "answered":
             return make_verdict(self.status, self.text, []), {}
         citations = document.cite(desk, self.text, self.quotes, notes) or document.support(self.text)

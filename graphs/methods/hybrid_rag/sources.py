@@ -1,6 +1,6 @@
-"""What the sources of the hybrid system give, each in its own way: documents, a calculator, a knowledge graph.
+"""Sources of the hybrid system: documents, a calculator, a knowledge graph.
 
-Whatever keeps a source from giving anything is a line that says so; it never ends a run.
+A failure of a source becomes a warning; it never ends a run.
 """
 
 import asyncio
@@ -36,12 +36,12 @@ _AMERICAN = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
 
 
 def current_day() -> str:
-    """The day in UTC: that a prompt changes with every second would help nobody."""
+    """Return the day in UTC; a time of day would change every prompt."""
     return datetime.now(UTC).date().isoformat()
 
 
 def parse_day(moment: str) -> date | None:
-    """The day in a time as people or the benchmark write it (2024-03-13, 03/13/2024); None where it names none."""
+    """Return the day of a time as people or the benchmark write it (2024-03-13, 03/13/2024); None if it has none."""
     if found := _ISO.search(moment):
         year, month, day = map(int, found.groups())
     elif found := _AMERICAN.search(moment):
@@ -56,7 +56,7 @@ def parse_day(moment: str) -> date | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceResult:
-    """Passages of text and of tables, best first, and what was left out of them."""
+    """Passages of text and of tables, best first, and warnings about omitted ones."""
 
     texts: tuple[Passage, ...] = ()
     tables: tuple[Passage, ...] = ()
@@ -64,7 +64,7 @@ class SourceResult:
 
 
 async def find_passages(context: Context, question: str, settings: Settings) -> SourceResult:
-    """What a search finds; of pages handed in also the tables that it did not find, last, as far as there is room."""
+    """Search passages; given pages also add the tables that the search did not find, last, while there is room."""
     retriever = context.retriever
     if context.pages and not settings.sentences:
         retriever = PageRetriever(cut_windows(context.pages), context.embedder)
@@ -82,7 +82,7 @@ async def find_passages(context: Context, question: str, settings: Settings) -> 
 
 
 def _first_within(passages: Iterable[Passage], room: int) -> tuple[Passage, ...]:
-    """The first passages, up to the one that uses up the room."""
+    """Return the first passages, up to the one that uses up the room."""
     kept: list[Passage] = []
     for passage in passages:
         if room <= 0:
@@ -93,7 +93,7 @@ def _first_within(passages: Iterable[Passage], room: int) -> tuple[Passage, ...]
 
 
 def cut_windows(pages: Sequence[PageText]) -> list[Passage]:
-    """The texts of pages in windows of one size, whatever their sentences are: what a plain system does."""
+    """Cut the texts of pages into windows of one size, regardless of sentences, as a plain system does."""
     return [
         Passage(
             id=f"{page.id}@{start}-{end}",
@@ -111,7 +111,7 @@ def cut_windows(pages: Sequence[PageText]) -> list[Passage]:
 async def or_default_on_failure(
     source: str, gathering: Awaitable[T], nothing: T, *, seconds: float
 ) -> tuple[T, list[str]]:
-    """What a source gives; where it fails or takes too long `nothing`, and a line that says why."""
+    """Return the result of a source; if it fails or takes too long, `nothing` and a line with the reason."""
     try:
         async with asyncio.timeout(seconds):
             return await gathering, []
@@ -122,7 +122,7 @@ async def or_default_on_failure(
 
 
 def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[Labelled, ...]:
-    """Texts and tables as a role reads them."""
+    """Return texts and tables in the form that a role reads."""
     return (
         *(Labelled(kind="text", title=each.title, text=each.text) for each in texts),
         *(Labelled(kind="table", title=each.title, text=each.text) for each in tables),
@@ -130,7 +130,7 @@ def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[
 
 
 def evaluate_expressions(expressions: Iterable[str], today: date | None) -> tuple[list[Finding], list[str]]:
-    """Each expression once with its value, and a line that counts those that have none."""
+    """Return each distinct expression with its value, and a line that counts those without one."""
     wanted = list(dict.fromkeys(each.strip() for each in expressions if each.strip()))
     found: list[Finding] = []
     faults: list[str] = []
@@ -146,13 +146,13 @@ def evaluate_expressions(expressions: Iterable[str], today: date | None) -> tupl
 
 
 def memory_finding(said: Recollection) -> Finding:
-    """What a model has said of itself, as a reference."""
+    """Return the model's own recollection as a reference."""
     text = INVALID if said.false_premise else strip_marks(said.answer) if said.known else ""
     return Finding(title="answered without sources", text=text or UNKNOWN)
 
 
 async def choose_lookups(asking: Desk, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
-    """What to look up, by the model: entities for the rules, or calls (the route "functions")."""
+    """Let the model choose the look-ups: entities for the rules, or calls (the route "functions")."""
     loss = "The knowledge graph is not asked."
     if route == "functions":
         signatures = tuple(each.signature() for each in graph.functions)
@@ -164,7 +164,7 @@ async def choose_lookups(asking: Desk, graph: KnowledgeGraph, asked: Asked, *, r
 async def run_lookups(
     graph: KnowledgeGraph, said: Entities | Calls, asked: Asked, *, domain: str | None, seconds: float
 ) -> tuple[list[Finding], list[str]]:
-    """What a graph says to the calls chosen, or about the entities named; what failed is a line each."""
+    """Run the chosen calls, or look up the named entities; each failure is a line."""
     if isinstance(said, Calls):
         calls = [(each.function, {one.name: one.value for one in each.arguments}) for each in said.calls]
         lookups = await look_up(graph, calls, seconds=seconds)
@@ -179,5 +179,5 @@ async def run_lookups(
 
 
 def _problems(lookups: Iterable[Lookup]) -> list[str]:
-    """That nothing is known is an answer."""
+    """Return the failed look-ups; an empty result is not a failure."""
     return [f"{each.call}: {each.problem}" for each in lookups if each.problem not in ("", _NOTHING)]

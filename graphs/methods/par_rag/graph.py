@@ -2,8 +2,8 @@
 
     plan -> retrieve_coarse -> draft -> retrieve_fine -> review -> (refine -> retrieve_coarse ...)* -> answer
 
-The steps in work at one time are the `wave`: one in the paper, several where their answers do not need each other.
-A step's note is its entry in the trajectory; a step without a note is still to be done.
+The steps in progress are the `wave`: one in the paper, several if their answers do not depend on each other. A step's
+note is its entry in the trajectory; a step without a note is still to be done.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ from sleuth.tools.types import Passage
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
+    """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
     coarse_k: int = Field(default=5, ge=1, le=100, description="passages for a draft (paper: 10)")
     fine_k: int = Field(default=4, ge=1, le=100, description="passages for a review (paper: 10)")
@@ -69,7 +69,9 @@ class Settings(MethodSettings):
     skip_supported: bool = Field(default=True, description="ours: no review where the passage cited alone fits")
 
     def as_in_paper(self) -> "Settings":
-        """Drafts from vector search, reviews from hybrid, ten passages each; in order, no going back, all reviewed."""
+        """Return settings as in the paper: vector search for drafts, hybrid for reviews, ten passages each, steps in
+        order.
+        """
         ours = {"parallel": False, "max_returns": 0, "skip_supported": False, "fine_with_question": False}
         return self.model_copy(
             update={"coarse_mode": "dense", "fine_mode": "hybrid", "coarse_k": 10, "fine_k": 10, **ours}
@@ -78,12 +80,12 @@ class Settings(MethodSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Steps are keyed by their number as text, so that a repeated update is harmless."""
+    """State of PAR-RAG. Steps are keyed by their number as text, so that a repeated update is harmless."""
 
     plan: Annotated[dict[str, Step], Keyed] = field(default_factory=dict)
     """The steps, "1" first."""
     wave: list[str] = field(default_factory=list)
-    """The steps in work now."""
+    """The steps in progress."""
     coarse: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
     """Passages shown to the draft of each step, by archive reference."""
     drafts: Annotated[dict[str, Draft], Keyed] = field(default_factory=dict)
@@ -91,13 +93,13 @@ class State(RunState):
     fine: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
     """Passages shown to the review of each step, by archive reference."""
     requeries: Annotated[dict[str, int], Keyed] = field(default_factory=dict)
-    """New questions that reviews have put to each step."""
+    """The number of new questions that reviews have given each step."""
     returns: int = 0
     """How often a review has reopened an earlier step."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change; None removes a key."""
+    """Fields that a node may change; None removes a key."""
 
     plan: dict[str, Step]
     wave: list[str]
@@ -110,7 +112,7 @@ class Update(RunUpdate, total=False):
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """The whole question at once becomes a list of steps (section 3.4); what is known already is not asked again."""
+    """Plan the steps of the whole question (section 3.4); those that inherited notes answer are done."""
     call.require()
     settings = call.settings
     planned = await plan_steps(
@@ -123,7 +125,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
-    """Passages similar to each step's question (section 3.5)."""
+    """Search passages similar to each step's question (section 3.5)."""
     settings = call.settings
     queries = {
         key: replace(step_query(state.plan, state.notes, key), k=settings.coarse_k, mode=settings.coarse_mode)
@@ -135,7 +137,7 @@ async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def draft(state: State, call: Call[Settings]) -> Update:
-    """Each step is answered from its passages alone, with citations, or without search from the trajectory."""
+    """Answer each step from its passages alone, with citations, or without a search from the trajectory."""
     call.require(len(state.wave))
     settings = call.settings
     shown = await _shown(state.coarse, state.wave, call)
@@ -151,7 +153,7 @@ async def draft(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
-    """Passages for each draft, now that it says what to look for (section 3.6); without one, others than before."""
+    """Search passages for each draft (section 3.6); for a step without a draft, other passages than before."""
     settings = call.settings
     drafts = {key: state.drafts[key]["answer"] for key in _open(state)}
     in_vain = await _shown(state.coarse, [key for key in drafts if not drafts[key]], call)
@@ -165,7 +167,7 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def review(state: State, call: Call[Settings]) -> Update:
-    """Each draft passes or is revised, or its step, or an earlier one, is asked anew (section 3.6)."""
+    """Accept or revise each draft, or ask a new question for its step or an earlier one (section 3.6)."""
     call.require(len(_open(state)))
     settings, opened = call.settings, _open(state)
     shown = await _shown(state.fine, opened, call)
@@ -193,7 +195,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def refine(state: State, call: Call[Settings]) -> Update:
-    """The next steps' questions, with what they leave open replaced by what was found (section 3.5)."""
+    """Insert findings into the next steps' questions (section 3.5)."""
     wave = ready_steps(state.plan, state.notes, side_by_side=call.settings.parallel)
     built = [key for key in wave if state.plan[key]["needs"]]
     call.require(len(built))
@@ -208,7 +210,7 @@ async def refine(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """The question answered from the trajectory; that it is unknown is an answer too (section 3.5)."""
+    """Answer the question from the trajectory; "unknown" is an answer too (section 3.5)."""
     notes = list(trajectory(state.plan, state.notes).values())
     if state.halted or not call.affords():
         return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
@@ -221,21 +223,21 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
-    """To the steps in work, else to the next ones, else to the end."""
+    """Route to the steps in progress, else to the next ones, else to the answer."""
     if state.halted or not (state.wave or is_unfinished(state.plan, state.notes)):
         return "answer"
     return "retrieve_coarse" if _open(state) else "refine"
 
 
 def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
-    """To the review of what needs one."""
+    """Route to the review of drafts that need one."""
     if _open(state) and not state.halted:
         return "retrieve_fine"
     return "refine" if is_unfinished(state.plan, state.notes) and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(plan)
     graph.add_node(retrieve_coarse)
@@ -270,12 +272,12 @@ def start_from_plan(steps: dict[str, Step], settings: Settings) -> Update:
 
 
 def _open(state: State) -> list[str]:
-    """The steps in work whose answer does not stand yet."""
+    """Return the steps in progress that have no accepted answer."""
     return [key for key in state.wave if key not in state.notes]
 
 
 async def _shown(shown: dict[str, list[str]], keys: list[str], call: Call[Settings]) -> dict[str, list[Passage]]:
-    """The steps' passages, all loaded before the first ask: after a crash, asks are matched by their order."""
+    """Load the steps' passages, all before the first call: after a crash, calls are matched by their order."""
     return {key: await load_passages(call.context.archive, shown[key]) for key in keys if key in shown}
 
 
@@ -285,7 +287,7 @@ def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Setting
 
 
 def _blamed(state: State, said: reviewer.StepReview, settings: Settings) -> str | None:
-    """The earlier step that a review holds to be wrong, if it may be reopened."""
+    """Return the earlier step that a review rejects, if it may be reopened."""
     earlier = said.earlier_step if isinstance(said, reviewer.Review) and said.status == "UNCONFIDENT" else None
     past = list(trajectory(state.plan, state.notes))
     key = past[earlier - 1] if earlier and earlier <= len(past) else None
@@ -293,7 +295,7 @@ def _blamed(state: State, said: reviewer.StepReview, settings: Settings) -> str 
 
 
 def _reopen(state: State, update: Update, by: str, said: reviewer.StepReview, settings: Settings) -> None:
-    """The blamed step is asked anew; it and all that was built on it lose their answers."""
+    """Reopen the rejected step with a new question; it and all steps that depend on it lose their answers."""
     blamed = _blamed(state, said, settings) or by
     remark = f"asked again: the review of step {by} doubted {state.notes[blamed]['finding']!r}"
     update["plan"][blamed] = Step(**{**state.plan[blamed], "question": said.question, "remark": remark})

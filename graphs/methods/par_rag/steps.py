@@ -1,7 +1,7 @@
-"""A plan of steps and how far it has come: what a method that plans ahead keeps in its state, and does with each step.
+"""A plan of steps and its progress: the state of a method that plans ahead, and the work on each step.
 
-Steps are keyed by their number as text. A step is done when there is a note under its key; notes under other keys were
-handed over from another run.
+Steps are keyed by their number as text. A step is done when there is a note under its key; notes under other keys are
+inherited from another run.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -32,7 +32,7 @@ from sleuth.tools.types import Passage
 
 
 class Step(TypedDict):
-    """`question` is what is asked now, `planned` what the plan said, `needs` the steps that it builds on."""
+    """`question` is the present question, `planned` that of the plan, `needs` the steps that it builds on."""
 
     thought: str
     planned: str
@@ -43,7 +43,7 @@ class Step(TypedDict):
 
 
 class Draft(TypedDict):
-    """What a step has been answered, and where that stands."""
+    """A step's answer with its citations."""
 
     answer: str
     citations: list[Citation]
@@ -54,7 +54,7 @@ Notes = Mapping[str, Note]
 
 
 def number_steps(steps: Sequence[OrderedStep]) -> dict[str, Step]:
-    """A planner's steps; one that does not say what it needs builds on the one before, as in the paper."""
+    """Number a planner's steps; one without `needs` builds on the one before, as in the paper."""
     plan: dict[str, Step] = {}
     for at, step in enumerate(steps, start=1):
         needs = step.needs if isinstance(step, PlanStep) else [at - 1]
@@ -69,7 +69,7 @@ def number_steps(steps: Sequence[OrderedStep]) -> dict[str, Step]:
 
 
 def answer_from_notes(plan: Plan, notes: Notes) -> dict[str, Note | None]:
-    """The handed-over notes that answer a step, word for word, moved to its key; none other keeps a step's key."""
+    """Move inherited notes that answer a step, word for word, to its key; no other note keeps a step's key."""
     answered = {words(found["question"]): key for key, found in notes.items() if found["finding"]}
     taken = {
         key: answered[words(step["question"])] for key, step in plan.items() if words(step["question"]) in answered
@@ -80,18 +80,18 @@ def answer_from_notes(plan: Plan, notes: Notes) -> dict[str, Note | None]:
 
 
 def ready_steps(plan: Plan, done: Container[str], *, side_by_side: bool) -> list[str]:
-    """The steps to take next: those with all that they need, or only the first of them."""
+    """Return the next steps: those whose needs are done, or only the first of them."""
     steps = [key for key, step in plan.items() if key not in done and all(need in done for need in step["needs"])]
     return steps if side_by_side else steps[:1]
 
 
 def is_unfinished(plan: Plan, notes: Notes) -> bool:
-    """Whether a step is still to be done."""
+    """Return whether a step is still to be done."""
     return any(key not in notes for key in plan)
 
 
 def step_query(plan: Plan, notes: Notes, key: str, *, draft: str = "", with_question: bool = True) -> Query:
-    """What to look for: a step's question or its draft, or both, with the names that it builds on."""
+    """Return the query of a step: its question or its draft, or both, with the names that it builds on."""
     question = plan[key]["question"]
     text = f"{question} {draft}".strip() if with_question or not draft else draft
     built_on = (notes[need]["finding"] for need in plan[key]["needs"] if need in notes)
@@ -99,19 +99,19 @@ def step_query(plan: Plan, notes: Notes, key: str, *, draft: str = "", with_ques
 
 
 def trajectory(plan: Plan, notes: Notes) -> dict[str, Note]:
-    """What is known: first what was handed over, then the steps that are done, in the plan's order."""
+    """Return the known findings: first the inherited notes, then finished steps, in the plan's order."""
     handed_over = [key for key in notes if key not in plan]
     return {key: notes[key] for key in [*handed_over, *plan] if key in notes}
 
 
 def step_note(step: Step, draft: Draft, doubt: str = "") -> Note:
-    """The entry of a finished step in the trajectory."""
+    """Return the entry of a finished step in the trajectory."""
     remark = "; ".join(text for text in (step.get("remark", ""), doubt) if text)
     return make_note(step["question"], draft["answer"], draft["citations"], remark)
 
 
 def dependents(plan: Plan, key: str) -> set[str]:
-    """A step and every later one that needs it, directly or through others."""
+    """Return a step and every later one that needs it, directly or through others."""
     found = {key}
     for later, step in plan.items():
         if found & set(step["needs"]):
@@ -120,17 +120,18 @@ def dependents(plan: Plan, key: str) -> set[str]:
 
 
 def past_steps(plan: Plan, notes: Notes) -> tuple[PastStep, ...]:
-    """The trajectory as the roles see it."""
+    """Return the trajectory in the form that roles read."""
     return as_steps(trajectory(plan, notes).values())
 
 
 async def plan_steps(
     question: str, notes: Notes, asking: Desk, *, planned: bool, side_by_side: bool
 ) -> dict[str, Step]:
-    """The steps to answer a question of which notes tell what is known (PAR-RAG, section 3.4).
+    """Plan the steps of a question whose notes are known (PAR-RAG, section 3.4).
 
-    Not `planned`: the question is the only step. Steps taken `side_by_side` say what they need. A plan that would
-    answer the question from handed-over notes alone is replaced by one step that searches for the question.
+    If not `planned`, the question is the only step. Steps that may run in parallel (`side_by_side`) name their needs. A
+    plan that would answer the question from inherited notes alone is replaced by one step that searches for the
+    question.
     """
     single = planner.PlanStep.model_construct(question=question)  # may be longer than a reply's
     given = planner.PlanInput(question=question, known=as_steps(notes.values()))
@@ -147,7 +148,7 @@ async def plan_steps(
 
 
 def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool:
-    """Whether a plan searches for something; one for a run without notes, or with its final answer, need not."""
+    """Return whether a plan searches for something; one for a run without notes, or with its final answer, need not."""
     if not notes or Question(question=question, notes=dict(notes)).is_settled:
         return True
     known = [found["question"] for found in notes.values() if found["finding"]]
@@ -157,7 +158,7 @@ def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool
 
 
 async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], asking: Desk) -> Draft:
-    """A step answered from the passages shown, or without any from the trajectory (PAR-RAG, section 3.5)."""
+    """Answer a step from the shown passages, or without any from the trajectory (PAR-RAG, section 3.5)."""
     question, loss = plan[key]["question"], f"Step {key} has no draft."
     if plan[key]["action"] == "Answer":
         past = drafter.ConcludeInput(question=question, trajectory=past_steps(plan, notes))
@@ -169,10 +170,12 @@ async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage
 
 
 def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
-    """Whether a cited sentence has the draft's answer and fits the question best, and no other passage fits as well.
+    """Return whether a cited sentence with the draft's answer fits the question best, and no other passage fits as
+    well.
 
-    A sentence fits by the question's words that it has; those of its passage's title, which says whom all its sentences
-    are about, count as its own. Another passage fits as well where one of its sentences has all the same words.
+    A sentence fits by the question's words that it contains; those of its passage's title count as its own, since the
+    title names the subject of all its sentences. Another passage fits as well if one of its sentences has all the same
+    words.
     """
     asked, cited = _content(question), {citation["passage"]: citation["start"] for citation in draft["citations"]}
     told: frozenset[str] = frozenset()
@@ -196,10 +199,10 @@ def _content(text: str) -> frozenset[str]:
 async def review_step(
     plan: Plan, key: str, draft: Draft, shown: Sequence[Passage], *, past: tuple[PastStep, ...] | None, asking: Desk
 ) -> tuple[reviewer.StepReview, Draft]:
-    """What a review says, and the answer that stands if it is final (PAR-RAG, section 3.6).
+    """Return the review, and the final answer if the review accepts or revises it (PAR-RAG, section 3.6).
 
-    With `past` the reviewer sees the steps before, any of which it may blame. A revised answer stands only if one of
-    its citations does.
+    With `past` the reviewer sees the steps before, any of which it may reject. A revised answer is accepted only if one
+    of its citations can be verified.
     """
     loss = f"The draft of step {key} stands unreviewed."
     given = reviewer.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=as_sources(shown))
@@ -219,12 +222,12 @@ async def review_step(
 
 
 def with_verbatim_citations(draft: Draft, shown: Sequence[Passage]) -> Draft:
-    """A draft that stands, with citations that say its answer word for word where the passages do."""
+    """Return an accepted draft whose citations contain the answer verbatim where possible."""
     return Draft(answer=draft["answer"], citations=ensure_verbatim_support(draft["answer"], draft["citations"], shown))
 
 
 async def refine_step(original: str, plan: Plan, notes: Notes, key: str, asking: Desk) -> str:
-    """A step's question with what it leaves open replaced by what was found (PAR-RAG, section 3.5)."""
+    """Return a step's question with findings in place of what it leaves open (PAR-RAG, section 3.5)."""
     planned, answers = plan[key]["planned"], as_steps(notes[need] for need in plan[key]["needs"])
     given = refiner.RefineInput(question=planned, answers=answers, original=original)
     as_planned, loss = refiner.Refined(question=planned), f"Step {key} is asked as planned."

@@ -1,9 +1,9 @@
-"""RAS: search, turn what is found into triples of the question's own graph, and plan from it (Jiang et al.).
+"""RAS: search, turn passages into triples of the question's own graph, and plan from it (Jiang et al.).
 
     plan -> (retrieve -> structure -> plan)* -> answer
 
-The language model plans from the chain of sub-queries and their triples, with `graph_model` also from these encoded as
-a token. A round is a sub-query with its passages; at most `max_iterations` are made.
+The language model plans from the chain of sub-queries and their triples, with `graph_model` also from their encoding as
+a soft token. A round is a sub-query with its passages; at most `max_iterations` are made.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ from sleuth.tools.types import Passage
 
 
 class Settings(GraphSettings):
-    """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
+    """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a sub-query")
     mode: Mode = Field(default="graph", description="how to search (paper: dense)")
@@ -78,29 +78,29 @@ class Settings(GraphSettings):
     may_not_know: bool = Field(default=True, description="ours: a guess is reported as unknown")
 
     def as_in_paper(self) -> "Settings":
-        """Vector search; no notes on the way; every triple counts; there is always an answer."""
+        """Return settings with vector search, no notes during the run, all triples, and always an answer."""
         ours = {"findings": False, "grounded": False, "may_not_know": False}
         return self.model_copy(update={"mode": "dense", **ours})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Rounds are keyed by their number as text, entities by their identity, facts by their number as text."""
+    """State of RAS. Rounds and facts are keyed by their number as text, entities by their `entity_key`."""
 
     decision: str = ""
-    """What the planner said last: [NO_RETRIEVAL], [SUBQ] or [SUFFICIENT]."""
+    """The planner's last decision: [NO_RETRIEVAL], [SUBQ] or [SUFFICIENT]."""
     rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
     """The sub-queries so far, "1" first."""
     unread: list[str] = field(default_factory=list)
-    """Passages of the latest round whose triples have to be asked for, by archive reference."""
+    """Passages of the latest round without stored triples, by archive reference."""
     entities: Annotated[dict[str, str], Keyed] = field(default_factory=dict)
-    """The nodes of the question's graph: each entity as it was written first."""
+    """The nodes of the question's graph: each entity in its first spelling."""
     facts: Annotated[dict[str, Fact], Keyed] = field(default_factory=dict)
     """The edges of the question's graph, with their passages."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change; None removes a key."""
+    """Fields that a node may change; None removes a key."""
 
     decision: str
     rounds: dict[str, Round]
@@ -111,7 +111,7 @@ class Update(RunUpdate, total=False):
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """Whether to look something up, and what (section 3.1); the first sub-query is the question itself."""
+    """Decide if and what to look up (section 3.1); the first sub-query is the question itself."""
     settings = call.settings
     if forced := _forced(state, settings):
         return _decided(state, forced, state.question)
@@ -135,9 +135,9 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Passages for the sub-query; those that were turned into triples before enter the graph at once (section 3.2).
+    """Search passages for the sub-query; those with stored triples enter the graph immediately (section 3.2).
 
-    What is left to `structure` is kept in the state: another run may fill the cache between its asks and their
+    The others are kept in the state for `structure`: another run may fill the cache between its calls and their
     repetition after a crash, where replies are matched by their order.
     """
     settings, context = call.settings, call.context
@@ -157,7 +157,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def structure(state: State, call: Call[Settings]) -> Update:
-    """Passages that nobody has read yet become triples, and these a part of the question's graph (section 3.2)."""
+    """Extract triples from passages that no run has read yet, and add them to the question's graph (section 3.2)."""
     call.require(len(state.unread))
     context = call.context
     passages = await load_passages(context.archive, state.unread)
@@ -168,7 +168,7 @@ async def structure(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """The question answered from the chain, citing what stands behind its triples, or unaided (section 3.3)."""
+    """Answer the question from the chain, citing the passages of its triples, or unaided (section 3.3)."""
     notes = list(state.notes.values())
     if state.halted or not call.affords():
         return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
@@ -193,12 +193,12 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def after_plan(state: State) -> Literal["retrieve", "answer"]:
-    """To the sub-query, or to the end."""
+    """Route to the sub-query, or to the end."""
     return "retrieve" if state.decision == SUBQ and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(plan)
     graph.add_node(retrieve)
@@ -218,7 +218,7 @@ _OPEN = "The question stays open."
 
 
 def _forced(state: State, settings: Settings) -> str | None:
-    """What needs no planner: an ablation, the bound, or a question whose answer was handed over."""
+    """Return the decision that needs no planner: an ablation, the bound, or an inherited final answer."""
     if not settings.retrieve:
         return NO_RETRIEVAL
     if len(state.rounds) >= settings.max_iterations or state.is_settled:
@@ -237,7 +237,7 @@ def _decided(state: State, decision: str, query: str) -> Update:
 async def _plan_next(
     state: State, shown: RenderedFacts, asking: Desk, *, noting: bool
 ) -> tuple[subquery.Next, dict[str, Note | None]]:
-    """The planner's word, and the note of the latest round if it tells what that has found."""
+    """Return the planner's decision, and the note of the latest round if the planner found an answer in it."""
     given, loss = _so_far(state, shown), "The question is answered with what was found."
     if not noting:
         return await ask_or(asking, subquery.NEXT, given, subquery.Next(plan=SUFFICIENT), loss), {}
@@ -274,26 +274,26 @@ def _asked(state: State) -> set[str]:
 
 
 def _enter(state: State, settings: Settings, found: PassageTriples) -> Update:
-    """What a part of the latest round's passages adds to the graph."""
+    """Return the additions of a part of the latest round's passages to the graph."""
     kept, dropped = drop_ungrounded(found) if settings.grounded else (found, [])
     entities, facts = merge_triples(state.entities, state.facts, str(len(state.rounds)), kept)
     return {"entities": entities, "facts": facts, "warnings": [*passages_at_limit(found), *dropped]}
 
 
 async def _query(state: State, settings: Settings, call: Call[Settings]) -> Query:
-    """The latest sub-query, for passages that no round has found yet."""
+    """Return the latest sub-query, for passages that no round has found yet."""
     text = state.rounds[str(len(state.rounds))]["query"]
     seen = {passage.id for found in (await _read(state, call)).values() for passage in found}
     return make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
 
 
 async def _read(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
-    """The passages of each round."""
+    """Load the passages of each round."""
     return {at: await load_passages(call.context.archive, round["passages"]) for at, round in state.rounds.items()}
 
 
 async def _shown(state: State, call: Call[Settings]) -> RenderedFacts:
-    """All that was found, as the roles are shown it."""
+    """Render all findings in the form that roles read."""
     rounds = await _read(state, call)
     with_graph = call.settings.triples
     return render_triples(state.entities, state.facts, rounds) if with_graph else render_passages(rounds)

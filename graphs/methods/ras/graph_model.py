@@ -1,4 +1,4 @@
-"""Where a method's roles are also told a question's graph as a token, by a graph model (RAS, sections 3.2 and 3.4)."""
+"""The optional graph model of RAS, which encodes a question's graph as a soft token (sections 3.2 and 3.4)."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,14 +17,14 @@ def _there(folder: str) -> str:
 
 
 class GraphSettings(MethodSettings):
-    """Of a method that shows its roles triples."""
+    """Settings of a method that shows triples to its roles."""
 
     graph_model: Annotated[str, AfterValidator(_there)] = Field(
         default="", description="folder of a graph model, whose language model is served; empty: triples are text only"
     )
 
     def model_for(self, model: Model, context: Context) -> Model:
-        """Return the model that is also shown the graph as a token, if `graph_model` names one."""
+        """Return the model that also reads the graph as a soft token, if `graph_model` names one."""
         if not self.graph_model:
             return model
         return context.graph_models.beside(model, self.graph_model, context.embedder)

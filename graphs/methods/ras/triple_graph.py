@@ -1,6 +1,6 @@
 """A question's own graph: entities and the facts between them, each with its passages (RAS, section 3.2).
 
-Facts are keyed by their number as text. It is what roles are shown and cite, so it never changes.
+Facts are keyed by their number as text. Roles read and cite this number, so it never changes.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ class Fact(TypedDict):
 Entities = Mapping[str, str]
 Rounds = Mapping[str, Sequence[Passage]]
 PassageTriples = Sequence[tuple[Passage, Sequence[Triple]]]
-"""What passages say, best first."""
+"""Passages with their triples, best first."""
 
 
 def entity_key(name: str) -> str:
-    """What makes two names one entity: letter case, spaces, an article before and marks around do not matter."""
+    """Return the key that equal names share, without letter case, spaces, a leading article and surrounding marks."""
     kept, before = name, None
     while kept != before:
         before = kept
@@ -54,14 +54,14 @@ def entity_key(name: str) -> str:
 
 
 async def stored_triples(store: TripleStore, passages: Mapping[str, Passage]) -> dict[str, list[Triple]]:
-    """The triples of those passages that were read before, by any run."""
+    """Return the triples of passages that any run has read before."""
     marks = {name: passage.fingerprint() for name, passage in passages.items()}
     kept = await store.get(marks.values(), version=await prompt_version())
     return {name: kept[mark] for name, mark in marks.items() if mark in kept}
 
 
 async def extract_triples(store: TripleStore, passages: Sequence[Passage], asking: Desk) -> PassageTriples:
-    """Reads passages side by side, and keeps their triples for all further runs; a failed reading is not kept."""
+    """Extract triples from passages in parallel and store them for all runs; a failed extraction is not stored."""
     version = await prompt_version()
     said = await asyncio.gather(*(_read(passage, asking) for passage in passages))
     found = [(passage, triples) for passage, triples in zip(passages, said, strict=True) if triples is not None]
@@ -70,13 +70,13 @@ async def extract_triples(store: TripleStore, passages: Sequence[Passage], askin
 
 
 async def prompt_version() -> str:
-    """Names the prompt: what another one has found does not count."""
+    """Return the version of the prompt: triples of another version do not count."""
     await prompts.read(EXTRACT.prompt)
     return prompts.load(EXTRACT.prompt).version
 
 
 async def _read(passage: Passage, asking: Desk) -> list[Triple] | None:
-    """The triples of a passage; None where its reading failed."""
+    """Extract the triples of a passage; None if that failed."""
     nothing = Extraction(triples=[])
     loss = f"Passage {passage.id} adds no facts."
     said = await ask_or(asking, EXTRACT, ExtractInput(sources=as_sources([passage])), nothing, loss)
@@ -92,18 +92,18 @@ def _clean(parts: Triple) -> Triple:
 
 
 def _usable(triple: Triple) -> bool:
-    """Whether it can be read alone: a pronoun would become one entity of all that it stands for."""
+    """Return whether a triple can be read alone: a pronoun would merge all entities that it refers to."""
     return all(entity_key(part) for part in triple) and not {triple[0].casefold(), triple[2].casefold()} & _PRONOUNS
 
 
 def passages_at_limit(found: PassageTriples) -> list[str]:
-    """A warning for each passage that holds as many facts as are asked for, and so perhaps more."""
+    """Return a warning for each passage with as many facts as are asked for, since it may have more."""
     most = [passage.id for passage, triples in found if len(triples) >= MOST]
     return [f"{id} may hold more facts: no more than {MOST} are asked for from one passage" for id in most]
 
 
 def drop_ungrounded(found: PassageTriples) -> tuple[PassageTriples, list[str]]:
-    """Without triples of whose subject or object the passage has no word: inventions, which warnings count."""
+    """Drop triples whose subject or object has no word in the passage: inventions, which warnings count."""
     kept = [(passage, [triple for triple in triples if _named(triple, passage)]) for passage, triples in found]
     lost = [(passage, len(all) - len(some)) for (passage, some), (_, all) in zip(kept, found, strict=True)]
     return kept, [
@@ -117,7 +117,7 @@ def _named(triple: Triple, passage: Passage) -> bool:
 
 
 def _significant_words(name: str) -> list[str]:
-    """The words of a name that are more than "of" or "the", if it has any such."""
+    """Return the words of a name without short ones such as "of" or "the", unless there are no others."""
     every = re.findall(r"\w+", _folded(name)) or [_folded(name)]
     return [word for word in every if len(word) > 3 or word.isdigit()] or every
 
@@ -129,7 +129,7 @@ def _folded(text: str) -> str:
 def merge_triples(
     entities: Entities, facts: Mapping[str, Fact], round: str, found: PassageTriples
 ) -> tuple[dict[str, str], dict[str, Fact]]:
-    """The entities that are new, and the facts that are new or stand in further passages (equation 6)."""
+    """Return the new entities, and the facts that are new or have new passages (equation 6)."""
     numbers = {(fact["subject"], entity_key(fact["predicate"]), fact["object"]): at for at, fact in facts.items()}
     names: dict[str, str] = {}
     changed: dict[str, Fact] = {}
@@ -157,7 +157,7 @@ def read_graph(state: Mapping[str, Any]) -> Graph | None:
 
 @dataclass(frozen=True, kw_only=True)
 class FactSources:
-    """What stands behind a number that a role was shown: object and subject of a triple, or a whole passage."""
+    """The names and passages of a fact that a role was shown: object and subject of a triple, or a whole passage."""
 
     names: tuple[str, ...] = ()
     passages: list[Passage]
@@ -165,14 +165,14 @@ class FactSources:
 
 @dataclass(frozen=True, kw_only=True)
 class RenderedFacts:
-    """Facts as roles see them, those of the best passages first, and what stands behind their numbers."""
+    """Facts in the form that roles read, those of the best passages first, and the sources of their numbers."""
 
     sources: tuple[Facts, ...]
     behind: dict[int, FactSources] = field(default_factory=dict)
 
 
 def render_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) -> RenderedFacts:
-    """The graph: every triple under the sub-query that found it first."""
+    """Render the graph: every triple under the sub-query that found it first."""
     by_id = {passage.id: passage for found in rounds.values() for passage in found}
     lines: dict[tuple[int, str], list[str]] = {}
     behind = {}
@@ -186,7 +186,7 @@ def render_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds
 
 
 def render_passages(rounds: Rounds) -> RenderedFacts:
-    """The passages as they are, in the place of triples (ablation): each under the sub-query that found it first."""
+    """Render passages in place of triples (ablation), each under the sub-query that found it first."""
     lines: dict[tuple[int, str], list[str]] = {}
     behind: dict[int, FactSources] = {}
     for at, passages in rounds.items():
@@ -199,7 +199,7 @@ def render_passages(rounds: Rounds) -> RenderedFacts:
 
 
 def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]:
-    """The best passage of each round, the latest round first, then the second-best: the others may have to go."""
+    """Order the best passages of all rounds, the latest round first, then the second-best: the last may be cut."""
     ranked: list[tuple[int, int, str]] = []
     for (round, _), those in lines.items():
         rank = sum(round == -other for _, other, _ in ranked)
@@ -208,7 +208,9 @@ def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]
 
 
 def cite_facts(asking: Desk, shown: RenderedFacts, numbers: Sequence[int], answer: str) -> list[Citation]:
-    """Where the facts stand that an answer was made from; where none of them does, those that name the answer."""
+    """Cite the passages of the facts that an answer names; if none can be verified, those of facts that contain the
+    answer.
+    """
     found = {number: _supporting_citations(shown, number, answer) for number in numbers}
     for number in [number for number, where in found.items() if not where]:
         reason = "it does not stand in its passage word for word" if number in shown.behind else "there is no such fact"

@@ -1,7 +1,7 @@
-"""What RetroRAG keeps of a case: source evidence, inferences, what left them and why, and the answers tried.
+"""State of RetroRAG's evidence: passages, inferences, removed evidence with the reason, and attempted answers.
 
-Inferences are notes under keys of their own, so that a fork into another method takes them along. Notes under other
-keys were handed over from another run, and stay.
+Inferences are notes under keys of their own, so that a fork into another method inherits them. Notes under other keys
+were inherited from another run, and are kept.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _INFERENCE = "inference "
 
 
 class EvidencePassage(TypedDict):
-    """A passage of the source evidence: its place in the archive, the round it came in, and its latest score."""
+    """A passage of the source evidence: its place in the archive, the round that found it, and its latest score."""
 
     reference: str
     round: int
@@ -26,7 +26,7 @@ class EvidencePassage(TypedDict):
 
 
 class RemovedEvidence(TypedDict):
-    """What left the evidence, a passage's id or an inference, in which round and why."""
+    """A passage's id or an inference that was removed from the evidence, with round and reason."""
 
     round: int
     what: str
@@ -34,7 +34,7 @@ class RemovedEvidence(TypedDict):
 
 
 class AnswerAttempt(TypedDict):
-    """An answer with its reasons, the second one it was held against, and how far the two agree, once that is known."""
+    """An answer with its reasons, the second one to compare it with, and the measured consistency of the two."""
 
     answer: str
     reason: str
@@ -51,32 +51,32 @@ Notes = Mapping[str, Note]
 
 
 def inference_key(round: int, at: int) -> str:
-    """A key that no other inference of the run has."""
+    """Return a key that no other inference of the run has."""
     return f"{_INFERENCE}{round}.{at}"
 
 
 def inferences(notes: Notes) -> dict[str, Note]:
-    """The notes that are inferences."""
+    """Return the notes that are inferences."""
     return {key: found for key, found in notes.items() if key.startswith(_INFERENCE)}
 
 
 def inherited_notes(notes: Notes) -> dict[str, Note]:
-    """The notes that are not."""
+    """Return the notes that are not inferences."""
     return {key: found for key, found in notes.items() if not key.startswith(_INFERENCE)}
 
 
 def as_source(inference: Note) -> Source:
-    """An inference as a piece of evidence."""
+    """Return an inference in the form of a source."""
     return Source(title="Inference", text=inference["finding"])
 
 
 def with_sources(inference: Note, passages: Iterable[Passage]) -> Note:
-    """An inference with the passages that it came from, also those in which no quote was found."""
+    """Return an inference with its passages, including those without a verified quote."""
     return Note(**{**inference, "passages": list(dict.fromkeys(passage.id for passage in passages))})
 
 
 def first_positions(passages: Sequence[Passage]) -> dict[str, int]:
-    """Where each passage stands first, in their order: one that is found again stands in for what was kept of it."""
+    """Return the first position of each passage: one that is found again replaces its earlier copy."""
     places: dict[str, int] = {}
     for at, passage in enumerate(passages):
         places.setdefault(passage.id, at)
@@ -84,30 +84,30 @@ def first_positions(passages: Sequence[Passage]) -> dict[str, int]:
 
 
 def unsupported(notes: Notes, passages: Iterable[Passage]) -> dict[str, Note]:
-    """The inferences of which no passage is left."""
+    """Return the inferences none of whose passages is left."""
     living = {passage.id for passage in passages}
     return {key: found for key, found in inferences(notes).items() if not living & set(found["passages"])}
 
 
 def scored_passage(before: EvidencePassage | None, reference: str, score: float, round: int) -> EvidencePassage:
-    """A passage that stays or comes in."""
+    """Return a kept or new passage of the evidence."""
     return EvidencePassage(reference=reference, round=before["round"] if before else round, score=score)
 
 
 def rank_passages(pieces: Mapping[str, EvidencePassage]) -> list[str]:
-    """References of the source evidence, best first; of equals the newest."""
+    """Return references of the source evidence, best first; the newest first if scores are equal."""
     return [each["reference"] for each in sorted(pieces.values(), key=lambda each: (-each["score"], -each["round"]))]
 
 
 def highest_scores(scores: Mapping[str, float], most: int) -> list[str]:
-    """The keys of the highest scores; of equals the first."""
+    """Return the keys of the highest scores; the first ones if scores are equal."""
     return sorted(scores, key=lambda key: -scores[key])[:most]
 
 
 def drop_lowest_ranked(
     round: int, gone: Mapping[str, str], scores: Mapping[str, float], query: str, most: int
 ) -> dict[str, RemovedEvidence]:
-    """The departures of what others outscored for a query; without one nothing was scored, and the newest stayed."""
+    """Describe the removal of evidence that others outscored for a query; without a query the newest is kept."""
     left = {}
     for key, what in gone.items():
         why = f"scored {scores[key]:.2f} for {query!r}: not among the best {most}" if key in scores and query else ""
@@ -117,7 +117,7 @@ def drop_lowest_ranked(
 
 
 def remove_unsupported(round: int, orphans: Notes, kept: Notes, *, tested: bool) -> dict[str, RemovedEvidence]:
-    """The departures of those orphans that were not kept."""
+    """Describe the removal of unsupported inferences that were not kept."""
     outcome = "no other says so" if tested else "it was not tested again"
     left = {}
     for key, found in orphans.items():
@@ -138,7 +138,7 @@ def summarize_removed(update: Mapping[str, Any]) -> list[str]:
 
 
 def best_attempt(attempts: Mapping[str, AnswerAttempt]) -> AnswerAttempt | None:
-    """The most consistent answer so far that states something; of equals the latest."""
+    """Return the most consistent answer so far that states something; the latest if several are equal."""
     stated = [(at, attempt) for at, attempt in attempts.items() if attempt["declarative"]]
     return max(stated, key=_merit)[1] if stated else None
 
@@ -149,7 +149,7 @@ def _merit(tried: tuple[str, AnswerAttempt]) -> tuple[float, int]:
 
 
 def answer_note(question: str, attempt: AnswerAttempt, notes: Notes) -> Note:
-    """An answer with its own citations and those of the inferences that state it."""
+    """Return an answer with its own citations and those of the inferences that state it."""
     stating = [found for found in inferences(notes).values() if find_sentence(attempt["answer"], found["finding"])]
     quoted = [citation for found in stating for citation in found.get("citations", [])]
     own = attempt["citations"]
@@ -157,12 +157,12 @@ def answer_note(question: str, attempt: AnswerAttempt, notes: Notes) -> Note:
 
 
 def supporting_notes(notes: Notes, answer: Note) -> list[Note]:
-    """What an answer cites from: whatever was handed over, and what it says itself."""
+    """Return the notes that an answer cites from: all inherited ones, and its own."""
     return [*inherited_notes(notes).values(), answer]
 
 
 def verdict_on_budget_end(question: str, attempts: Mapping[str, AnswerAttempt], notes: Notes) -> Verdict:
-    """The end of a run without further means: the best answer so far."""
+    """Return the verdict of a run whose budget ran out: the best answer so far."""
     closest = best_attempt(attempts)
     if closest is None:
         return make_verdict("out_of_budget", "", [])

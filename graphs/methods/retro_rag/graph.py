@@ -1,9 +1,9 @@
-"""RetroRAG: evidence is collated, reasoned from and taken back, until an answer agrees with itself (Xiao et al., 2025).
+"""RetroRAG: evidence is collected, reasoned from and revised, until an answer is consistent (Xiao et al., 2025).
 
     retrieve -> collate -> answer -> verify -> (discover -> plan -> retrieve ...)*
 
-Source evidence is passages, scored anew in each round; inferential evidence is what follows from them. Both are short
-lists: what no longer helps leaves, and `departures` says when and why.
+Source evidence is passages, scored in each round; inferential evidence is what follows from them. Both are short lists:
+evidence that no longer helps is removed, and `departures` records when and why.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ from sleuth.tools.types import Passage
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
+    """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
     max_iterations: int = Field(default=5, ge=1, le=20, description="rounds of searching and answering")
     top_k: int = Field(default=5, ge=1, le=50, description="passages found in a round")
@@ -79,34 +79,36 @@ class Settings(MethodSettings):
     evaluate_evidence: bool = Field(default=True, description="off: the newest is kept, nothing tested (ablation)")
 
     def as_in_paper(self) -> "Settings":
-        """Search by words and vectors; an inference stays as long as it scores, whatever becomes of its passages."""
+        """Return settings with hybrid search, and inferences that are kept while they score, even without their
+        passages.
+        """
         return self.model_copy(update={"mode": "hybrid", "orphans": "keep"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Inferences are notes (see evidence_state.py): where one is held, its passages are known."""
+    """State of RetroRAG. Inferences are notes (see evidence_state.py) with their passages."""
 
     round: int = 0
-    """How often has been searched; an answer before the first search comes from the one that was handed over."""
+    """The number of searches; round 0 tries an inherited answer before the first search."""
     query: str = ""
-    """What the last plan wants to know; empty while that is the question itself."""
+    """The query of the last plan; empty while that is the question itself."""
     found: list[str] = field(default_factory=list)
     """Passages found in this round, by archive reference."""
     sources: Annotated[dict[str, EvidencePassage], Keyed] = field(default_factory=dict)
     """The source evidence, by passage."""
     departures: Annotated[dict[str, RemovedEvidence], Keyed] = field(default_factory=dict)
-    """What left the evidence, when and why, by round and passage or inference."""
+    """Removed evidence with round and reason, by round and passage or inference."""
     entities: list[str] = field(default_factory=list)
-    """What the question turns on, named once."""
+    """The key entities of the question, named once."""
     attempts: Annotated[dict[str, AnswerAttempt], Keyed] = field(default_factory=dict)
-    """The answers tried, by round."""
+    """The attempted answers, by round."""
     threshold: Threshold | None = None
     """The consistency above which an answer is final."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change; None removes a key."""
+    """Fields that a node may change; None removes a key."""
 
     round: int
     query: str
@@ -120,7 +122,7 @@ class Update(RunUpdate, total=False):
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Passages for the question, later others than those at hand for what the plan found missing."""
+    """Search passages for the question, later new ones for the query of the plan."""
     settings, text = call.settings, state.query or state.question
     seen = state.sources if settings.update else ()
     wanted = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
@@ -130,7 +132,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def collate(state: State, call: Call[Settings]) -> Update:
-    """Old and new passages are scored for question and query, and the best stay (equation 2)."""
+    """Score old and new passages for question and query, and keep the best (equation 2)."""
     settings = call.settings
     query = _matching(state) if settings.evaluate_evidence else ""
     references = [*state.found, *(rank_passages(state.sources) if settings.update else [])]
@@ -158,7 +160,7 @@ async def collate(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """An answer with its reasons, and a second one drawn freely from the same evidence."""
+    """Generate an answer with its reasons, and a second one, sampled freely from the same evidence."""
     settings = call.settings
     if state.halted or not call.affords(2 if settings.evaluate_answer else 1):
         return {"verdict": evidence_state.verdict_on_budget_end(state.question, state.attempts, state.notes)}
@@ -182,7 +184,9 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def verify(state: State, call: Call[Settings]) -> Update:
-    """An answer is final if it states something and the second one says the same (equation 1), or at the end."""
+    """End the run with an answer that states something and agrees with the second one (equation 1), or after the last
+    round.
+    """
     settings, attempt = call.settings, _latest(state)
     limit = state.threshold or scoring.consistency_limit(settings.threshold, call.context.thresholds)
     consistency = None
@@ -205,7 +209,7 @@ async def verify(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def discover(state: State, call: Call[Settings]) -> Update:
-    """What follows from the passages about the key entities, tested (equation 3); the best inferences stay (4)."""
+    """Infer facts about the key entities from the passages, test them (equation 3), and keep the best (4)."""
     settings = call.settings
     if not (settings.inferential_evidence and state.sources):
         return {}
@@ -234,7 +238,7 @@ async def discover(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """What to look for next: the gap between what is known and what is asked (equation 5)."""
+    """Plan the next query: the gap between the known facts and the question (equation 5)."""
     call.require()
     shown = await load_passages(call.context.archive, rank_passages(state.sources))
     reason, known = _latest(state)["reason"], as_steps(state.notes.values())
@@ -248,24 +252,24 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 
 
 def after_answer(state: State) -> Literal["verify", "__end__"]:
-    """To the check of the answer, unless the run has ended."""
+    """Route to the verification, unless the run has ended."""
     return "__end__" if state.verdict else "verify"
 
 
 def after_verify(state: State) -> Literal["discover", "answer", "__end__"]:
-    """Into a further round, unless the answer was final."""
+    """Route to a further round, unless the answer was final."""
     if state.verdict:
         return "__end__"
     return "answer" if state.halted else "discover"
 
 
 def after_plan(state: State) -> Literal["retrieve", "answer"]:
-    """To its passages."""
+    """Route to the search."""
     return "answer" if state.halted else "retrieve"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(retrieve)
     graph.add_node(collate)
@@ -287,7 +291,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 def _matching(state: State) -> str:
-    """What evidence is matched against: the question, and the query once there is one."""
+    """Return the text to match evidence against: the question, and the query once there is one."""
     return f"{state.question} {state.query}" if state.query else state.question
 
 
@@ -298,7 +302,7 @@ def _latest(state: State) -> AnswerAttempt:
 async def _without_support(
     state: State, call: Call[Settings], shown: list[Passage]
 ) -> tuple[dict[str, Note | None], dict[str, RemovedEvidence]]:
-    """What becomes of the inferences whose passages have all left; where there is no room to test them, they go."""
+    """Return the updates of inferences without passages; they are removed if the budget has no room to test them."""
     settings = call.settings
     orphans = {} if settings.orphans == "keep" else evidence_state.unsupported(state.notes, shown)
     tests = len(orphans) * len(shown)

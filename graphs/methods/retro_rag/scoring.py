@@ -1,4 +1,6 @@
-"""What RetroRAG's nodes ask: scores, answers, inferences; each with what is made of it where no reply can be used."""
+"""Model calls of RetroRAG's nodes: scores, answers, inferences; each with its default for a reply that cannot be
+parsed.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -17,21 +19,21 @@ from sleuth.tools.text import words
 from sleuth.tools.types import Passage
 
 UNDECIDED = 0.5
-"""The score of what cannot be scored; a test is passed only above it."""
+"""The score of evidence that cannot be scored; a test is passed only above it."""
 
 PUBLISHED = Threshold(value=0.7, by="the paper's; another one was not fitted for the model")
-"""The consistency above which an answer is final, for models that none was fitted for."""
+"""The consistency above which an answer is final, for models without a fitted threshold."""
 
 _NO_ANSWER = "This round has no answer."
 
 
 def consistency_limit(given: float | None, fitted: Mapping[str, Threshold]) -> Threshold:
-    """The consistency above which an answer is final in this run."""
+    """Return the consistency above which an answer is final in this run."""
     return choose_threshold(given, fitted.get(evaluator.CONSISTENCY.prompt), PUBLISHED)
 
 
 async def yes_probability(asking: Desk, role: Role[I, str], given: I) -> float:
-    """P(yes) / (P(yes) + P(no)) at the first token (equation 1); undecided, with a warning, where there is neither."""
+    """Return P(yes) / (P(yes) + P(no)) at the first token (equation 1); undecided, with a warning, without either."""
     try:
         _, reply = await asking.consult(role, given)
     except BadReply as error:
@@ -44,7 +46,7 @@ async def yes_probability(asking: Desk, role: Role[I, str], given: I) -> float:
 
 
 async def score_relevance(asking: Desk, query: str, pieces: Mapping[str, Source]) -> dict[str, float]:
-    """How much each piece of evidence helps with a query (equations 2 and 4), asked side by side."""
+    """Score the relevance of each piece of evidence to a query in parallel (equations 2 and 4)."""
     given = [evaluator.EvidenceInput(query=query, sources=(piece,)) for piece in pieces.values()]
     scores = await asyncio.gather(*(yes_probability(asking, evaluator.EVIDENCE, each) for each in given))
     return dict(zip(pieces, scores, strict=True))
@@ -53,7 +55,7 @@ async def score_relevance(asking: Desk, query: str, pieces: Mapping[str, Source]
 async def attempt_answer(
     asking: Desk, given: reasoner.ReasonInput, *, from_memory: bool, twice: bool
 ) -> tuple[reasoner.Reasoned, str]:
-    """An answer with its reasons and, where it is wanted, the second one; from memory there is no evidence."""
+    """Return an answer with its reasons and, if `twice`, a second one; `from_memory` shows no evidence."""
     first = (_recalled if from_memory else _reasoned)(asking, given)
     if not twice:
         return await first, ""
@@ -79,7 +81,7 @@ async def _second(asking: Desk, given: reasoner.ReasonInput, *, from_memory: boo
 
 
 async def name_entities(asking: Desk, question: str) -> list[str]:
-    """What the question turns on; itself, where nobody can tell."""
+    """Return the key entities of the question, or the question itself if the reply cannot be parsed."""
     given = detective.EntitiesInput(question=question)
     itself = detective.Entities(entities=[question[:80]])
     loss = "The question is taken as its own entity."
@@ -89,7 +91,7 @@ async def name_entities(asking: Desk, question: str) -> list[str]:
 async def infer(
     asking: Desk, given: detective.InferInput, shown: Sequence[Passage], *, round: int, known: Notes
 ) -> dict[str, Note]:
-    """New inferences, each with the passages that it names; without any of those shown it is none."""
+    """Return new inferences, each with the passages that it names; those without a shown passage are dropped."""
     none = detective.Inferences(inferences=[])
     said = await ask_or(asking, detective.INFER, given, none, f"Round {round} has no inferences.")
     heard = {words(found["finding"]) for found in known.values()}
@@ -109,7 +111,7 @@ async def infer(
 async def find_contradicted(
     asking: Desk, new: Notes, *, query: str, known: Notes, shown: Sequence[Passage]
 ) -> set[str]:
-    """The inferences that fail a test: relevant to the query, and said by the passages (equation 3)."""
+    """Return the inferences that fail a test: relevance to the query, and attribution to the passages (equation 3)."""
     steps, read = as_steps(known.values()), as_sources(shown)
     relevance = [evaluator.RelevanceInput(query=query, claim=each["finding"], known=steps) for each in new.values()]
     attribution = [evaluator.AttributionInput(claim=each["finding"], sources=read) for each in new.values()]
@@ -121,7 +123,7 @@ async def find_contradicted(
 
 
 async def reverify(asking: Desk, orphans: Notes, shown: Sequence[Passage]) -> dict[str, Note]:
-    """Those orphans that other passages say as well, resting on these from now on: each passage is asked by itself."""
+    """Return the inferences that other passages support, with these as their passages; each passage is tested alone."""
     pairs = [(key, passage) for key in orphans for passage in shown]
     given = [
         evaluator.AttributionInput(claim=orphans[key]["finding"], sources=as_sources([passage]))
