@@ -61,7 +61,7 @@ class Settings(MethodSettings):
     top_k: int = Field(default=4, ge=1, le=50, description="passages found with a sentence")
     max_passages: int = Field(default=15, ge=1, le=100, description="passages collected at most")
     mode: Mode = Field(default="graph", description="how to search (paper: keyword)")
-    reader: bool = Field(default=True, description="off: the answer in the last sentence stands (ablation)")
+    reader: bool = Field(default=True, description="off: the answer in the last sentence is final (ablation)")
 
     def as_in_paper(self) -> "Settings":
         """Return settings with keyword search."""

@@ -180,7 +180,7 @@ def summarize_update(update: Mapping[str, Any]) -> list[str]:
 
 METHOD = Method(
     name="agent",
-    line="a model with the search as its tool, which searches as often as it likes and then answers",
+    line="a model with the search as its tool, which searches as often as it chooses and then answers",
     paper="ReAct: synergizing reasoning and acting in language models (Yao et al., ICLR 2023)",
     when="as the baseline of methods whose steps are laid down: here the model alone decides",
     calls="2 to 5; 3 on two hops",

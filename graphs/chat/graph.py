@@ -56,7 +56,9 @@ class Settings(MethodSettings):
     method_settings: Annotated[dict[str, Any], BeforeValidator(parse_json)] = Field(
         default={}, description='settings of that method, as JSON: {"coarse_k": 5}'
     )
-    ask_back: bool = Field(default=True, description="an ambiguous question is asked back before it is looked up")
+    ask_back: bool = Field(
+        default=True, description="ask for clarification of an ambiguous question before looking it up"
+    )
     approve_plan: bool = Field(
         default=False, description="the plan is shown, to be approved or edited, before it is carried out (par-rag)"
     )
@@ -316,9 +318,9 @@ def read_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
 
 METHOD = Method(
     name="chat",
-    line="talk about the documents: what a message asks for is looked up by a method, in a thread of its own",
+    line="talk about the documents: a method answers each question, in a thread of its own",
     paper="none: our way of having a conversation over the methods above",
-    when="questions follow up on answers, and may have to be asked back",
+    when="questions follow up on answers, and may need clarification",
     graph=graph,
     state=State,
     settings=Settings,

@@ -41,7 +41,7 @@ def approval_request(question: str, plan: Mapping[str, Step], remark: str) -> di
     return {"action_requests": [shown], "review_configs": [allowed]}
 
 
-def parse_decision(reply: Any, plan: Mapping[str, Step]) -> PlanDecision:  # noqa: ANN401 - whatever a client resumes with
+def parse_decision(reply: Any, plan: Mapping[str, Step]) -> PlanDecision:  # noqa: ANN401 - any JSON of a client
     """Parse a reply `{"decisions": [{"type": "approve" | "edit" | "reject", ...}]}`; an invalid one has no decision."""
     try:
         (decision,) = reply["decisions"]

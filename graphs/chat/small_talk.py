@@ -92,7 +92,7 @@ def find_facts(reply: str, conversation: Iterable[str]) -> list[str]:
     """Return the numbers and names of a reply that the conversation does not contain, and statements without case.
 
     Args:
-        reply: what is to be sent without a search.
+        reply: the text to send without a search.
         conversation: every message so far, the latest included.
     """
     known = {word.form for text in conversation for word in words(text)} | _NO_NAMES

@@ -34,7 +34,7 @@ async def run_subrun(
     hops, config = runtime.context.hops, get_config()["configurable"]
     if hops is None:
         raise RunError(
-            "This graph runs other methods in threads of their own: give its Context `hops`, as `sleuth.ask` does."
+            "This graph runs other methods: set `hops` of its Context to what runs them, as `sleuth.ask` does."
         )
     hop = SubrunRequest(
         number=number,

@@ -66,7 +66,7 @@ def _nearest_saying(answer: str, citation: Citation, passages: Mapping[str, Pass
 
 
 def _why(passage: Passage | None) -> str:
-    return f"neither its quote nor the answer stands in {passage.id}" if passage else "no such source was shown"
+    return f"neither its quote nor the answer is in {passage.id}" if passage else "no such source was shown"
 
 
 def citation_at(passage: Passage, span: tuple[int, int]) -> Citation:

@@ -43,7 +43,7 @@ def verdict_for(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
     """Return the verdict of an answer with the citations of its notes, and warn if there are none."""
     verdict = make_verdict("answered", text, notes)
     if not verdict["citations"]:
-        desk.warn("nothing that was read supports this answer word for word")
+        desk.warn("no passage supports this answer word for word")
     return verdict
 
 

@@ -27,7 +27,7 @@ def find_sentence(answer: str, text: str) -> tuple[int, int] | None:
 def find_sentences(answer: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield the sentences or lines of a text, except headings, that contain an answer as whole words, in characters."""
     words = strip_marks(answer).rstrip(".").split()
-    if words and " ".join(words).casefold() not in ("yes", "no"):  # a "no" stands in sentences of all kinds
+    if words and " ".join(words).casefold() not in ("yes", "no"):  # any sentence may contain a "no"
         ends = [end.span() for end in SENTENCE_END.finditer(text)]
         spans = (_sentence_around(found.span(), ends, text) for found in find_words(words, text))
         yield from (span for span in spans if not text.startswith("#", span[0]))

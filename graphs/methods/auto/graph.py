@@ -108,7 +108,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     order = state.order or settings.order.split(",")
     choices = order[len(state.hops)].split("/")
-    if not call.affords(len(choices)):  # one to choose where there is a choice, one of the hop's at least
+    if not call.affords(len(choices)):  # one call to choose, if there is a choice, and at least one of the sub-run
         return {"order": order, "halted": True}
     why = [_why(state)]
     parts: dict[str, Step] = {}
@@ -249,7 +249,7 @@ def read_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
 
 METHOD = Method(
     name="auto",
-    line="begin with a cheap method, check its answer, and go on with a stronger one where it does not hold",
+    line="start with a cheap method, check its answer, and continue with a stronger one if the answer is rejected",
     paper="none: our way of choosing among the methods above",
     when="you do not know how hard the question is, and an easy one should stay cheap",
     calls="2 to 14; 4 on two hops",

@@ -65,7 +65,7 @@ async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Des
     """Propose a rewording of the question as the only step (the structure "text" of section 5.5)."""
     question = nodes[SOURCE]["content"]
     given = refiner.RefineInput(question=question, answers=known, original=question)
-    as_it_is, loss = refiner.Refined.model_construct(question=question), "The question is searched for as it is."
+    as_it_is, loss = refiner.Refined.model_construct(question=question), "The question is searched for unchanged."
     said = await ask_or(asking, refiner.REFINE, given, as_it_is, loss)
     return Proposal(content=said.question.strip() or question, end=True, prev=(sink,))
 
@@ -96,5 +96,5 @@ async def _fuse(question: str, group: Sequence[Proposal], asking: Desk) -> Propo
         return group[0]
     given = fuser.FuseInput(question=question, steps=tuple(proposal.content for proposal in group))
     first = fuser.Fused(step=group[0].content)
-    said = await ask_or(asking, fuser.FUSE, given, first, "The first of the similar steps stands for all.")
+    said = await ask_or(asking, fuser.FUSE, given, first, "The first of the similar steps represents all of them.")
     return merge_proposals(group, said.step)

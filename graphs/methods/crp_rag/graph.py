@@ -69,7 +69,7 @@ class Settings(MethodSettings):
     agreement_samples: int = Field(default=3, ge=1, le=20, description="answers compared without log-probabilities")
     aggregate: bool = Field(default=True, description="off: passages are read as they are (ablation)")
     verify: bool = Field(default=True, description="off: the shortest and the longest path answer (ablation)")
-    iterate: bool = Field(default=True, description="off: a path is answered at once (ablation)")
+    iterate: bool = Field(default=True, description="off: a path is answered in one call (ablation)")
     shortcut: bool = Field(default=True, description="ours: no graph where the question itself has its knowledge")
     contradictions: bool = Field(default=True, description="ours: warn where paths differ at a step that they share")
     max_depth: int = Field(default=5, ge=1, le=20, description="steps on a path")
@@ -97,7 +97,7 @@ class State(RunState):
     knowledge: Annotated[dict[str, Knowledge], Keyed] = field(default_factory=dict)
     """Summaries of these passages for each node."""
     verified: Annotated[dict[str, Verification], Keyed] = field(default_factory=dict)
-    """Whether the knowledge of each node suffices; a node without passages is absent."""
+    """The verdict on the knowledge of each node; a node without passages is absent."""
     threshold: Threshold | None = None
     """The perplexity below which knowledge suffices."""
 

@@ -105,7 +105,7 @@ class PathAnswerer:
         )
         given = integrator.IntegrateInput(question=self._question, answers=answers)
         first = integrator.Integrated(answer=answers[0].answer)
-        said = await ask_or(asking, integrator.INTEGRATE, given, first, "The first path's answer stands for all.")
+        said = await ask_or(asking, integrator.INTEGRATE, given, first, "The first path's answer is taken.")
         return strip_marks(said.answer)
 
 

@@ -44,7 +44,7 @@ async def _measure(given: VerifyInput, threshold: float, asking: Desk) -> Verifi
     try:
         answer, reply = await asking.consult(VERIFY, given)
     except BadReply as error:
-        asking.warn(f"{error} What is known about {given.question!r} counts as insufficient.")
+        asking.warn(f"{error} The knowledge about {given.question!r} counts as insufficient.")
         return Verification(answer="", perplexity=None, sufficient=False)
     measured = perplexity(reply)
     sufficient = measured is not None and measured < threshold

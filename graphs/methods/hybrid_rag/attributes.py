@@ -25,7 +25,7 @@ async def predict_attributes(
     A configured SVM that is absent is a warning.
     """
     if predictor is None and settings.predictor == "svm":
-        why = "no SVM goes with the embedder: the model votes on the question's attributes"
+        why = "there is no SVM for the embedder: the model votes on the question's attributes"
         asking.warn(f"{why} (`{TRAINING}` trains one)")
     try:
         found = await (predictor or InContextPredictor(asking, samples=settings.votes)).predict(question)

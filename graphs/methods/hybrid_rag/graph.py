@@ -114,7 +114,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search texts and tables for the question, in the given pages or the collection (section 4.1)."""
     settings, context = call.settings, call.context
     gathering, limit = find_passages(context, state.question, settings), settings.source_seconds
-    found, lost = await or_default_on_failure("What was to be searched", gathering, SourceResult(), seconds=limit)
+    found, lost = await or_default_on_failure("The search", gathering, SourceResult(), seconds=limit)
     texts, tables = (
         await archive_passages(context.archive, found.texts),
         await archive_passages(context.archive, found.tables),
@@ -157,7 +157,7 @@ async def query(state: State, call: Call[Settings]) -> Update:
     """Query the knowledge graph by one of two routes (section 4.5)."""
     settings, graph = call.settings, call.context.graph
     if graph is None or not call.affords(_side_by_side(state) + _ANSWER):
-        return {"warnings": [_no_room("The knowledge graph") if graph else "There is no knowledge graph any more."]}
+        return {"warnings": [_no_room("The knowledge graph") if graph else "The knowledge graph was removed."]}
     call.share(spare=_ANSWER, sharing=_side_by_side(state))
     asked = Asked(question=state.question, asked_at=state.asked_at)
     domain = state.attributes["domain"] if state.attributes else None
@@ -240,12 +240,12 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_node(calculate)
     graph.add_node(recall)
     graph.add_node(query)
-    graph.add_node(aggregate, defer=True)  # waits for whichever of the sources are asked
+    graph.add_node(aggregate, defer=True)  # waits for all sources that are queried
     graph.add_node(answer)
     graph.add_node(verify)
     graph.add_edge(START, "classify")
     graph.add_conditional_edges("classify", after_classify)
-    graph.add_edge("retrieve", "calculate")  # no router: one is cut off in the middle where a node beside it fails
+    graph.add_edge("retrieve", "calculate")  # no router: LangGraph cuts one off if a parallel node fails
     graph.add_edge("calculate", "aggregate")
     graph.add_edge("recall", "aggregate")
     graph.add_edge("query", "aggregate")
@@ -261,7 +261,7 @@ _ANSWER = 1
 """Calls reserved for the answer."""
 
 _DYNAMIC = (
-    "the answer changes with time, and nothing says that the sources are up to date, so it is not given: "
+    "the answer changes with time, and the sources are not known to be up to date, so it is not given: "
     "where they are, ask again with --set fresh=true"
 )
 
@@ -288,7 +288,7 @@ def _side_by_side(state: State) -> int:
 
 
 def _no_room(source: str) -> str:
-    return f"{source} is missing: the budget has no room for it beside the answer."
+    return f"{source} is missing: the budget has no room for it in addition to the answer."
 
 
 def summarize_update(update: Mapping[str, Any]) -> list[str]:

@@ -75,7 +75,7 @@ async def reason(
         alone = await desk.ask(ANSWER_UNAIDED, Bare(question=asked.question))
         return ReasonedReply(answer=alone.answer, premise="", false_premise=False, quotes=[]), ""
     except BadReply as error:
-        desk.warn(f"{error} What it says is summarised.")
+        desk.warn(f"{error} It is summarized.")
         return None, error.reply or str(error)
 
 

@@ -173,7 +173,7 @@ class Document:
         )
         if not span:
             label = LABELS[reference["kind"]]
-            asking.warn(f"dropped a citation of source {quote.source} ({label}): it does not say so")
+            asking.warn(f"dropped a citation of source {quote.source} ({label}): it does not contain the quote")
             return []
         return [{**citation_at(passage, span), "kind": reference["kind"], "reference": reference["title"]}]
 

@@ -32,7 +32,7 @@ class Settings(MethodSettings):
     rung: Rung | None = Field(default=None, description="the system as far as it was built: what comes later is off")
     retrieve: bool = Field(default=True, description="search pages or the collection (ablation)")
     sentences: bool = Field(default=True, description="pages in chunks of sentences; off: in windows (ablation)")
-    refuse: bool = Field(default=True, description="it may say that it does not know (ablation)")
+    refuse: bool = Field(default=True, description="it may answer that it does not know (ablation)")
     attributes: bool = Field(default=True, description="predict domain, and static or dynamic (ablation)")
     tables: bool = Field(default=True, description="show tables too (ablation)")
     calculate: bool = Field(default=True, description="work out expressions from what was found (ablation)")
@@ -53,7 +53,7 @@ class Settings(MethodSettings):
         default="rules", description="to the knowledge graph: entities and rules, or function calls by the model"
     )
     max_table_characters: int = Field(default=4000, ge=0, le=100_000, description="of all tables shown")
-    max_graph_characters: int = Field(default=1000, ge=0, le=100_000, description="of all that the graph says")
+    max_graph_characters: int = Field(default=1000, ge=0, le=100_000, description="of all results of the graph")
     max_characters: int = Field(default=12_000, ge=200, le=1_000_000, description="of all references together")
     source_seconds: float = Field(
         default=120.0, gt=0, le=600, description="ours: the most a search or look-up may take"

@@ -115,7 +115,7 @@ async def or_default_on_failure(
     try:
         async with asyncio.timeout(seconds):
             return await gathering, []
-    except UsageError:  # a setting that a person can mend
+    except UsageError:  # a setting that a person can correct
         raise
     except (SleuthError, TimeoutError) as error:
         return nothing, [f"{source} is missing: {str(error) or f'it took longer than {seconds:g} s'}"]

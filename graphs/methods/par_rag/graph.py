@@ -64,7 +64,7 @@ class Settings(MethodSettings):
     max_requeries: int = Field(default=1, ge=0, le=10, description="new questions per step after UNCONFIDENT")
     plan: bool = Field(default=True, description="off: the question is a plan of one step (ablation)")
     review: bool = Field(default=True, description="off: drafts are final (ablation)")
-    parallel: bool = Field(default=True, description="ours: steps that do not need each other run side by side")
+    parallel: bool = Field(default=True, description="ours: steps that do not need each other run in parallel")
     max_returns: int = Field(default=1, ge=0, le=10, description="ours: times a review may reopen an earlier step")
     skip_supported: bool = Field(default=True, description="ours: no review where the passage cited alone fits")
 
@@ -95,7 +95,7 @@ class State(RunState):
     requeries: Annotated[dict[str, int], Keyed] = field(default_factory=dict)
     """The number of new questions that reviews have given each step."""
     returns: int = 0
-    """How often a review has reopened an earlier step."""
+    """The number of times that a review has reopened an earlier step."""
 
 
 class Update(RunUpdate, total=False):
@@ -203,7 +203,7 @@ async def refine(state: State, call: Call[Settings]) -> Update:
     questions = await asyncio.gather(*asks)
     steps = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
     handed_over = {key: found for key, found in state.notes.items() if key not in state.plan}
-    notes = answer_from_notes(steps, handed_over)  # now that the question has its names
+    notes = answer_from_notes(steps, handed_over)  # the question has its names now
     wave = [key for key in wave if key not in notes]
     return {"plan": steps, "notes": notes, "wave": wave}
 

@@ -204,7 +204,7 @@ async def review_step(
     With `past` the reviewer sees the steps before, any of which it may reject. A revised answer is accepted only if one
     of its citations can be verified.
     """
-    loss = f"The draft of step {key} stands unreviewed."
+    loss = f"The draft of step {key} is accepted without a review."
     given = reviewer.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=as_sources(shown))
     if past is None:
         said = await ask_or(asking, reviewer.REVIEW_STEP, given, reviewer.StepReview(status="PASS"), loss)
@@ -216,7 +216,7 @@ async def review_step(
         return said, with_verbatim_citations(draft, shown)
     citations = verify_quotes(asking, said.answer, said.citations, shown)
     if not citations:
-        asking.warn(f"The revised answer of step {key} cites nothing that was shown: its draft stands.")
+        asking.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
         return said, with_verbatim_citations(draft, shown)
     return said, with_verbatim_citations(Draft(answer=strip_marks(said.answer), citations=citations), shown)
 

@@ -127,7 +127,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     if decision == SUBQ and entity_key(query) in _asked(state):
         call.model.warn(f"The planner asked again {query!r}: the question is answered with what was found.")
         decision = SUFFICIENT
-    if decision != SUBQ and not state.rounds:  # handed-over notes are no answer: the question is searched for
+    if decision != SUBQ and not state.rounds:  # inherited notes do not answer the question, which is searched for
         decision, query = SUBQ, state.question
     update = _decided(state, decision, query)
     return {**update, "notes": notes}
@@ -314,7 +314,7 @@ def summarize_update(update: Mapping[str, Any]) -> list[str]:
 
 METHOD = Method(
     name="ras",
-    line="search, turn what is found into a graph of the question's own, and plan the next search from it",
+    line="search, turn the passages into a graph of the question's own, and plan the next search from it",
     paper="RAS: Retrieval-And-Structuring for knowledge-intensive LLM generation (Jiang et al., 2025)",
     when="facts from many passages have to be put together, and what they add up to should be seen",
     calls="8 to 26; 10 on two hops",

@@ -213,7 +213,7 @@ def cite_facts(asking: Desk, shown: RenderedFacts, numbers: Sequence[int], answe
     """
     found = {number: _supporting_citations(shown, number, answer) for number in numbers}
     for number in [number for number, where in found.items() if not where]:
-        reason = "it does not stand in its passage word for word" if number in shown.behind else "there is no such fact"
+        reason = "its passage does not contain it word for word" if number in shown.behind else "there is no such fact"
         asking.warn(f"dropped a citation of fact {number}: {reason}")
     if not any(found.values()):
         naming = (

@@ -118,7 +118,7 @@ def drop_lowest_ranked(
 
 def remove_unsupported(round: int, orphans: Notes, kept: Notes, *, tested: bool) -> dict[str, RemovedEvidence]:
     """Describe the removal of unsupported inferences that were not kept."""
-    outcome = "no other says so" if tested else "it was not tested again"
+    outcome = "no other passage supports it" if tested else "it was not tested again"
     left = {}
     for key, found in orphans.items():
         if key not in kept:

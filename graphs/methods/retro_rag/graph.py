@@ -328,7 +328,7 @@ def summarize_update(update: Mapping[str, Any]) -> list[str]:
 
 METHOD = Method(
     name="retro-rag",
-    line="collate evidence, reason from it and take it back, until an answer agrees with itself",
+    line="collect evidence, reason from it and revise it, until the answer is consistent",
     paper="Retrieval-augmented generation by evidence retroactivity in LLMs (Xiao et al., 2025)",
     when="first finds mislead, and an early mistake must be undone by later evidence",
     calls="8 to 66; 18 on two hops",

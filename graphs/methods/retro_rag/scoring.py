@@ -73,7 +73,7 @@ async def _recalled(asking: Desk, given: reasoner.ReasonInput) -> reasoner.Reaso
 
 
 async def _second(asking: Desk, given: reasoner.ReasonInput, *, from_memory: bool) -> str:
-    nothing, loss = reasoner.Direct(answer=""), "This round's answer has no second one beside it."
+    nothing, loss = reasoner.Direct(answer=""), "This round has no second answer."
     if not from_memory:
         return (await ask_or(asking, reasoner.MONITOR, given, nothing, loss)).answer
     question = reasoner.RecallInput(question=given.question)

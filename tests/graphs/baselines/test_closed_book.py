@@ -26,7 +26,7 @@ async def test_it_asks_once_and_searches_nothing() -> None:
     verdict = await case.run("How high is the tower?")
     assert (case.nodes, case.prompts(), case.retriever.queries) == (["answer"], ["answerer/from_memory"], [])
     assert verdict == {"status": "answered", "text": "30 m", "citations": []}
-    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+    assert case.state["warnings"] == ["no passage supports this answer word for word"]
     assert case.state["notes"]["answer"]["finding"] == "30 m"
 
 

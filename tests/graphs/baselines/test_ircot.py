@@ -95,7 +95,7 @@ async def test_a_final_answer_that_was_handed_over_is_tried_first(read: dict[str
     case = thinking(read, *([LAST, READ] if read is NO_ANSWER else []))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert case.nodes == nodes
-    assert "nothing that was read supports this answer word for word" in case.state["warnings"]
+    assert "no passage supports this answer word for word" in case.state["warnings"]
 
 
 async def test_a_collection_without_passages_ends_too() -> None:

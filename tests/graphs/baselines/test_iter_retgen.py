@@ -81,7 +81,7 @@ async def test_a_final_answer_that_was_handed_over_is_tried_first() -> None:
     enough = iterating(THEN)
     assert (await enough.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert (enough.nodes, enough.retriever.queries) == (["answer"], [])
-    assert "nothing that was read supports this answer word for word" in enough.state["warnings"]
+    assert "no passage supports this answer word for word" in enough.state["warnings"]
     not_enough = iterating(FIRST, FIRST, THEN)
     assert (await not_enough.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert not_enough.nodes == ["answer", *["retrieve", "answer"] * 2]

@@ -130,7 +130,7 @@ async def test_agent_given_the_final_answer_need_not_search() -> None:
     case = acting(answer("Varn"))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert (case.nodes, case.retriever.queries) == (["act", "answer"], [])
-    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+    assert case.state["warnings"] == ["no passage supports this answer word for word"]
     assert case.model.requests[0].input["known"] == ({"question": known["question"], "answer": "Varn"},)
 
 

@@ -89,7 +89,7 @@ async def test_self_ask_given_the_final_answer_need_not_search() -> None:
     case = asking(final("Varn"))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert (case.nodes, case.retriever.queries) == (["plan", "answer"], [])
-    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+    assert case.state["warnings"] == ["no passage supports this answer word for word"]
 
 
 async def test_self_ask_given_a_sub_answer_searches_for_the_question() -> None:

@@ -89,7 +89,7 @@ async def test_what_resolves_in_neither_way_is_dropped_and_reported() -> None:
     asking = desk()
     assert verify_quotes(asking, "?!", [Quote(source=1, quote="nothing"), Quote(source=2, quote="Varn")], [TOWN]) == []
     assert asking.warnings == [
-        "dropped a citation of source 1: neither its quote nor the answer stands in town",
+        "dropped a citation of source 1: neither its quote nor the answer is in town",
         "dropped a citation of source 2: no such source was shown",
     ]
 

@@ -148,7 +148,7 @@ async def test_a_tree_merges_nothing() -> None:
     case = crp(Replying(Ways([A, C], [B, C])), [TOWER], Settings(shortcut=False, structure="tree"))
     await case.run("?")
     assert [node["content"] for node in case.state["nodes"].values()] == ["?", A[0], B[0], C[0], C[0]]
-    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+    assert case.state["warnings"] == ["no passage supports this answer word for word"]
     assert FUSE not in case.prompts()
 
 
@@ -452,13 +452,13 @@ async def test_no_reply_that_cannot_be_read_ends_a_run() -> None:
 
 
 UNREADABLE = {
-    FUSE: "The first of the similar steps stands for all.",
+    FUSE: "The first of the similar steps represents all of them.",
     VERIFY: "counts as insufficient.",
     STEP: "Step 2 has no result.",
     LAST: "has no result.",
     PATH: "Path 1>2>5 has no answer.",
-    INTEGRATE: "The first path's answer stands for all.",
-    REWRITE: "The question is searched for as it is.",
+    INTEGRATE: "The first path's answer is taken.",
+    REWRITE: "The question is searched for unchanged.",
 }
 
 

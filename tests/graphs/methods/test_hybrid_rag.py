@@ -328,7 +328,7 @@ async def test_a_search_that_fails_or_is_slow_is_a_warning(error: BaseException 
     assert (await setting.run())["status"] == "answered"
     assert {kind for kind, _ in setting.shown()} == {"graph", "expression", "model"}
     why = "the index is gone" if error else "it took longer than 0.05 s"
-    assert f"What was to be searched is missing: {why}" in setting.warnings
+    assert f"The search is missing: {why}" in setting.warnings
 
 
 @pytest.mark.parametrize("error", [GraphUnavailable("down"), None], ids=["failing", "slow"])

@@ -158,9 +158,9 @@ async def test_a_revised_answer_that_cites_nothing_shown_is_not_taken() -> None:
     await case.run("?")
     assert case.state["notes"]["1"]["finding"] == "30 m"
     assert case.state["warnings"] == [
-        "dropped a citation of source 1: neither its quote nor the answer stands in tower",
+        "dropped a citation of source 1: neither its quote nor the answer is in tower",
         "dropped a citation of source 9: no such source was shown",
-        "The revised answer of step 1 cites nothing that was shown: its draft stands.",
+        "The revised answer of step 1 cites no retrieved passage; keeping the draft.",
     ]
 
 

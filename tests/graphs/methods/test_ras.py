@@ -152,7 +152,7 @@ async def test_a_question_that_needs_no_retrieval_is_answered_unaided() -> None:
     assert case.prompts() == ["planner/begin", "answerer/unaided"]
     assert case.retriever.queries == []
     assert verdict == {"status": "answered", "text": "4", "citations": []}
-    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+    assert case.state["warnings"] == ["no passage supports this answer word for word"]
 
 
 async def test_without_retrieval_nothing_is_planned_either() -> None:
@@ -256,9 +256,9 @@ async def test_citations_are_never_invented() -> None:
     verdict = await case.run("?")
     assert verdict == {"status": "answered", "text": "cheese", "citations": []}
     assert case.state["warnings"] == [
-        "dropped a citation of fact 1: it does not stand in its passage word for word",
+        "dropped a citation of fact 1: its passage does not contain it word for word",
         "dropped a citation of fact 9: there is no such fact",
-        "nothing that was read supports this answer word for word",
+        "no passage supports this answer word for word",
     ]
 
 

@@ -156,7 +156,7 @@ async def test_without_any_evidence_it_answers_from_memory_once_and_cites_nothin
     assert in_turn(case) == [MEMORY, CONSISTENCY]
     assert case.retriever.asked() == []
     assert verdict == {"status": "answered", "text": "1868", "citations": []}
-    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+    assert case.state["warnings"] == ["no passage supports this answer word for word"]
 
 
 async def test_without_source_evidence_it_answers_from_inferences_alone(two_hops: Chain) -> None:
@@ -187,7 +187,7 @@ async def test_without_updating_each_round_stands_alone(two_hops: Chain) -> None
         "2 inference 1.1": {
             "round": 2,
             "what": Detective(two_hops).claim(0),
-            "why": "its passages have left (q08-1): no other says so",
+            "why": "its passages have left (q08-1): no other passage supports it",
         },
     }
     assert verdict["status"] == "unknown"
@@ -230,7 +230,8 @@ def forgetful(chain: Chain, settings: Settings, *more: Passage) -> Case:
 
 
 @pytest.mark.parametrize(
-    ("orphans", "outcome"), [("test", "no other says so"), ("drop", "it was not tested again"), ("keep", None)]
+    ("orphans", "outcome"),
+    [("test", "no other passage supports it"), ("drop", "it was not tested again"), ("keep", None)],
 )
 async def test_an_inference_goes_with_the_last_of_its_passages(
     two_hops: Chain, orphans: Literal["test", "drop", "keep"], outcome: str | None

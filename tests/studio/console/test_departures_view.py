@@ -14,9 +14,16 @@ from sleuth.studio.console.run_view import show_step
 DEPARTURES = {
     "2 a": {"round": 2, "what": "a", "why": "scored 0.10"},
     "3 b": {"round": 3, "what": "b", "why": "scored 0.20"},
-    "3 inference 1.1": {"round": 3, "what": "It is so.", "why": "its passages have left (b): no other says so"},
+    "3 inference 1.1": {
+        "round": 3,
+        "what": "It is so.",
+        "why": "its passages have left (b): no other passage supports it",
+    },
 }
-LATEST = ["left in round 3: b: scored 0.20", "left in round 3: It is so.: its passages have left (b): no other says so"]
+LATEST = [
+    "left in round 3: b: scored 0.20",
+    "left in round 3: It is so.: its passages have left (b): no other passage supports it",
+]
 
 
 def test_what_left_the_evidence_last_is_told_with_the_reason() -> None:

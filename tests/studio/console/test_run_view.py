@@ -44,13 +44,13 @@ def test_the_sources_of_the_hybrid_system_say_what_they_have_given() -> None:
     console = recording()
     for node, update in (
         ("classify", {"attributes": {"domain": "music", "dynamic": False}}),
-        ("retrieve", {"texts": ["x"], "tables": [], "warnings": ["What was to be searched is missing: down", "else"]}),
+        ("retrieve", {"texts": ["x"], "tables": [], "warnings": ["The search is missing: down", "else"]}),
         ("calculate", {"calculations": [{"title": "1 + 1", "text": "1 + 1 = 2"}]}),
         ("recall", {"recollection": {"title": "", "text": "[bold] Varn"}}),
     ):
         show_step(Step(thread="t", method="hybrid-rag", node=node, state="finished", update=update), console)
     lines = [line.strip() for line in shown(console) if line.startswith("    ")]
-    missing = "! What was to be searched is missing: down"
+    missing = "! The search is missing: down"
     assert lines == ["music, static", "texts: 1", missing, "worked out: 1 + 1 = 2", "recalled: [bold] Varn"]
 
 
