@@ -24,7 +24,7 @@ from sleuth.graphs.chat.small_talk import already_clarified, find_facts, is_ques
         ("بنى السيد كمال حوض السفن القديم قرب البحر.", ["بنى السيد كمال حوض السفن القديم قرب البحر."]),
     ],
 )
-def test_facts_in_a_reply_returns_what_the_conversation_lacks(reply: str, stated: list[str]) -> None:
+def test_find_facts_returns_new_names_and_numbers(reply: str, stated: list[str]) -> None:
     assert find_facts(reply, ["Tell me about the yard"]) == stated
 
 
@@ -44,11 +44,11 @@ def test_facts_in_a_reply_returns_what_the_conversation_lacks(reply: str, stated
         "",
     ],
 )
-def test_facts_in_small_talk_are_none(reply: str) -> None:
+def test_find_facts_in_small_talk_is_empty(reply: str) -> None:
     assert find_facts(reply, ["Hi"]) == []
 
 
-def test_facts_in_a_reply_may_repeat_the_conversation() -> None:
+def test_find_facts_ignores_repeated_names() -> None:
     said = ["I am Anna, and the yard is from 1868.", "Trevandle & Ruske"]
     assert find_facts("Nice to meet you, Anna! Trevandle in 1868, then.", said) == []
     assert find_facts("Nice to meet you, Anne!", said) == ["Anne"]
@@ -68,7 +68,7 @@ def test_facts_in_a_reply_may_repeat_the_conversation() -> None:
         ("I like the yard.", False),
     ],
 )
-def test_is_question_excludes_what_is_about_the_assistant(message: str, question: bool) -> None:
+def test_is_question_excludes_questions_to_assistant(message: str, question: bool) -> None:
     assert is_question(message) is question
 
 
@@ -89,7 +89,7 @@ ASKED = "When was the shipyard of the ferry founded?"
         ("Wann wurde die Werft gegründet?", "wann wurde die werft gegrundet"),
     ],
 )
-def test_repeats_with_the_words_of_the_message_is_true(clarifying: str, asked: str) -> None:
+def test_repeats_question_with_equal_words_is_true(clarifying: str, asked: str) -> None:
     assert repeats_question(clarifying, asked)
 
 
@@ -104,7 +104,7 @@ def test_repeats_with_the_words_of_the_message_is_true(clarifying: str, asked: s
         ("Which of the two?", "How old is it?"),
     ],
 )
-def test_repeats_with_a_choice_of_its_own_is_false(clarifying: str, asked: str) -> None:
+def test_repeats_question_with_new_choice_is_false(clarifying: str, asked: str) -> None:
     assert not repeats_question(clarifying, asked)
 
 

@@ -9,7 +9,7 @@ def call(seconds: float) -> dict[str, object]:
     return {"node": "draft", "seconds": seconds, **tokens}
 
 
-def test_what_a_run_has_cost_does_not_depend_on_which_reply_came_first() -> None:
+def test_total_cost_is_independent_of_reply_order() -> None:
     calls = [call(seconds) for seconds in (0.0005, 0.0015, 1.2345, 0.0005)]
     totals = [total_cost(dict(enumerate(order))) for order in permutations(calls)]
     assert all(total == totals[0] for total in totals)
@@ -25,7 +25,7 @@ def test_stored_cost_of_older_release_has_model_seconds() -> None:
     assert upgrade_cost(new) == new
 
 
-def test_hops_of_stored_state_have_the_words_of_this_release() -> None:
+def test_read_subruns_from_old_state_uses_present_names() -> None:
     hop = {"method": "par-rag", "status": "new", "cost": {"calls": 0, "seconds": 0.0, "nodes": {}}}
     (shown,) = read_subruns({"hops": {"1": hop}}) or []
     assert (shown["status"], shown["cost"]["model_seconds"]) == ("queued", 0.0)

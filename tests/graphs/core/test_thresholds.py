@@ -13,7 +13,7 @@ from sleuth.tools.errors import StoreError
 A, B = Threshold(value=1.5, by="fitted on ä"), Threshold(value=2.5, by="fitted on b")
 
 
-def test_each_model_has_its_own_for_each_prompt(tmp_path: Path) -> None:
+def test_thresholds_are_kept_by_model_and_prompt(tmp_path: Path) -> None:
     assert fitted_thresholds([tmp_path], lambda _: "small") == {}
     store_threshold(tmp_path, "small", VERIFY.prompt, A)
     store_threshold(tmp_path, "large", VERIFY.prompt, B)
@@ -27,7 +27,7 @@ def test_each_model_has_its_own_for_each_prompt(tmp_path: Path) -> None:
     assert fitted_thresholds([tmp_path], lambda _: "small")[VERIFY.prompt] == B
 
 
-def test_what_was_fitted_here_goes_before_what_comes_with_the_model(tmp_path: Path) -> None:
+def test_thresholds_of_home_precede_shipped_ones(tmp_path: Path) -> None:
     here, packaged = tmp_path / "here", tmp_path / "packaged"
     for folder in (here, packaged):
         folder.mkdir()
@@ -40,14 +40,14 @@ def test_what_was_fitted_here_goes_before_what_comes_with_the_model(tmp_path: Pa
 @pytest.mark.parametrize(
     ("given", "fitted", "holds"), [(None, None, A), (None, B, B), (0, B, Threshold(value=0, by="as set for this run"))]
 )
-def test_what_is_set_holds_and_then_what_was_fitted(
+def test_choose_threshold_prefers_setting_then_fitted(
     given: float | None, fitted: Threshold | None, holds: Threshold
 ) -> None:
     assert choose_threshold(given, fitted, A) == holds
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"a": {"value": "x", "by": ""}}', '{"a": {"by": ""}}'])
-def test_a_broken_file_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
+def test_thresholds_in_damaged_file_raise_with_remedy(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(StoreError, match="Remove it, and fit again"):
         fitted_thresholds([tmp_path], lambda _: "small")

@@ -44,7 +44,7 @@ def desk() -> Desk:
         ('" "', None),
     ],
 )
-def test_a_quote_is_found_whatever_its_case_and_white_space(quote: str, found: str | None) -> None:
+def test_find_quote_ignores_case_and_white_space(quote: str, found: str | None) -> None:
     span = find_quote(quote, TEXT)
     assert (TEXT[slice(*span)] if span else None) == found
 
@@ -61,12 +61,12 @@ def test_a_quote_is_found_whatever_its_case_and_white_space(quote: str, found: s
         ("[1]", None),
     ],
 )
-def test_the_sentence_or_line_around_an_answer_is_found(answer: str, found: str | None) -> None:
+def test_find_sentence_returns_sentence_or_line(answer: str, found: str | None) -> None:
     span = find_sentence(answer, TEXT)
     assert (TEXT[slice(*span)] if span else None) == found
 
 
-async def test_a_quote_that_stands_there_is_cited_with_its_place_in_the_document() -> None:
+async def test_verify_quotes_returns_document_offsets() -> None:
     asking = desk()
     (citation,) = verify_quotes(asking, "?", [Quote(source=1, quote="lies on")], [TOWN])
     assert citation == {
@@ -80,12 +80,12 @@ async def test_a_quote_that_stands_there_is_cited_with_its_place_in_the_document
     assert asking.warnings == []
 
 
-async def test_a_misquoted_source_is_cited_where_it_has_the_answer() -> None:
+async def test_verify_quotes_replaces_misquote_with_answer_sentence() -> None:
     (citation,) = verify_quotes(desk(), "1861", [Quote(source=1, quote="born in the year 1861")], [TOWN])
     assert citation["quote"] == "in 1861 (so they say)."
 
 
-async def test_what_resolves_in_neither_way_is_dropped_and_reported() -> None:
+async def test_verify_quotes_drops_unresolved_with_warning() -> None:
     asking = desk()
     assert verify_quotes(asking, "?!", [Quote(source=1, quote="nothing"), Quote(source=2, quote="Varn")], [TOWN]) == []
     assert asking.warnings == [
@@ -109,15 +109,13 @@ MAYOR = passage("mayor", LIFE)
         ("yes", "She taught", "She taught"),
     ],
 )
-async def test_a_quote_without_the_answer_makes_way_for_a_sentence_that_has_it(
-    answer: str, quote: str, cited_instead: str
-) -> None:
+async def test_verbatim_support_replaces_quote_without_answer(answer: str, quote: str, cited_instead: str) -> None:
     found = verified_citations(desk(), answer, [Quote(source=1, quote=quote)], [MAYOR])
     assert [each["quote"] for each in found] == [cited_instead]
     assert resolves(found[0], [MAYOR])
 
 
-async def test_where_no_cited_passage_has_the_answer_another_one_is_cited_too() -> None:
+async def test_verbatim_support_adds_passage_with_answer() -> None:
     quotes = [Quote(source=1, quote="Its mayor is Dr. Lena Holt!"), Quote(source=1, quote="Varn lies")]
     found = verified_citations(desk(), "1933", quotes, [TOWN, MAYOR])
     assert [each["passage"] for each in found] == ["town", "town", "mayor"]
@@ -126,7 +124,7 @@ async def test_where_no_cited_passage_has_the_answer_another_one_is_cited_too() 
     assert verified_citations(desk(), "", quotes, [TOWN, MAYOR]) == []
 
 
-async def test_any_quote_of_a_passage_that_is_about_the_answer_stays() -> None:
+async def test_verbatim_support_keeps_quote_if_title_has_answer() -> None:
     """Which of two came first is told by a year that stands beside "it", not beside the name."""
     mill = passage("mill", "The Ostel Mill is of stone. It was founded in 1811.")
     mill = replace(mill, title="Ostel Mill")
@@ -134,48 +132,48 @@ async def test_any_quote_of_a_passage_that_is_about_the_answer_stays() -> None:
     assert [each["quote"] for each in found] == ["founded in 1811", "The Ostel Mill is of stone."]
 
 
-async def test_quotes_that_make_way_for_one_sentence_are_one_citation() -> None:
+async def test_verbatim_support_merges_equal_replacements() -> None:
     quotes = [Quote(source=1, quote=quote) for quote in ("Lena Holt lived", "She taught", "She died")]
     assert [each["quote"] for each in verified_citations(desk(), "1890", quotes, [MAYOR])] == ["She taught until 1890."]
 
 
-async def test_a_citation_of_what_is_no_longer_shown_is_kept() -> None:
+async def test_verbatim_support_keeps_citation_of_hidden_passage() -> None:
     quotes = verify_quotes(desk(), "1933", [Quote(source=1, quote="Varn lies")], [TOWN])
     assert ensure_verbatim_support("1933", quotes, [MAYOR])[0] == quotes[0]
 
 
-async def test_the_same_place_is_cited_once() -> None:
+async def test_verify_quotes_cites_each_place_once() -> None:
     twice = [Quote(source=1, quote="Varn"), Quote(source=1, quote="VARN")]
     assert len(verify_quotes(desk(), "?", twice, [TOWN])) == 1
 
 
 @given(st.text(), st.text(), st.integers(1, 4), st.lists(st.text(min_size=1), max_size=3))
-async def test_no_citation_is_invented(answer: str, quote: str, source: int, texts: list[str]) -> None:
+async def test_verify_quotes_invents_no_citation(answer: str, quote: str, source: int, texts: list[str]) -> None:
     shown = [passage(str(at), text) for at, text in enumerate(texts)]
     citations = verify_quotes(desk(), answer, [Quote(source=source, quote=quote[:240])], shown)
     assert all(resolves(citation, shown) for citation in citations)
 
 
 @given(st.text(min_size=1), st.data())
-def test_every_literal_quote_resolves(text: str, data: Any) -> None:
+def test_verify_quotes_resolves_every_literal_quote(text: str, data: Any) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
     quote = text[start : data.draw(st.integers(start + 1, len(text)))]
     if quote.strip().strip("\"'“”‘’").split():
         assert find_quote(quote, text)
 
 
-def test_marks_are_cleaned_off() -> None:
+def test_strip_marks_removes_citation_marks() -> None:
     assert strip_marks(" Varn [1], on the Oss [2, 3] ") == "Varn, on the Oss"
 
 
-async def test_a_note_names_each_passage_once_and_a_remark_only_if_there_is_one() -> None:
+async def test_make_note_lists_passages_once() -> None:
     citations = verify_quotes(desk(), "?", [Quote(source=1, quote="Varn"), Quote(source=1, quote="Oss")], [TOWN])
     assert make_note("q", "f", citations)["passages"] == ["town"]
     assert "remark" not in make_note("q", "f", citations)
     assert make_note("q", "f", [], "second attempt")["remark"] == "second attempt"
 
 
-def test_a_finding_that_is_empty_is_shown_as_not_found() -> None:
+def test_as_steps_shows_empty_finding_as_not_found() -> None:
     assert [step.answer for step in as_steps([make_note("q", "", []), make_note("q", "f", [])])] == ["not found", "f"]
 
 
@@ -189,7 +187,7 @@ def test_a_finding_that_is_empty_is_shown_as_not_found() -> None:
         ("refused", "I will not say", 0),
     ],
 )
-async def test_only_an_answer_cites_and_nothing_twice(status: Status, text: str, cited: int) -> None:
+async def test_make_verdict_cites_for_answers_only_and_once(status: Status, text: str, cited: int) -> None:
     (citation,) = verify_quotes(desk(), "?", [Quote(source=1, quote="Varn")], [TOWN])
     verdict = make_verdict(status, text, [make_note("a", "b", [citation]), make_note("c", "d", [Citation(**citation)])])
     assert len(verdict["citations"]) == cited
@@ -202,7 +200,7 @@ class Two:
         return [Hit(passage=passage(query.text, f"About {query.text}: “ä”."), score=1.0, rank=1)] * query.k
 
 
-async def test_what_was_found_is_kept_as_it_was() -> None:
+async def test_archived_passages_load_unchanged() -> None:
     archive = MemoryArchive()
     context = Context(model=ScriptedModel(), retriever=Two(), archive=archive, settings=Settings())
     found = await search_passages(context, {"a": Query(text="tower", k=1), "b": Query(text="bridge", k=2)})
@@ -214,7 +212,7 @@ async def test_what_was_found_is_kept_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("answer", ["no", "Yes.", "NO"])
-def test_a_yes_or_no_is_not_found_in_a_sentence(answer: str) -> None:
+def test_find_sentence_ignores_yes_and_no(answer: str) -> None:
     assert find_sentence(answer, "There is no bridge. Yes, there was.") is None
 
 
@@ -244,9 +242,7 @@ class ByName:
     ("edges", "alone", "source", "told"),
     [(0.6, 0.5, "film", True), (0.4, 0.5, "film", False), (0.6, 0.5, "", False)],
 )
-async def test_a_citation_says_by_which_name_its_passage_was_found(
-    edges: float, alone: float, source: str, told: bool
-) -> None:
+async def test_citation_has_path_of_graph_search(edges: float, alone: float, source: str, told: bool) -> None:
     archive = MemoryArchive()
     context = Context(
         model=ScriptedModel(), retriever=ByName(edges, alone, source), archive=archive, settings=Settings()
@@ -257,19 +253,19 @@ async def test_a_citation_says_by_which_name_its_passage_was_found(
     assert resolves(citation, [TOWN])
 
 
-def test_a_place_that_was_found_in_two_ways_is_cited_once() -> None:
+def test_make_verdict_ignores_path_of_equal_places() -> None:
     [plain] = find_support("Lena Holt", [TOWN])
     reached = Citation(**plain, why={"passage": "film", "name": "Lena Holt"})
     notes = [make_note("a", "Lena Holt", [plain]), make_note("b", "Lena Holt", [reached])]
     assert make_verdict("answered", "Lena Holt", notes)["citations"] == [plain]
 
 
-def test_names_are_short_findings() -> None:
+def test_short_names_returns_short_findings() -> None:
     long = "She was born in a house by the river."
     assert short_names(["Lena Holt", " Varn ", "no", "Yes", "", long, "Varn"]) == ("Lena Holt", "Varn")
 
 
-def test_a_query_builds_on_the_findings_that_it_says() -> None:
+def test_make_query_uses_mentioned_findings() -> None:
     known = {
         "1": make_note("Who?", "Lena Holt", []),
         "2": make_note("Where?", "Varn", []),
@@ -285,7 +281,7 @@ def test_a_query_builds_on_the_findings_that_it_says() -> None:
     ("answer", "text"),
     [("word", "word. " * 35_000), ("a b", "a b\n" * 50_000), ("x", " " * 200_000), ("x", "[1, " * 50_000)],
 )
-def test_finding_an_answer_in_hostile_text_takes_linear_time(answer: str, text: str) -> None:
+def test_find_sentence_in_hostile_text_takes_linear_time(answer: str, text: str) -> None:
     started = time.process_time()
     ensure_verbatim_support(answer, [], [passage("hostile", text)])
     assert find_quote(f"{answer} no", text) is None

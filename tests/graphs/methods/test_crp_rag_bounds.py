@@ -107,9 +107,7 @@ FORKED = {
 @given(replies, shapes)
 @example(FORKED, Settings(shortcut=False))
 @pytest.mark.sweep
-async def test_calls_by_kind_are_bounded_and_no_insufficient_step_is_answered(
-    lines: dict[str, list[Any]], settings: Settings
-) -> None:
+async def test_crp_rag_calls_are_bounded_by_kind(lines: dict[str, list[Any]], settings: Settings) -> None:
     case = crp(saying(lines), [TOWER], settings, embedder=HashingEmbedder())
     verdict = await case.run("?")
     state, nodes = case.state, case.state["nodes"]

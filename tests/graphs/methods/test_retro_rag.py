@@ -62,7 +62,7 @@ DISCOVERY = [INFER, TESTS, EVIDENCE]
 NOTHING_NEW = [INFER, EVIDENCE]
 
 
-async def test_each_round_searches_collates_answers_verifies_discovers_and_plans(
+async def test_retro_rag_round_visits_all_nodes(
     chain_and_rounds: tuple[Chain, int],
 ) -> None:
     chain, rounds = chain_and_rounds
@@ -86,7 +86,7 @@ async def test_each_round_searches_collates_answers_verifies_discovers_and_plans
     assert case.state["round"] == rounds
 
 
-async def test_every_hop_found_out_is_a_note_with_its_passage(two_hops: Chain) -> None:
+async def test_retro_rag_inferences_are_notes_with_passages(two_hops: Chain) -> None:
     case = retro(two_hops)
     await case.run(two_hops.question)
     inference, answer = case.state["notes"].values()
@@ -96,7 +96,7 @@ async def test_every_hop_found_out_is_a_note_with_its_passage(two_hops: Chain) -
     assert set(answer["passages"]) == {"q08-1", "q08-2"}
 
 
-async def test_each_prompt_gets_what_the_page_says(two_hops: Chain) -> None:
+async def test_retro_rag_prompts_match_snapshot(two_hops: Chain) -> None:
     case = retro(two_hops)
     await case.run(two_hops.question)
     asked = [(request.prompt, request.input) for request in case.model.requests]
@@ -126,7 +126,7 @@ async def test_each_prompt_gets_what_the_page_says(two_hops: Chain) -> None:
     assert final["evaluator/consistency"] == {"question": two_hops.question, "answer": "1868", "second": "1868"}
 
 
-async def test_scores_are_first_tokens_and_only_the_second_answer_is_free(two_hops: Chain) -> None:
+async def test_retro_rag_samples_second_answer_only(two_hops: Chain) -> None:
     case = retro(two_hops)
     await case.run(two_hops.question)
     for request in case.model.requests:
@@ -140,7 +140,7 @@ async def test_scores_are_first_tokens_and_only_the_second_answer_is_free(two_ho
 # The ablations
 
 
-async def test_without_answer_evaluation_every_round_is_run_and_the_last_answer_taken(two_hops: Chain) -> None:
+async def test_retro_rag_without_answer_evaluation_runs_all_rounds(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(evaluate_answer=False, max_iterations=3))
     verdict = await case.run(two_hops.question)
     assert case.nodes == [*ROUND, *AGAIN, *AGAIN]
@@ -149,7 +149,7 @@ async def test_without_answer_evaluation_every_round_is_run_and_the_last_answer_
     assert case.state["warnings"] == []
 
 
-async def test_without_any_evidence_it_answers_from_memory_once_and_cites_nothing(two_hops: Chain) -> None:
+async def test_retro_rag_without_evidence_answers_from_memory(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(evidence=False))
     verdict = await case.run(two_hops.question)
     assert case.nodes == ROUND
@@ -159,7 +159,7 @@ async def test_without_any_evidence_it_answers_from_memory_once_and_cites_nothin
     assert case.state["warnings"] == ["no passage supports this answer word for word"]
 
 
-async def test_without_source_evidence_it_answers_from_inferences_alone(two_hops: Chain) -> None:
+async def test_retro_rag_without_source_evidence_uses_inferences(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(source_evidence=False))
     verdict = await case.run(two_hops.question)
     assert case.nodes == [*ROUND, *AGAIN, *AGAIN]
@@ -168,7 +168,7 @@ async def test_without_source_evidence_it_answers_from_inferences_alone(two_hops
     assert [citation["passage"] for citation in verdict["citations"]] == ["q08-2"], "from the inference that states it"
 
 
-async def test_without_inferential_evidence_nothing_is_inferred(two_hops: Chain) -> None:
+async def test_retro_rag_without_inferential_evidence_infers_nothing(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(inferential_evidence=False))
     verdict = await case.run(two_hops.question)
     assert case.nodes == [*ROUND, *AGAIN]
@@ -177,7 +177,7 @@ async def test_without_inferential_evidence_nothing_is_inferred(two_hops: Chain)
     assert verdict["text"] == "1868"
 
 
-async def test_without_updating_each_round_stands_alone(two_hops: Chain) -> None:
+async def test_retro_rag_without_updating_replaces_evidence(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(update=False, max_iterations=2))
     verdict = await case.run(two_hops.question)
     assert set(case.state["sources"]) == {"q08-2", "noise-0", "noise-1"}
@@ -193,7 +193,7 @@ async def test_without_updating_each_round_stands_alone(two_hops: Chain) -> None
     assert verdict["status"] == "unknown"
 
 
-async def test_without_updating_inferences_are_replaced_too(two_hops: Chain) -> None:
+async def test_retro_rag_without_updating_replaces_inferences(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(update=False, max_iterations=3, threshold=1))
     case.retriever = Shelf(two_hops.passages)
     await case.run(two_hops.question)
@@ -202,7 +202,7 @@ async def test_without_updating_inferences_are_replaced_too(two_hops: Chain) -> 
     assert why == dict.fromkeys(["2 inference 1.1", "2 inference 1.2"], "evidence of earlier rounds is not kept")
 
 
-async def test_without_evaluation_the_newest_is_kept_and_nothing_tested(two_hops: Chain) -> None:
+async def test_retro_rag_without_evaluation_keeps_newest(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(evaluate_evidence=False, max_sources=3, max_iterations=2))
     await case.run(two_hops.question)
     assert in_turn(case) == [ANSWERS, ENTITIES, INFER, REQUERY, ANSWERS]
@@ -212,7 +212,7 @@ async def test_without_evaluation_the_newest_is_kept_and_nothing_tested(two_hops
     assert why["2 inference 1.1"] == "its passages have left (q08-1): it was not tested again"
 
 
-def test_the_paper_keeps_inferences_whose_passages_have_left() -> None:
+def test_retro_rag_paper_profile_keeps_orphans() -> None:
     assert Settings().as_in_paper() == Settings(mode="hybrid", orphans="keep")
 
 
@@ -233,7 +233,7 @@ def forgetful(chain: Chain, settings: Settings, *more: Passage) -> Case:
     ("orphans", "outcome"),
     [("test", "no other passage supports it"), ("drop", "it was not tested again"), ("keep", None)],
 )
-async def test_an_inference_goes_with_the_last_of_its_passages(
+async def test_retro_rag_inference_is_removed_with_its_passages(
     two_hops: Chain, orphans: Literal["test", "drop", "keep"], outcome: str | None
 ) -> None:
     case = forgetful(two_hops, Settings(max_sources=1, max_iterations=2, orphans=orphans))
@@ -254,7 +254,7 @@ async def test_an_inference_goes_with_the_last_of_its_passages(
     )
 
 
-async def test_an_orphan_that_other_passages_say_as_well_rests_on_those(two_hops: Chain) -> None:
+async def test_retro_rag_orphan_moves_to_supporting_passages(two_hops: Chain) -> None:
     case = forgetful(two_hops, Settings(max_sources=3), *TWINS)
     verdict = await case.run(two_hops.question)
     kept = case.state["notes"]["inference 1.1"]
@@ -265,7 +265,7 @@ async def test_an_orphan_that_other_passages_say_as_well_rests_on_those(two_hops
     assert verdict["text"] == "1868"
 
 
-async def test_only_the_best_inferences_stay(two_hops: Chain) -> None:
+async def test_retro_rag_keeps_best_inferences(two_hops: Chain) -> None:
     model = Judging(Detective(two_hops, {"shipyard built": 0.6, "year was": 0.7}).reply_to)
     case = retro(two_hops, Settings(max_inferences=1, max_iterations=3, threshold=1), model=model)
     await case.run(two_hops.question)
@@ -278,7 +278,7 @@ async def test_only_the_best_inferences_stay(two_hops: Chain) -> None:
 
 
 @pytest.mark.parametrize("failing", sorted(TESTS))
-async def test_inferences_that_fail_a_test_are_not_kept(two_hops: Chain, failing: str) -> None:
+async def test_retro_rag_drops_inferences_failing_a_test(two_hops: Chain, failing: str) -> None:
     detective = Detective(two_hops)
     model = Judging(lambda request: 0.5 if request.prompt == failing else detective.reply_to(request))
     case = retro(two_hops, Settings(max_iterations=2), model=model)
@@ -288,7 +288,7 @@ async def test_inferences_that_fail_a_test_are_not_kept(two_hops: Chain, failing
     assert "departures" not in case.state or case.state["departures"] == {}, "what never entered cannot leave"
 
 
-async def test_an_inference_without_a_passage_that_was_shown_is_none(two_hops: Chain) -> None:
+async def test_retro_rag_drops_inference_without_passage(two_hops: Chain) -> None:
     invented = {"question": "?", "claim": "It is so.", "citations": [{"source": 9, "quote": "It is so."}]}
     detective = Detective(two_hops)
     replies = {"detective/infer": {"inferences": [invented]}}
@@ -299,9 +299,7 @@ async def test_an_inference_without_a_passage_that_was_shown_is_none(two_hops: C
     assert case.state["warnings"] == ["an inference of round 1 names no passage that was shown: 'It is so.'"]
 
 
-async def test_history_shows_what_left_and_a_fork_from_before_it_goes_another_way(
-    store: Store, two_hops: Chain
-) -> None:
+async def test_retro_rag_history_shows_removed_evidence(store: Store, two_hops: Chain) -> None:
     case = forgetful(two_hops, Settings())
     runs = Runs(store, Services(model=case.model, retriever=case.retriever))
     id = await runs.start(two_hops.question, "retro-rag", values={"max_sources": 1, "max_iterations": 2})
@@ -349,12 +347,12 @@ async def test_history_shows_what_left_and_a_fork_from_before_it_goes_another_wa
         (" ", False),
     ],
 )
-def test_an_answer_that_states_nothing_is_none(answer: str, stated: bool) -> None:
+def test_retro_rag_answer_without_statement_is_dropped(answer: str, stated: bool) -> None:
     assert is_declarative(answer) is stated
 
 
 @pytest.mark.parametrize(("consistency", "rounds"), [(0.71, 2), (0.69, 3), (0.2, 3)])
-async def test_an_answer_is_final_above_the_threshold_only(two_hops: Chain, consistency: float, rounds: int) -> None:
+async def test_retro_rag_answer_is_final_above_threshold(two_hops: Chain, consistency: float, rounds: int) -> None:
     detective = Detective(two_hops)
     model = Judging(lambda request: consistency if request.prompt in CONSISTENCY else detective.reply_to(request))
     case = retro(two_hops, Settings(max_iterations=3), model=model)
@@ -367,7 +365,7 @@ async def test_an_answer_is_final_above_the_threshold_only(two_hops: Chain, cons
 
 
 @pytest.mark.parametrize(("given", "value", "rounds"), [(None, 0.55, 2), (0.65, 0.65, 5)])
-async def test_a_threshold_is_as_set_or_as_fitted_and_the_answer_names_it(
+async def test_retro_rag_answer_names_origin_of_threshold(
     store: Store, two_hops: Chain, given: float | None, value: float, rounds: int
 ) -> None:
     fitted = {"evaluator/consistency": Threshold(value=0.55, by="fitted for a model")}
@@ -390,7 +388,7 @@ def attempt(answer: str, consistency: float | None) -> AnswerAttempt:
     )
 
 
-def test_evidence_is_ranked_by_score_then_the_newest_first() -> None:
+def test_rank_passages_by_score_then_newest() -> None:
     pieces = {
         name: EvidencePassage(reference=name, round=round, score=score)
         for name, round, score in (("old", 1, 0.5), ("best", 1, 0.9), ("new", 2, 0.5))
@@ -398,7 +396,7 @@ def test_evidence_is_ranked_by_score_then_the_newest_first() -> None:
     assert rank_passages(pieces) == ["best", "new", "old"]
 
 
-def test_the_best_answer_is_the_most_consistent_then_the_latest() -> None:
+def test_best_attempt_is_most_consistent_then_latest() -> None:
     tried = {"1": attempt("a", 0.4), "2": attempt("b", 0.6), "3": attempt("unknown", 0.9), "4": attempt("c", None)}
     assert best_attempt(tried) == tried["2"]
     assert best_attempt({"9": tried["4"], "10": attempt("d", None)}) == attempt("d", None)
@@ -408,7 +406,7 @@ def test_the_best_answer_is_the_most_consistent_then_the_latest() -> None:
 # What was handed over
 
 
-async def test_a_final_answer_that_was_handed_over_is_tried_before_a_search(two_hops: Chain) -> None:
+async def test_retro_rag_tries_inherited_answer_first(two_hops: Chain) -> None:
     finished = par(two_hops.replies(), two_hops.passages)
     await finished.run(two_hops.question)
     notes = {f"handed over {key}": note for key, note in finished.state["notes"].items()}
@@ -422,7 +420,7 @@ async def test_a_final_answer_that_was_handed_over_is_tried_before_a_search(two_
     assert [citation["passage"] for citation in verdict["citations"]] == ["q08-1", "q08-2"]
 
 
-async def test_a_sub_answer_that_was_handed_over_stays_and_is_not_searched_for(two_hops: Chain) -> None:
+async def test_retro_rag_inherited_sub_answer_is_kept(two_hops: Chain) -> None:
     hop = two_hops.hops[0]
     note: Note = {"question": hop.asked, "finding": hop.answer, "passages": ["q08-1"]}
     case = retro(two_hops)
@@ -434,7 +432,7 @@ async def test_a_sub_answer_that_was_handed_over_stays_and_is_not_searched_for(t
 
 
 @pytest.mark.sweep
-async def test_a_fork_into_par_rag_takes_the_inferences_along(store: Store, two_hops: Chain) -> None:
+async def test_retro_rag_fork_into_par_rag_keeps_inferences(store: Store, two_hops: Chain) -> None:
     detective = Detective(two_hops)
 
     def reply_to(request: Request) -> Any:
@@ -459,7 +457,7 @@ async def test_a_fork_into_par_rag_takes_the_inferences_along(store: Store, two_
 
 @pytest.mark.parametrize("id", ["q08", "q31"])
 @pytest.mark.sweep
-async def test_a_run_never_makes_more_calls_than_it_may(id: str) -> None:
+async def test_retro_rag_stays_within_call_budget(id: str) -> None:
     chain = example(id)
     settings = Settings(max_iterations=2)
     full = retro(chain, settings)
@@ -475,7 +473,7 @@ async def test_a_run_never_makes_more_calls_than_it_may(id: str) -> None:
 
 
 @pytest.mark.sweep
-async def test_orphans_are_tested_only_where_there_is_room_and_else_go(two_hops: Chain) -> None:
+async def test_retro_rag_orphans_without_budget_are_removed(two_hops: Chain) -> None:
     settings = Settings(max_sources=1, max_iterations=2)
     full = forgetful(two_hops, settings)
     await full.run(two_hops.question)
@@ -487,7 +485,7 @@ async def test_orphans_are_tested_only_where_there_is_room_and_else_go(two_hops:
         assert "q08-1" in case.state.get("sources", ["q08-1"]) or "inference 1.1" not in case.state["notes"]
 
 
-async def test_a_run_cut_short_gives_the_best_answer_so_far(two_hops: Chain) -> None:
+async def test_retro_rag_out_of_calls_returns_best_so_far(two_hops: Chain) -> None:
     full = retro(two_hops)
     await full.run(two_hops.question)
     case = retro(two_hops, budget=Budget(max_calls=len(full.model.requests) - 1))
@@ -497,21 +495,21 @@ async def test_a_run_cut_short_gives_the_best_answer_so_far(two_hops: Chain) -> 
     assert {citation["passage"] for citation in verdict["citations"]} == {"q08-1", "q08-2"}
 
 
-async def test_a_run_out_of_tokens_ends_with_the_best_so_far(two_hops: Chain) -> None:
+async def test_retro_rag_out_of_tokens_returns_best_so_far(two_hops: Chain) -> None:
     case = retro(two_hops, budget=Budget(max_tokens=400))
     verdict = await case.run(two_hops.question)
     assert verdict["status"] == "out_of_budget"
     assert case.nodes[-1] == "answer"
 
 
-async def test_a_run_out_of_time_asks_nothing_more(two_hops: Chain) -> None:
+async def test_retro_rag_out_of_time_makes_no_call(two_hops: Chain) -> None:
     case = retro(two_hops, budget=Budget(max_seconds=60))
     verdict = await case.run(two_hops.question, started=time.monotonic() - 61)
     assert verdict == {"status": "out_of_budget", "text": "", "citations": []}
     assert case.model.requests == []
 
 
-async def test_a_model_that_never_makes_sense_ends_no_run(two_hops: Chain) -> None:
+async def test_retro_rag_unreadable_replies_end_no_run(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(max_iterations=2), model=Judging(lambda _: "no"))
     verdict = await case.run(two_hops.question)
     assert verdict["status"] == "unknown"
@@ -539,7 +537,7 @@ class Faltering(Judging):
 
 
 @pytest.mark.sweep
-async def test_a_run_that_fails_anywhere_goes_on_without_repeating_a_completed_call(two_hops: Chain) -> None:
+async def test_retro_rag_resumed_after_failure_repeats_no_call(two_hops: Chain) -> None:
     full = retro(two_hops)
     await full.run(two_hops.question)
     for at in range(0, len(full.model.requests), 2):
@@ -612,7 +610,7 @@ async def states_of(case: Case) -> AsyncIterator[dict[str, Any]]:
     st.randoms(use_true_random=False),
 )
 @pytest.mark.sweep
-async def test_evidence_is_bounded_and_supported_at_every_checkpoint(
+async def test_retro_rag_evidence_is_bounded_and_supported(
     replies: list[dict[str, Any]], scores: list[float], settings: Settings, most: int | None, random: Random
 ) -> None:
     chain = example("q24")
@@ -633,7 +631,7 @@ async def test_evidence_is_bounded_and_supported_at_every_checkpoint(
         assert all(set(note["passages"]) & set(held["sources"]) for note in notes.values())
 
 
-async def test_later_searches_are_for_passages_that_are_not_at_hand(two_hops: Chain) -> None:
+async def test_retro_rag_later_searches_exclude_evidence(two_hops: Chain) -> None:
     case = retro(two_hops)
     await case.run(two_hops.question)
     first, second = case.retriever.queries

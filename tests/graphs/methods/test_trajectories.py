@@ -88,7 +88,7 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda it: f"{it.method} {it.name}".replace(" ", "-"))
-async def test_what_is_visited_asked_and_searched(variant: Variant, snapshot: SnapshotAssertion) -> None:
+async def test_trajectory_of_each_ablation_matches_snapshot(variant: Variant, snapshot: SnapshotAssertion) -> None:
     seen = {kind: await _trace(variant, id) for kind, id in CHAINS.items()}
     assert "\n".join(f"{kind}\n{trace}" for kind, trace in seen.items()) == snapshot
 
@@ -129,7 +129,7 @@ def _told(query: Query) -> str:
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "auto"])
-async def test_a_question_may_be_longer_than_what_models_may_say(name: str) -> None:
+async def test_question_may_exceed_reply_limit(name: str) -> None:
     method, chain = METHODS[name], example("q08")
     asked = replace(chain, question=f"{'Think of the ferry and its yard. ' * 30}{chain.question}")
     case = Case(method.graph, Judging(Everyone(asked).reply_to), finds(asked, at_once=True), method.settings())
