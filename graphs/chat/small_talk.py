@@ -62,28 +62,28 @@ def needs_search(kind: str, messages: Sequence[AnyMessage], *, ask_back: bool) -
     return kind == "small talk" and is_question(messages[-1].text)
 
 
-async def converse(asking: Desk, given: Heard, messages: Sequence[AnyMessage]) -> Verdict | None:
+async def converse(model: Desk, given: Heard, messages: Sequence[AnyMessage]) -> Verdict | None:
     """Return the reply to a message that needs no search; None where the reply would state facts.
 
     Its words are not streamed while they are written: a reply that is not sent must not be seen.
     """
-    asking.hearing = None
+    model.hearing = None
     otherwise = "Ask me something about your documents."
-    text = await ask_or(asking, host.REPLY, given, otherwise, "")
+    text = await ask_or(model, host.REPLY, given, otherwise, "")
     said = (message.text for message in messages if not message.additional_kwargs.get("asked_back"))
     if find_facts(text, said):
-        asking.warn("A reply without a search would have stated facts without evidence: the message is looked up.")
+        model.warn("A reply without a search would have stated facts without evidence: the message is looked up.")
         return None
     return Verdict(status="answered", text=text, citations=[])
 
 
-async def clarify(asking: Desk, given: Heard) -> host.AskedBack | None:
+async def clarify(model: Desk, given: Heard) -> host.AskedBack | None:
     """Return a question that settles what a message means; None where it would only repeat the message."""
-    asking.hearing = None
+    model.hearing = None
     otherwise = host.AskedBack(question="What do you mean by that?")
-    back = await ask_or(asking, host.ASK_BACK, given, otherwise, "")
+    back = await ask_or(model, host.ASK_BACK, given, otherwise, "")
     if repeats_question(back.question, given.question):
-        asking.warn("The clarifying question would have repeated the message: the message is looked up.")
+        model.warn("The clarifying question would have repeated the message: the message is looked up.")
         return None
     return back
 

@@ -143,12 +143,12 @@ def node(function: Callable[[StateT, Call[S]], Awaitable[UpdateT]]) -> Node[Stat
     return cast(Any, run)  # type: ignore[no-any-return]
 
 
-async def ask_or(desk: Desk, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
+async def ask_or(model: Desk, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
     """Return the model's reply, or `otherwise` and a warning with the loss if no reply can be parsed."""
     try:
-        return await desk.ask(role, given)
+        return await model.ask(role, given)
     except BadReply as error:
-        desk.warn(f"{error} {loss}")
+        model.warn(f"{error} {loss}")
         return otherwise
 
 

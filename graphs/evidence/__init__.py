@@ -8,11 +8,12 @@ from sleuth.graphs.evidence.citations import (
     verified_citations,
     verify_quotes,
 )
-from sleuth.graphs.evidence.generation import Generation, generate
 from sleuth.graphs.evidence.outcomes import (
+    Generation,
     answer_question,
     as_steps,
     finish,
+    generate,
     is_declarative,
     make_note,
     make_verdict,

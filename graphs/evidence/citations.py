@@ -14,14 +14,15 @@ from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, find_se
 from sleuth.tools.types import Passage
 
 
-def verify_quotes(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
+def verify_quotes(model: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
     """Return the citations that can be verified, and warn of each other quote."""
     citations: list[Citation] = []
     for quote in quotes:
         passage = shown[quote.source - 1] if quote.source <= len(shown) else None
         span = passage and (find_quote(quote.quote, passage.text) or find_sentence(answer, passage.text))
         if not passage or not span:
-            desk.warn(f"dropped a citation of source {quote.source}: {_why(passage)}")
+            reason = f"neither its quote nor the answer is in {passage.id}" if passage else "no such source was shown"
+            model.warn(f"dropped a citation of source {quote.source}: {reason}")
         elif (citation := citation_at(passage, span)) not in citations:
             citations.append(citation)
     return citations
@@ -36,9 +37,9 @@ def find_support(answer: str, shown: Sequence[Passage], *, beside: str = "") -> 
     return [citation_at(passage, span) for passage, span in (both or spans)[:1]]
 
 
-def verified_citations(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
+def verified_citations(model: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
     """Return verified citations, one of which contains the answer if any shown passage does; none without an answer."""
-    return ensure_verbatim_support(answer, verify_quotes(desk, answer, quotes, shown), shown) if answer else []
+    return ensure_verbatim_support(answer, verify_quotes(model, answer, quotes, shown), shown) if answer else []
 
 
 def ensure_verbatim_support(answer: str, citations: Sequence[Citation], shown: Sequence[Passage]) -> list[Citation]:
@@ -63,10 +64,6 @@ def _nearest_saying(answer: str, citation: Citation, passages: Mapping[str, Pass
     spans = find_sentences(answer, passage.text)
     span = min(spans, key=lambda span: max(span[0] - end, start - span[1], 0), default=None)
     return citation_at(passage, span) if span else citation
-
-
-def _why(passage: Passage | None) -> str:
-    return f"neither its quote nor the answer is in {passage.id}" if passage else "no such source was shown"
 
 
 def citation_at(passage: Passage, span: tuple[int, int]) -> Citation:

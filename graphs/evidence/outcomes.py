@@ -3,11 +3,17 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from typing_extensions import TypedDict
+
 from sleuth.agents.formatting import Step
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.reading import ANSWER, AnswerInput, Final
+from sleuth.agents.roles.reasoning import REASON, Reasoned, ReasonInput
 from sleuth.graphs.core import Citation, Note, Question, Status, Verdict, ask_or
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import strip_marks
+from sleuth.tools.types import Passage
 
 
 def make_note(question: str, finding: str, citations: list[Citation], remark: str = "") -> Note:
@@ -31,28 +37,46 @@ def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     return Verdict(status=status, text=text, citations=unique)
 
 
-async def answer_question(desk: Desk, question: str, notes: Sequence[Note]) -> Verdict:
+async def answer_question(model: Desk, question: str, notes: Sequence[Note]) -> Verdict:
     """Answer the question from notes; the verdict is "unknown" if they do not suffice."""
     given = AnswerInput(question=question, trajectory=as_steps(notes))
-    final = await ask_or(desk, ANSWER, given, Final(known=False), "The question stays open.")
+    final = await ask_or(model, ANSWER, given, Final(known=False), "The question stays open.")
     text = strip_marks(final.answer)
-    return verdict_for(desk, text, notes) if final.known and text else make_verdict("unknown", "", [])
+    return verdict_for(model, text, notes) if final.known and text else make_verdict("unknown", "", [])
 
 
-def verdict_for(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
+def verdict_for(model: Desk, text: str, notes: Iterable[Note]) -> Verdict:
     """Return the verdict of an answer with the citations of its notes, and warn if there are none."""
     verdict = make_verdict("answered", text, notes)
     if not verdict["citations"]:
-        desk.warn("no passage supports this answer word for word")
+        model.warn("no passage supports this answer word for word")
     return verdict
 
 
-def finish(desk: Desk, state: Question, text: str, citations: list[Citation]) -> tuple[dict[str, Note | None], Verdict]:
+def finish(
+    model: Desk, state: Question, text: str, citations: list[Citation]
+) -> tuple[dict[str, Note | None], Verdict]:
     """Return the note and verdict of an answer; the verdict is "unknown" if the text is empty."""
     if not text:
         return {}, make_verdict("unknown", "", [])
     found = make_note(state.question, text, citations)
-    return {"answer": found}, verdict_for(desk, text, [*state.notes.values(), found])
+    return {"answer": found}, verdict_for(model, text, [*state.notes.values(), found])
+
+
+class Generation(TypedDict):
+    """An answer, empty where there is none, with its reasons and citations."""
+
+    answer: str
+    reason: str
+    citations: list[Citation]
+
+
+async def generate(model: Desk, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
+    """Generate an answer from passages and inherited notes; `loss` is warned of if the reply cannot be parsed."""
+    given = ReasonInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
+    said = await ask_or(model, REASON, given, Reasoned(answer=""), loss)
+    text = strip_marks(said.answer) if is_declarative(strip_marks(said.answer)) else ""
+    return Generation(answer=text, reason=said.reason, citations=verified_citations(model, text, said.citations, shown))
 
 
 def is_declarative(answer: str) -> bool:

@@ -45,7 +45,7 @@ def _evidence(hop: Subrun) -> list[Citation]:
     return [each for each in hop["citations"] if each.get("kind") != "model"]
 
 
-async def support_probability(asking: Desk, question: str, hop: Subrun) -> float:
+async def support_probability(model: Desk, question: str, hop: Subrun) -> float:
     """Return P(yes, the cited passages support the answer), from the first token of a yes or no.
 
     If the server gives no log-probabilities the word itself counts as certain, with a warning.
@@ -53,16 +53,16 @@ async def support_probability(asking: Desk, question: str, hop: Subrun) -> float
     quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in _evidence(hop))
     given = evaluator.SupportInput(question=question, answer=hop["text"], sources=quotes)
     try:
-        said, reply = await asking.consult(evaluator.SUPPORT, given)
+        said, reply = await model.consult(evaluator.SUPPORT, given)
     except BadReply as error:
-        asking.warn(f"{error} The answer of {hop['method']} counts as not confirmed.")
+        model.warn(f"{error} The answer of {hop['method']} counts as not confirmed.")
         return 0.0
     if reply["logprobs"] is None:
-        asking.warn("no log-probabilities: whether an answer holds is a plain yes or no")
+        model.warn("no log-probabilities: whether an answer holds is a plain yes or no")
         return float(words(said).startswith("yes"))
     probability, warning = first_token_probability(reply)
     if warning:
-        asking.warn(f"{evaluator.SUPPORT.prompt}: {warning}")
+        model.warn(f"{evaluator.SUPPORT.prompt}: {warning}")
     return probability
 
 

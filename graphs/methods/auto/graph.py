@@ -218,12 +218,12 @@ def _why(state: State) -> str:
     return f"{before['method']} was not accepted: {before['doubt']}"
 
 
-async def _parts(state: State, asking: Desk) -> dict[str, Step]:
+async def _parts(state: State, model: Desk) -> dict[str, Step]:
     known = as_steps(inherited_notes(state.notes, state.hops.values()).values())
     given = planner.PlanInput(question=state.question, known=known)
     single = planner.Plan(steps=[planner.PlanStep.model_construct(question=state.question)])
     loss = "The parts of the question are taken to build on each other."
-    return number_steps((await ask_or(asking, planner.PLAN, given, single, loss)).steps)
+    return number_steps((await ask_or(model, planner.PLAN, given, single, loss)).steps)
 
 
 def summarize_update(update: Mapping[str, Any]) -> list[str]:

@@ -73,18 +73,18 @@ def inherited_notes(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
     return {key: answers[asked] for key, node in nodes.items() if (asked := words(node["content"])) in answers}
 
 
-async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], asking: Desk) -> dict[str, Knowledge]:
+async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], model: Desk) -> dict[str, Knowledge]:
     """Summarize the passages of each node in parallel (equation 8)."""
-    said = await asyncio.gather(*(_summarise(nodes[key], found, asking) for key, found in shown.items()))
+    said = await asyncio.gather(*(_summarise(nodes[key], found, model) for key, found in shown.items()))
     return dict(zip(shown, said, strict=True))
 
 
-async def _summarise(node: Node, shown: Sequence[Passage], asking: Desk) -> Knowledge:
+async def _summarise(node: Node, shown: Sequence[Passage], model: Desk) -> Knowledge:
     given = aggregator.AggregateInput(step=node["content"], sources=as_sources(shown))
     loss = f"Nothing is known about {node['content']!r}."
-    said = await ask_or(asking, aggregator.AGGREGATE, given, aggregator.Knowledge(), loss)
+    said = await ask_or(model, aggregator.AGGREGATE, given, aggregator.Knowledge(), loss)
     text = strip_marks(said.knowledge)
-    return Knowledge(text=text, citations=verify_quotes(asking, text, said.citations, shown) if text else [])
+    return Knowledge(text=text, citations=verify_quotes(model, text, said.citations, shown) if text else [])
 
 
 def _as_sources(notes: Iterable[Note]) -> tuple[Source, ...]:

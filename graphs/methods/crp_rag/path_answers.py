@@ -28,7 +28,7 @@ class PathAnswerer:
     backing: Mapping[str, StepEvidence]
     iterate: bool
 
-    async def results(self, paths: Sequence[Path], asking: Desk, affords: Callable[[int], bool]) -> dict[Path, Note]:
+    async def results(self, paths: Sequence[Path], model: Desk, affords: Callable[[int], bool]) -> dict[Path, Note]:
         """Return the result at each step of each path; only those of the first steps if the budget does not suffice for
         more.
         """
@@ -36,7 +36,7 @@ class PathAnswerer:
         for stage in path_prefixes(paths) if self.iterate else [paths]:
             if not affords(len(self.to_ask(stage))):
                 break
-            results |= await self._take(stage, results, asking)
+            results |= await self._take(stage, results, model)
         return results
 
     def notes_of(self, results: Results) -> dict[str, Note | None]:
@@ -48,17 +48,17 @@ class PathAnswerer:
         """Return the paths whose last step has no inherited answer."""
         return [path for path in stage if not self.backing[path[-1]].note]
 
-    async def _take(self, stage: Sequence[Path], results: Results, asking: Desk) -> dict[Path, Note]:
+    async def _take(self, stage: Sequence[Path], results: Results, model: Desk) -> dict[Path, Note]:
         """Return the results of several paths, answered in parallel; inherited answers are not asked for again."""
         asked = self.to_ask(stage)
         asks = (
-            self._take_step(path, results, asking) if self.iterate else self._take_path(path, asking) for path in asked
+            self._take_step(path, results, model) if self.iterate else self._take_path(path, model) for path in asked
         )
         found = await asyncio.gather(*asks)
         known = {path: note for path in stage if (note := self.backing[path[-1]].note)}
         return known | dict(zip(asked, found, strict=True))
 
-    async def _take_step(self, path: Path, results: Results, asking: Desk) -> Note:
+    async def _take_step(self, path: Path, results: Results, model: Desk) -> Note:
         """Answer a path's last step, with the results before it as known conditions (equations 11 and 12)."""
         backing, step = self.backing[path[-1]], self.nodes[path[-1]]["content"]
         before = [results[path[:length]] for length in range(2, len(path))]
@@ -69,14 +69,14 @@ class PathAnswerer:
             sources=backing.sources,
         )
         role = integrator.TAKE_LAST_STEP if self._ends(path) else integrator.TAKE_STEP
-        said = await ask_or(asking, role, given, integrator.Result(), f"Step {path[-1]} has no result.")
+        said = await ask_or(model, role, given, integrator.Result(), f"Step {path[-1]} has no result.")
         return _found(step, strip_marks(said.answer), [backing])
 
     def _ends(self, path: Path) -> bool:
         """Return whether the path ends with a last step other than the question itself."""
         return len(path) > 1 and self.nodes[path[-1]]["end"]
 
-    async def _take_path(self, path: Path, asking: Desk) -> Note:
+    async def _take_path(self, path: Path, model: Desk) -> Note:
         """Answer a path in one reading of all its steps."""
         backing = [self.backing[key] for key in path_steps(path)]
         given = integrator.TakePathInput(
@@ -86,7 +86,7 @@ class PathAnswerer:
             sources=tuple(source for each in backing for source in each.sources),
         )
         loss = f"{path_label(path).capitalize()} has no answer."
-        said = await ask_or(asking, integrator.TAKE_PATH, given, integrator.Result(), loss)
+        said = await ask_or(model, integrator.TAKE_PATH, given, integrator.Result(), loss)
         return _found(self._question, strip_marks(said.answer), backing)
 
     def _known_along(self, path: Path) -> tuple[Step, ...]:
@@ -97,7 +97,7 @@ class PathAnswerer:
     def _question(self) -> str:
         return self.nodes[SOURCE]["content"]
 
-    async def integrate(self, paths: Sequence[Path], results: Results, asking: Desk) -> str:
+    async def integrate(self, paths: Sequence[Path], results: Results, model: Desk) -> str:
         """Combine the answers of several paths (equation 13)."""
         answers = tuple(
             integrator.PathAnswer(answer=results[path]["finding"], steps=as_steps(notes_on_path(path, results)))
@@ -105,7 +105,7 @@ class PathAnswerer:
         )
         given = integrator.IntegrateInput(question=self._question, answers=answers)
         first = integrator.Integrated(answer=answers[0].answer)
-        said = await ask_or(asking, integrator.INTEGRATE, given, first, "The first path's answer is taken.")
+        said = await ask_or(model, integrator.INTEGRATE, given, first, "The first path's answer is taken.")
         return strip_marks(said.answer)
 
 

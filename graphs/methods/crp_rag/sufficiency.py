@@ -33,18 +33,18 @@ def perplexity_limit(given: float | None, fitted: Mapping[str, Threshold]) -> Th
     return choose_threshold(given, fitted.get(VERIFY.prompt), UNFITTED)
 
 
-async def measure_perplexity(given: Given, threshold: float, asking: Desk) -> dict[str, Verification]:
+async def measure_perplexity(given: Given, threshold: float, model: Desk) -> dict[str, Verification]:
     """Answer each node from its knowledge, in parallel."""
-    measured = await asyncio.gather(*(_measure(each, threshold, asking) for each in given.values()))
+    measured = await asyncio.gather(*(_measure(each, threshold, model) for each in given.values()))
     return dict(zip(given, measured, strict=True))
 
 
-async def _measure(given: VerifyInput, threshold: float, asking: Desk) -> Verification:
+async def _measure(given: VerifyInput, threshold: float, model: Desk) -> Verification:
     """Answer a node; its knowledge suffices if the answer's perplexity is below the threshold (equations 9 and 10)."""
     try:
-        answer, reply = await asking.consult(VERIFY, given)
+        answer, reply = await model.consult(VERIFY, given)
     except BadReply as error:
-        asking.warn(f"{error} The knowledge about {given.question!r} counts as insufficient.")
+        model.warn(f"{error} The knowledge about {given.question!r} counts as insufficient.")
         return Verification(answer="", perplexity=None, sufficient=False)
     measured = perplexity(reply)
     sufficient = measured is not None and measured < threshold
@@ -52,17 +52,17 @@ async def _measure(given: VerifyInput, threshold: float, asking: Desk) -> Verifi
 
 
 async def self_consistency(
-    given: Given, verified: Mapping[str, Verification], samples: int, asking: Desk
+    given: Given, verified: Mapping[str, Verification], samples: int, model: Desk
 ) -> dict[str, Verification]:
     """Compare several further answers: the fallback for servers without log-probabilities."""
     if given:
-        asking.warn(f"no log-probabilities: knowledge suffices where most of {samples} samples agree")
-    asks = (_agree(each, verified[key]["answer"], samples, asking) for key, each in given.items())
+        model.warn(f"no log-probabilities: knowledge suffices where most of {samples} samples agree")
+    asks = (_agree(each, verified[key]["answer"], samples, model) for key, each in given.items())
     return dict(zip(given, await asyncio.gather(*asks), strict=True))
 
 
-async def _agree(given: VerifyInput, answer: str, samples: int, asking: Desk) -> Verification:
-    asks = (ask_or(asking, again(), given, "", "It counts as another answer.") for _ in range(samples))
+async def _agree(given: VerifyInput, answer: str, samples: int, model: Desk) -> Verification:
+    asks = (ask_or(model, again(), given, "", "It counts as another answer.") for _ in range(samples))
     same = sum(_normalized(sample) == _normalized(answer) for sample in await asyncio.gather(*asks))
     return Verification(answer=answer, perplexity=None, sufficient=same * 2 > samples)
 

@@ -19,11 +19,11 @@ from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, ExpressIn
 from sleuth.graphs.core import Call, Context, Method, Question, RunState, RunUpdate, ask_or, summarize_common
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import archive_passages, load_passages, make_verdict
-from sleuth.graphs.methods.hybrid_rag.attributes import PredictedAttributes, predict_attributes
 from sleuth.graphs.methods.hybrid_rag.reasoning import AnswerOutcome, ReasonedReply, reason, summarise
 from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, Reference, collect
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.graphs.methods.hybrid_rag.sources import (
+    PredictedAttributes,
     SourceResult,
     choose_lookups,
     current_day,
@@ -33,6 +33,7 @@ from sleuth.graphs.methods.hybrid_rag.sources import (
     memory_finding,
     or_default_on_failure,
     parse_day,
+    predict_attributes,
     run_lookups,
 )
 from sleuth.tools.types import Passage

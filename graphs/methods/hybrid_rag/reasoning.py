@@ -55,7 +55,7 @@ class ReasonedReply(TypedDict):
 
 
 async def reason(
-    desk: Desk, asked: Asked, sources: tuple[Source, ...], settings: Settings
+    model: Desk, asked: Asked, sources: tuple[Source, ...], settings: Settings
 ) -> tuple[ReasonedReply | None, str]:
     """Return the reasoner's answer, or its reply if that cannot be parsed, also after a repair.
 
@@ -64,18 +64,18 @@ async def reason(
     given = ResolveInput(question=asked.question, asked_at=asked.asked_at, sources=sources)
     try:
         if settings.outline and settings.false_premise:
-            doubted = await desk.ask(RESOLVE, given)
+            doubted = await model.ask(RESOLVE, given)
             return _said(doubted, premise=doubted.premise, false_premise=doubted.false_premise), ""
         if settings.outline:
-            reasoned = await desk.ask(RESOLVE_BY_REASONING, given)
+            reasoned = await model.ask(RESOLVE_BY_REASONING, given)
             return _said(reasoned), ""
         if sources or settings.refuse:
-            resolved = await desk.ask(RESOLVE_CAREFUL if settings.refuse else RESOLVE_PLAIN, given)
+            resolved = await model.ask(RESOLVE_CAREFUL if settings.refuse else RESOLVE_PLAIN, given)
             return _said(resolved), ""
-        alone = await desk.ask(ANSWER_UNAIDED, Bare(question=asked.question))
+        alone = await model.ask(ANSWER_UNAIDED, Bare(question=asked.question))
         return ReasonedReply(answer=alone.answer, premise="", false_premise=False, quotes=[]), ""
     except BadReply as error:
-        desk.warn(f"{error} It is summarized.")
+        model.warn(f"{error} It is summarized.")
         return None, error.reply or str(error)
 
 
@@ -84,10 +84,10 @@ def _said(reply: Resolved | Reasoned | Doubted, *, premise: str = "", false_prem
     return ReasonedReply(answer=reply.answer, premise=premise, false_premise=false_premise, quotes=quotes)
 
 
-async def summarise(desk: Desk, question: str, reply: str) -> ReasonedReply:
+async def summarise(model: Desk, question: str, reply: str) -> ReasonedReply:
     """Extract the answer from a reply without form; it has no citations."""
     given = SummariseInput(question=question, sources=(Source(title="Thoughts", text=reply[:_SHOWN]),))
-    found = await ask_or(desk, SUMMARISE, given, Summary(answer=""), "The question stays open.")
+    found = await ask_or(model, SUMMARISE, given, Summary(answer=""), "The question stays open.")
     return ReasonedReply(answer=found.answer, premise="", false_premise=False, quotes=[])
 
 
@@ -111,11 +111,11 @@ class AnswerOutcome:
         return cls(status="answered", text=text, quotes=tuple(quotes))
 
     def verdict(
-        self, desk: Desk, question: str, document: Document, notes: Sequence[Note]
+        self, model: Desk, question: str, document: Document, notes: Sequence[Note]
     ) -> tuple[Verdict, dict[str, Note | None]]:
         """Return the verdict of the run, and its note."""
         if self.status != "answered":
             return make_verdict(self.status, self.text, []), {}
-        citations = document.cite(desk, self.text, self.quotes, notes) or document.support(self.text)
+        citations = document.cite(model, self.text, self.quotes, notes) or document.support(self.text)
         found = make_note(question, self.text, citations)
-        return verdict_for(desk, self.text, [found]), {"answer": found}
+        return verdict_for(model, self.text, [found]), {"answer": found}

@@ -142,14 +142,14 @@ class Document:
             for each, passage in zip(self._references, self._passages, strict=True)
         )
 
-    def cite(self, asking: Desk, answer: str, quotes: Iterable[Quote], notes: Iterable[Note] = ()) -> list[Citation]:
+    def cite(self, model: Desk, answer: str, quotes: Iterable[Quote], notes: Iterable[Note] = ()) -> list[Citation]:
         """Return the citations that can be verified, and warn of each other quote."""
         found: list[Citation] = []
         for quote in quotes:
             if quote.source <= len(self._references) and self._references[quote.source - 1]["kind"] not in ROOMY:
-                found += self._cite_finding(asking, answer, quote, notes)
+                found += self._cite_finding(model, answer, quote, notes)
             else:
-                checked = verify_quotes(asking, answer, [quote], self._passages)
+                checked = verify_quotes(model, answer, [quote], self._passages)
                 found += [self._with_kind(quote.source, each, answer) for each in checked]
         return [each for at, each in enumerate(found) if each not in found[:at]]
 
@@ -161,7 +161,7 @@ class Document:
                 return [self._with_kind(at, citation_at(passage, span), answer)]
         return []
 
-    def _cite_finding(self, asking: Desk, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
+    def _cite_finding(self, model: Desk, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
         reference, passage = self._references[quote.source - 1], self._passages[quote.source - 1]
         if reference["kind"] == "note":
             return [each for note in notes if note["finding"] == passage.text for each in note.get("citations", [])]
@@ -173,7 +173,7 @@ class Document:
         )
         if not span:
             label = LABELS[reference["kind"]]
-            asking.warn(f"dropped a citation of source {quote.source} ({label}): it does not contain the quote")
+            model.warn(f"dropped a citation of source {quote.source} ({label}): it does not contain the quote")
             return []
         return [{**citation_at(passage, span), "kind": reference["kind"], "reference": reference["title"]}]
 

@@ -10,18 +10,23 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TypeVar
 
+from typing_extensions import TypedDict
+
 from sleuth.agents.formatting import Labelled
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities, Recollection
+from sleuth.agents.roles.judging import InContextPredictor
 from sleuth.graphs.core import Context, ask_or
 from sleuth.graphs.evidence import strip_marks
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents import split
-from sleuth.tools.errors import SleuthError, UsageError
+from sleuth.tools.errors import BadReply, SleuthError, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.sources import NotCalculable, calculate
 from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, Lookup, Named, explore, look_up, tidy
+from sleuth.tools.sources.question_attributes import Domain, Predictor
+from sleuth.tools.sources.question_attributes.svm import TRAINING
 from sleuth.tools.sources.web_pages import PageRetriever, PageText, table_passages
 from sleuth.tools.types import Passage
 
@@ -33,6 +38,31 @@ INVALID = "Invalid question"
 _NOTHING = "nothing is known"
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})")
 _AMERICAN = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
+
+
+class PredictedAttributes(TypedDict):
+    """The attributes of a question (section 4.2)."""
+
+    domain: Domain
+    dynamic: bool
+
+
+async def predict_attributes(
+    model: Desk, question: str, predictor: Predictor | None, settings: Settings
+) -> PredictedAttributes | None:
+    """Predict the attributes with a predictor, or by votes of the model; None if the votes cannot be parsed.
+
+    A configured SVM that is absent is a warning.
+    """
+    if predictor is None and settings.predictor == "svm":
+        why = "there is no SVM for the embedder: the model votes on the question's attributes"
+        model.warn(f"{why} (`{TRAINING}` trains one)")
+    try:
+        found = await (predictor or InContextPredictor(model, samples=settings.votes)).predict(question)
+    except BadReply as error:
+        model.warn(f"{error} The question counts as static.")
+        return None
+    return PredictedAttributes(domain=found.domain, dynamic=found.dynamic)
 
 
 def current_day() -> str:
@@ -151,14 +181,14 @@ def memory_finding(said: Recollection) -> Finding:
     return Finding(title="answered without sources", text=text or UNKNOWN)
 
 
-async def choose_lookups(asking: Desk, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
+async def choose_lookups(model: Desk, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
     """Let the model choose the look-ups: entities for the rules, or calls (the route "functions")."""
     loss = "The knowledge graph is not asked."
     if route == "functions":
         signatures = tuple(each.signature() for each in graph.functions)
         given = ChooseInput(question=asked.question, asked_at=asked.asked_at, functions=signatures)
-        return await ask_or(asking, CHOOSE_CALLS, given, Calls(calls=[]), loss)
-    return await ask_or(asking, NAME_ENTITIES, asked, Entities(entities=[]), loss)
+        return await ask_or(model, CHOOSE_CALLS, given, Calls(calls=[]), loss)
+    return await ask_or(model, NAME_ENTITIES, asked, Entities(entities=[]), loss)
 
 
 async def run_lookups(

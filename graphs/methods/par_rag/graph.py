@@ -172,7 +172,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
     settings, opened = call.settings, _open(state)
     shown = await _shown(state.fine, opened, call)
     past = past_steps(state.plan, state.notes) if settings.max_returns else None
-    asks = (review_step(state.plan, key, state.drafts[key], shown[key], past=past, asking=call.model) for key in opened)
+    asks = (review_step(state.plan, key, state.drafts[key], shown[key], past=past, model=call.model) for key in opened)
     reviewed = await asyncio.gather(*asks)
     said = dict(zip(opened, reviewed, strict=True))
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}

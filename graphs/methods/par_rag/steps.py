@@ -124,9 +124,7 @@ def past_steps(plan: Plan, notes: Notes) -> tuple[PastStep, ...]:
     return as_steps(trajectory(plan, notes).values())
 
 
-async def plan_steps(
-    question: str, notes: Notes, asking: Desk, *, planned: bool, side_by_side: bool
-) -> dict[str, Step]:
+async def plan_steps(question: str, notes: Notes, model: Desk, *, planned: bool, side_by_side: bool) -> dict[str, Step]:
     """Plan the steps of a question whose notes are known (PAR-RAG, section 3.4).
 
     If not `planned`, the question is the only step. Steps that may run in parallel (`side_by_side`) name their needs. A
@@ -140,10 +138,10 @@ async def plan_steps(
         return number_steps([single])
     steps: Sequence[OrderedStep]
     if side_by_side:
-        steps = (await ask_or(asking, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps
+        steps = (await ask_or(model, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps
     else:
         in_order = planner.OrderedPlan(steps=[single])
-        steps = (await ask_or(asking, planner.PLAN_IN_ORDER, given, in_order, loss)).steps
+        steps = (await ask_or(model, planner.PLAN_IN_ORDER, given, in_order, loss)).steps
     return number_steps(steps if _searches(steps, question, notes) else [single])
 
 
@@ -157,16 +155,16 @@ def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool
     )
 
 
-async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], asking: Desk) -> Draft:
+async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], model: Desk) -> Draft:
     """Answer a step from the shown passages, or without any from the trajectory (PAR-RAG, section 3.5)."""
     question, loss = plan[key]["question"], f"Step {key} has no draft."
     if plan[key]["action"] == "Answer":
         past = drafter.ConcludeInput(question=question, trajectory=past_steps(plan, notes))
-        concluded = await ask_or(asking, drafter.CONCLUDE, past, drafter.Conclusion(answer=""), loss)
+        concluded = await ask_or(model, drafter.CONCLUDE, past, drafter.Conclusion(answer=""), loss)
         return Draft(answer=strip_marks(concluded.answer), citations=[])
     given = drafter.DraftInput(question=question, sources=as_sources(shown))
-    said = await ask_or(asking, drafter.DRAFT, given, drafter.Draft(answer=""), loss)
-    return Draft(answer=strip_marks(said.answer), citations=verify_quotes(asking, said.answer, said.citations, shown))
+    said = await ask_or(model, drafter.DRAFT, given, drafter.Draft(answer=""), loss)
+    return Draft(answer=strip_marks(said.answer), citations=verify_quotes(model, said.answer, said.citations, shown))
 
 
 def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
@@ -197,7 +195,7 @@ def _content(text: str) -> frozenset[str]:
 
 
 async def review_step(
-    plan: Plan, key: str, draft: Draft, shown: Sequence[Passage], *, past: tuple[PastStep, ...] | None, asking: Desk
+    plan: Plan, key: str, draft: Draft, shown: Sequence[Passage], *, past: tuple[PastStep, ...] | None, model: Desk
 ) -> tuple[reviewer.StepReview, Draft]:
     """Return the review, and the final answer if the review accepts or revises it (PAR-RAG, section 3.6).
 
@@ -207,16 +205,16 @@ async def review_step(
     loss = f"The draft of step {key} is accepted without a review."
     given = reviewer.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=as_sources(shown))
     if past is None:
-        said = await ask_or(asking, reviewer.REVIEW_STEP, given, reviewer.StepReview(status="PASS"), loss)
+        said = await ask_or(model, reviewer.REVIEW_STEP, given, reviewer.StepReview(status="PASS"), loss)
     else:
         looking_back = reviewer.looking_back(given, past)
-        looked_back = await ask_or(asking, reviewer.REVIEW, looking_back, reviewer.Review(status="PASS"), loss)
+        looked_back = await ask_or(model, reviewer.REVIEW, looking_back, reviewer.Review(status="PASS"), loss)
         said = looked_back
     if said.status != "REVISED":
         return said, with_verbatim_citations(draft, shown)
-    citations = verify_quotes(asking, said.answer, said.citations, shown)
+    citations = verify_quotes(model, said.answer, said.citations, shown)
     if not citations:
-        asking.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
+        model.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
         return said, with_verbatim_citations(draft, shown)
     return said, with_verbatim_citations(Draft(answer=strip_marks(said.answer), citations=citations), shown)
 
@@ -226,9 +224,9 @@ def with_verbatim_citations(draft: Draft, shown: Sequence[Passage]) -> Draft:
     return Draft(answer=draft["answer"], citations=ensure_verbatim_support(draft["answer"], draft["citations"], shown))
 
 
-async def refine_step(original: str, plan: Plan, notes: Notes, key: str, asking: Desk) -> str:
+async def refine_step(original: str, plan: Plan, notes: Notes, key: str, model: Desk) -> str:
     """Return a step's question with findings in place of what it leaves open (PAR-RAG, section 3.5)."""
     planned, answers = plan[key]["planned"], as_steps(notes[need] for need in plan[key]["needs"])
     given = refiner.RefineInput(question=planned, answers=answers, original=original)
     as_planned, loss = refiner.Refined(question=planned), f"Step {key} is asked as planned."
-    return (await ask_or(asking, refiner.REFINE, given, as_planned, loss)).question
+    return (await ask_or(model, refiner.REFINE, given, as_planned, loss)).question

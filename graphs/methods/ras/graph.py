@@ -8,12 +8,15 @@ a soft token. A round is a sub-query with its passages; at most `max_iterations`
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from sleuth.agents.formatting import SubQuery
+from sleuth.agents.graph_encoder import is_graph_model, no_graph_model
+from sleuth.agents.model import Model
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, Bare, SoFar
 from sleuth.agents.roles.planning import subqueries as subquery
@@ -23,6 +26,7 @@ from sleuth.graphs.core import (
     Context,
     Keyed,
     Method,
+    MethodSettings,
     Note,
     Question,
     RunState,
@@ -44,7 +48,6 @@ from sleuth.graphs.evidence import (
     strip_marks,
     verdict_for,
 )
-from sleuth.graphs.methods.ras.graph_model import GraphSettings
 from sleuth.graphs.methods.ras.triple_graph import (
     Fact,
     PassageTriples,
@@ -64,9 +67,18 @@ from sleuth.tools.search import Mode, Query
 from sleuth.tools.types import Passage
 
 
-class Settings(GraphSettings):
+def _graph_model(folder: str) -> str:
+    if folder and not is_graph_model(Path(folder)):
+        raise ValueError(no_graph_model(folder))
+    return folder
+
+
+class Settings(MethodSettings):
     """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
+    graph_model: Annotated[str, AfterValidator(_graph_model)] = Field(
+        default="", description="folder of a graph model, whose language model is served; empty: triples are text only"
+    )
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a sub-query")
     mode: Mode = Field(default="graph", description="how to search (paper: dense)")
     max_iterations: int = Field(default=5, ge=1, le=20, description="sub-queries at most")
@@ -81,6 +93,12 @@ class Settings(GraphSettings):
         """Return settings with vector search, no notes during the run, all triples, and always an answer."""
         ours = {"findings": False, "grounded": False, "may_not_know": False}
         return self.model_copy(update={"mode": "dense", **ours})
+
+    def model_for(self, model: Model, context: Context) -> Model:
+        """Return the model that also reads the graph as a soft token, if `graph_model` names one."""
+        if not self.graph_model:
+            return model
+        return context.graph_models.beside(model, self.graph_model, context.embedder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +142,9 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     shown = await _shown(state, call)
     said, notes = await _plan_next(state, shown, call.model, noting=settings.findings and bool(state.rounds))
     decision, query = said.plan, said.query.strip()
-    if decision == SUBQ and entity_key(query) in _asked(state):
+    answered = [note["question"] for note in state.notes.values() if note["finding"]]
+    asked = {entity_key(text) for text in (*answered, *(round["query"] for round in state.rounds.values()))}
+    if decision == SUBQ and entity_key(query) in asked:
         call.model.warn(f"The planner asked again {query!r}: the question is answered with what was found.")
         decision = SUFFICIENT
     if decision != SUBQ and not state.rounds:  # inherited notes do not answer the question, which is searched for
@@ -235,25 +255,25 @@ def _decided(state: State, decision: str, query: str) -> Update:
 
 
 async def _plan_next(
-    state: State, shown: RenderedFacts, asking: Desk, *, noting: bool
+    state: State, shown: RenderedFacts, model: Desk, *, noting: bool
 ) -> tuple[subquery.Next, dict[str, Note | None]]:
     """Return the planner's decision, and the note of the latest round if the planner found an answer in it."""
     given, loss = _so_far(state, shown), "The question is answered with what was found."
     if not noting:
-        return await ask_or(asking, subquery.NEXT, given, subquery.Next(plan=SUFFICIENT), loss), {}
-    said = await ask_or(asking, subquery.NEXT_WITH_FINDING, given, subquery.NextWithFinding(plan=SUFFICIENT), loss)
+        return await ask_or(model, subquery.NEXT, given, subquery.Next(plan=SUFFICIENT), loss), {}
+    said = await ask_or(model, subquery.NEXT_WITH_FINDING, given, subquery.NextWithFinding(plan=SUFFICIENT), loss)
     at, finding = str(len(state.rounds)), strip_marks(said.finding)
     query = state.rounds[at]["query"]
     if finding and entity_key(query) != entity_key(state.question):
-        return said, {_key(at): make_note(query, finding, cite_facts(asking, shown, said.facts, finding))}
+        return said, {_key(at): make_note(query, finding, cite_facts(model, shown, said.facts, finding))}
     # No answer to a sub-query yet, but what leads to one is worth keeping, in words of its own.
     facts = {number: state.facts[str(number)] for number in said.facts if str(number) in state.facts}
-    return said, {f"fact {number}": _fact_note(state, fact, number, shown, asking) for number, fact in facts.items()}
+    return said, {f"fact {number}": _fact_note(state, fact, number, shown, model) for number, fact in facts.items()}
 
 
-def _fact_note(state: State, fact: Fact, number: int, shown: RenderedFacts, asking: Desk) -> Note:
+def _fact_note(state: State, fact: Fact, number: int, shown: RenderedFacts, model: Desk) -> Note:
     subject, object = (state.entities.get(fact[end], fact[end]) for end in ("subject", "object"))
-    return make_note(f"{subject} – {fact['predicate']}?", object, cite_facts(asking, shown, [number], object))
+    return make_note(f"{subject} – {fact['predicate']}?", object, cite_facts(model, shown, [number], object))
 
 
 def _key(round: str) -> str:
@@ -263,14 +283,6 @@ def _key(round: str) -> str:
 def _handed_over(state: State) -> dict[str, Note]:
     own = {_key(at) for at in state.rounds} | {f"fact {number}" for number in state.facts}
     return {key: found for key, found in state.notes.items() if key not in own}
-
-
-def _known(notes: dict[str, Note]) -> set[str]:
-    return {entity_key(found["question"]) for found in notes.values() if found["finding"]}
-
-
-def _asked(state: State) -> set[str]:
-    return {entity_key(round["query"]) for round in state.rounds.values()} | _known(state.notes)
 
 
 def _enter(state: State, settings: Settings, found: PassageTriples) -> Update:

@@ -60,10 +60,10 @@ async def stored_triples(store: TripleStore, passages: Mapping[str, Passage]) ->
     return {name: kept[mark] for name, mark in marks.items() if mark in kept}
 
 
-async def extract_triples(store: TripleStore, passages: Sequence[Passage], asking: Desk) -> PassageTriples:
+async def extract_triples(store: TripleStore, passages: Sequence[Passage], model: Desk) -> PassageTriples:
     """Extract triples from passages in parallel and store them for all runs; a failed extraction is not stored."""
     version = await prompt_version()
-    said = await asyncio.gather(*(_read(passage, asking) for passage in passages))
+    said = await asyncio.gather(*(_read(passage, model) for passage in passages))
     found = [(passage, triples) for passage, triples in zip(passages, said, strict=True) if triples is not None]
     await store.put({passage.fingerprint(): triples for passage, triples in found}, version=version)
     return found
@@ -75,11 +75,11 @@ async def prompt_version() -> str:
     return prompts.load(EXTRACT.prompt).version
 
 
-async def _read(passage: Passage, asking: Desk) -> list[Triple] | None:
+async def _read(passage: Passage, model: Desk) -> list[Triple] | None:
     """Extract the triples of a passage; None if that failed."""
     nothing = Extraction(triples=[])
     loss = f"Passage {passage.id} adds no facts."
-    said = await ask_or(asking, EXTRACT, ExtractInput(sources=as_sources([passage])), nothing, loss)
+    said = await ask_or(model, EXTRACT, ExtractInput(sources=as_sources([passage])), nothing, loss)
     if said is nothing:
         return None
     written = [(triple.subject, triple.predicate, triple.object) for triple in said.triples]
@@ -207,14 +207,14 @@ def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]
     return tuple(Facts(query=-round, text=text) for _, round, text in sorted(ranked, key=lambda entry: entry[:2]))
 
 
-def cite_facts(asking: Desk, shown: RenderedFacts, numbers: Sequence[int], answer: str) -> list[Citation]:
+def cite_facts(model: Desk, shown: RenderedFacts, numbers: Sequence[int], answer: str) -> list[Citation]:
     """Cite the passages of the facts that an answer names; if none can be verified, those of facts that contain the
     answer.
     """
     found = {number: _supporting_citations(shown, number, answer) for number in numbers}
     for number in [number for number, where in found.items() if not where]:
         reason = "its passage does not contain it word for word" if number in shown.behind else "there is no such fact"
-        asking.warn(f"dropped a citation of fact {number}: {reason}")
+        model.warn(f"dropped a citation of fact {number}: {reason}")
     if not any(found.values()):
         naming = (
             number for number, behind in shown.behind.items() if entity_key(answer) in map(entity_key, behind.names)

@@ -313,11 +313,11 @@ async def _without_support(
     )
 
 
-def _end(state: State, asking: Desk, attempt: AnswerAttempt | None) -> Update:
+def _end(state: State, model: Desk, attempt: AnswerAttempt | None) -> Update:
     if attempt is None:
         return {"verdict": make_verdict("unknown", "", [])}
     found = evidence_state.answer_note(state.question, attempt, state.notes)
-    verdict = verdict_for(asking, attempt["answer"], evidence_state.supporting_notes(state.notes, found))
+    verdict = verdict_for(model, attempt["answer"], evidence_state.supporting_notes(state.notes, found))
     return {"notes": {"answer": found}, "verdict": verdict}
 
 

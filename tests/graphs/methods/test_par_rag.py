@@ -323,7 +323,7 @@ async def test_par_rag_warnings_are_in_order_of_steps() -> None:
         f"dropped a citation of source {source}: no such source was shown" for source in (8, 9)
     ]
     unreviewed = [warning.split(". ")[-1] for warning in case.state["warnings"] if warning.endswith("unreviewed.")]
-    assert unreviewed[:2] == [f"The draft of step {step} stands unreviewed." for step in (1, 2)]
+    assert unreviewed[:2] == [f"The draft of step {step} is accepted without a review." for step in (1, 2)]
 
 
 async def test_par_rag_paper_profile_runs_steps_in_order() -> None:
@@ -441,8 +441,8 @@ async def test_par_rag_unreadable_reply_costs_its_step_only() -> None:
     verdict = await case.run("?")
     assert case.nodes == [*FIRST, *NEXT, "answer"]
     assert verdict == {"status": "unknown", "text": "", "citations": []}
-    ends = ["Step 1 has no draft.", "The draft of step 1 stands unreviewed.", "Step 2 is asked as planned."]
-    ends += ["Step 2 has no draft.", "The draft of step 2 stands unreviewed.", "The question stays open."]
+    ends = ["Step 1 has no draft.", "The draft of step 1 is accepted without a review.", "Step 2 is asked as planned."]
+    ends += ["Step 2 has no draft.", "The draft of step 2 is accepted without a review.", "The question stays open."]
     assert [any(warning.endswith(end) for warning in case.state["warnings"]) for end in ends] == [True] * 6
 
 
