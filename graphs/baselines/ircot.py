@@ -29,8 +29,7 @@ from sleuth.graphs.core import (
     ask_or,
     retrieve_unless_settled,
     retrieve_until_verdict,
-    summarize_common,
-    summarize_evidence,
+    summarize_update,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
@@ -171,10 +170,10 @@ def _conclusion(state: State) -> str:
     return text if is_declarative(text) else ""
 
 
-def summarize_update(update: Mapping[str, Any]) -> list[str]:
+def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
     thoughts = [f"thought: {thought}" for thought in update.get("thoughts") or ()]
-    return [*summarize_common(update), *summarize_evidence(update), *thoughts]
+    return [*summarize_update(update), *thoughts]
 
 
 METHOD = Method(
@@ -186,6 +185,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    summarize_update=summarize_update,
+    summarize_update=summarize,
     baseline=True,
 )

@@ -6,9 +6,8 @@ The number of iterations is fixed; each generation reads only the passages of it
 one is the answer. Only an inherited final answer to the same question is read before the first search.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from langgraph.graph import START, StateGraph
 from pydantic import Field
@@ -24,9 +23,6 @@ from sleuth.graphs.core import (
     RunUpdate,
     retrieve_unless_settled,
     retrieve_until_verdict,
-    summarize_attempts,
-    summarize_common,
-    summarize_evidence,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
@@ -119,11 +115,6 @@ def _latest(state: State) -> Generation | None:
     return next(reversed(state.attempts.values()), None)
 
 
-def summarize_update(update: Mapping[str, Any]) -> list[str]:
-    """Return lines that describe the update of a node."""
-    return [*summarize_common(update), *summarize_evidence(update), *summarize_attempts(update)]
-
-
 METHOD = Method(
     name="iter-retgen",
     line="search, answer, search again with the answer, a fixed number of times",
@@ -133,6 +124,5 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    summarize_update=summarize_update,
     baseline=True,
 )

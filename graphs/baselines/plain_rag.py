@@ -6,9 +6,7 @@ Inherited notes are shown to the reader next to the passages. Only an inherited 
 read before the search, and makes it unnecessary if it suffices.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from langgraph.graph import START, StateGraph
 from pydantic import Field
@@ -25,8 +23,6 @@ from sleuth.graphs.core import (
     ask_or,
     retrieve_unless_settled,
     retrieve_until_verdict,
-    summarize_common,
-    summarize_evidence,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
@@ -106,11 +102,6 @@ def graph() -> StateGraph[State, Context, Question, State]:
     return graph
 
 
-def summarize_update(update: Mapping[str, Any]) -> list[str]:
-    """Return lines that describe the update of a node."""
-    return [*summarize_common(update), *summarize_evidence(update)]
-
-
 METHOD = Method(
     name="plain-rag",
     line="search once, read, answer",
@@ -120,6 +111,5 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    summarize_update=summarize_update,
     baseline=True,
 )

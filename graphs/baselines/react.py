@@ -7,9 +7,8 @@ every step has its checkpoint and every call its record. Inherited notes are sho
 such a run searches before it answers: for the question itself if the model asks for nothing.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
@@ -26,8 +25,6 @@ from sleuth.graphs.core import (
     RunState,
     RunUpdate,
     ask_or,
-    summarize_common,
-    summarize_rounds,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
@@ -173,11 +170,6 @@ def _so_far(state: State, shown: list[Passage], searches: list[int]) -> ActInput
     )
 
 
-def summarize_update(update: Mapping[str, Any]) -> list[str]:
-    """Return lines that describe the update of a node."""
-    return [*summarize_rounds(update), *summarize_common(update)]
-
-
 METHOD = Method(
     name="agent",
     line="a model with the search as its tool, which searches as often as it chooses and then answers",
@@ -187,6 +179,5 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    summarize_update=summarize_update,
     baseline=True,
 )

@@ -7,9 +7,8 @@ the notes of the run; inherited notes count as asked already. Unless they have t
 before it answers: for the question itself if the model asks for nothing.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
@@ -27,8 +26,6 @@ from sleuth.graphs.core import (
     RunUpdate,
     ask_or,
     plan_unless_halted,
-    summarize_common,
-    summarize_rounds,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
@@ -158,11 +155,6 @@ def graph() -> StateGraph[State, Context, Question, State]:
     return graph
 
 
-def summarize_update(update: Mapping[str, Any]) -> list[str]:
-    """Return lines that describe the update of a node."""
-    return [*summarize_rounds(update), *summarize_common(update)]
-
-
 METHOD = Method(
     name="self-ask",
     line="ask follow-up questions, search for the answer to each, until the question can be answered",
@@ -172,6 +164,5 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    summarize_update=summarize_update,
     baseline=True,
 )

@@ -36,8 +36,7 @@ from sleuth.graphs.core import (
     prefix_nodes,
     public_subrun,
     run_subrun,
-    summarize_common,
-    summarize_plan,
+    summarize_update,
     total_cost,
     with_result,
 )
@@ -303,12 +302,12 @@ def graph() -> StateGraph[State, Context, Message, State]:
     return graph
 
 
-def summarize_update(update: Mapping[str, Any]) -> list[str]:
+def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
     if "kind" in update:  # the beginning of a turn, or a rewritten question
-        return [*summarize_plan(update), *summarize_common({**update, "notes": {}})]
+        return summarize_update({**update, "notes": {}})
     reply = [f"understood as: {update['question']}"] if "question" in update else []
-    return [*reply, *summarize_plan(update), *summarize_common(update)]
+    return [*reply, *summarize_update(update)]
 
 
 def read_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
@@ -324,6 +323,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    summarize_update=summarize_update,
+    summarize_update=summarize,
     read_subruns=read_subruns,
 )

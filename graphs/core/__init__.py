@@ -36,13 +36,7 @@ from sleuth.graphs.core.state import (
 )
 from sleuth.graphs.core.subrun import in_fresh_context, new_subrun, prefix_nodes, run_subrun, with_result
 from sleuth.graphs.core.thresholds import choose_threshold, fitted_thresholds, store_threshold
-from sleuth.graphs.core.update_summary import (
-    summarize_attempts,
-    summarize_common,
-    summarize_evidence,
-    summarize_plan,
-    summarize_rounds,
-)
+from sleuth.graphs.core.update_summary import summarize_update
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock, with_paused_clock
 
 __all__ = [
@@ -97,11 +91,7 @@ __all__ = [
     "same_question",
     "seconds_at",
     "store_threshold",
-    "summarize_attempts",
-    "summarize_common",
-    "summarize_evidence",
-    "summarize_plan",
-    "summarize_rounds",
+    "summarize_update",
     "total_cost",
     "upgrade_cost",
     "with_clock",

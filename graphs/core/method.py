@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from sleuth.graphs.core.answer import Graph, Subrun
 from sleuth.graphs.core.context import Context, MethodSettings
 from sleuth.graphs.core.state import RunState
-from sleuth.graphs.core.update_summary import summarize_common
+from sleuth.graphs.core.update_summary import summarize_update
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
 
@@ -38,7 +38,7 @@ class Method:
     calls: str = ""
     baseline: bool = False
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
-    summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_common
+    summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
     read_subruns: Callable[[Mapping[str, Any]], list[Subrun] | None] = lambda state: None
 

@@ -32,7 +32,7 @@ from sleuth.graphs.core import (
     prefix_nodes,
     public_subrun,
     run_subrun,
-    summarize_common,
+    summarize_update,
     with_result,
 )
 from sleuth.graphs.core.node import node
@@ -226,11 +226,11 @@ async def _parts(state: State, model: Desk) -> dict[str, Step]:
     return number_steps((await ask_or(model, planner.PLAN, given, single, loss)).steps)
 
 
-def summarize_update(update: Mapping[str, Any]) -> list[str]:
+def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
     parts = [f"part {key}: {part['question']}" for key, part in (update.get("parts") or {}).items()]
     hops = [_summarize_subrun(hop) for hop in (update.get("hops") or {}).values()]
-    return [*parts, *hops, *summarize_common(update)]
+    return [*parts, *hops, *summarize_update(update)]
 
 
 def _summarize_subrun(hop: Subrun) -> str:
@@ -256,6 +256,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    summarize_update=summarize_update,
+    summarize_update=summarize,
     read_subruns=read_subruns,
 )

@@ -16,7 +16,16 @@ from langgraph.graph import START, StateGraph
 
 from sleuth.agents.formatting import Kind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, ExpressInput, Expression, Recollection
-from sleuth.graphs.core import Call, Context, Method, Question, RunState, RunUpdate, ask_or, summarize_common
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Method,
+    Question,
+    RunState,
+    RunUpdate,
+    ask_or,
+    summarize_update,
+)
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import archive_passages, load_passages, make_verdict
 from sleuth.graphs.methods.hybrid_rag.reasoning import AnswerOutcome, ReasonedReply, reason, summarise
@@ -292,7 +301,7 @@ def _no_room(source: str) -> str:
     return f"{source} is missing: the budget has no room for it in addition to the answer."
 
 
-def summarize_update(update: Mapping[str, Any]) -> list[str]:
+def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
     about = update.get("attributes")
     recalled = update.get("recollection")
@@ -303,7 +312,7 @@ def summarize_update(update: Mapping[str, Any]) -> list[str]:
         *(f"worked out: {found['text']}" for found in update.get("calculations") or ()),
         *([f"recalled: {recalled['text']}"] if recalled else []),
         *(f"! {line}" for line in update.get("warnings") or () if " is missing" in line),
-        *summarize_common(update),
+        *summarize_update(update),
     ]
 
 
@@ -316,5 +325,5 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    summarize_update=summarize_update,
+    summarize_update=summarize,
 )

@@ -26,8 +26,7 @@ from sleuth.graphs.core import (
     Question,
     RunState,
     RunUpdate,
-    summarize_common,
-    summarize_plan,
+    summarize_update,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import answer_question, load_passages, make_verdict, search_passages
@@ -304,12 +303,12 @@ def _reopen(state: State, update: Update, by: str, said: reviewer.StepReview, se
     update["returns"] = state.returns + 1
 
 
-def summarize_update(update: Mapping[str, Any]) -> list[str]:
+def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
     found = [f"passages for step {key}: {len(refs)}" for key, refs in (update.get("coarse") or {}).items()]
     fine = [f"passages for the review of step {key}: {len(refs)}" for key, refs in (update.get("fine") or {}).items()]
     drafts = [f"draft of step {key}: {draft['answer'] or '–'}" for key, draft in (update.get("drafts") or {}).items()]
-    return [*summarize_plan(update), *found, *fine, *drafts, *summarize_common(update)]
+    return [*found, *fine, *drafts, *summarize_update(update)]
 
 
 METHOD = Method(
@@ -321,6 +320,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    summarize_update=summarize_update,
+    summarize_update=summarize,
     start_from_plan=start_from_plan,
 )

@@ -33,8 +33,7 @@ from sleuth.graphs.core import (
     RunUpdate,
     ask_or,
     plan_unless_halted,
-    summarize_common,
-    summarize_rounds,
+    summarize_update,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
@@ -318,10 +317,10 @@ def _so_far(state: State, shown: RenderedFacts) -> SoFar:
     return SoFar(question=state.question, queries=tuple(queries), sources=shown.sources, known=known)
 
 
-def summarize_update(update: Mapping[str, Any]) -> list[str]:
+def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
     graph = [f"relations, new or in further passages: {len(update['facts'])}"] if update.get("facts") else []
-    return [*summarize_rounds(update), *graph, *summarize_common(update)]
+    return [*graph, *summarize_update(update)]
 
 
 METHOD = Method(
@@ -333,6 +332,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    summarize_update=summarize_update,
+    summarize_update=summarize,
     read_graph=read_graph,
 )

@@ -31,8 +31,7 @@ from sleuth.graphs.core import (
     ask_or,
     plan_unless_halted,
     retrieve_unless_settled,
-    summarize_attempts,
-    summarize_common,
+    summarize_update,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
@@ -321,9 +320,9 @@ def _end(state: State, model: Desk, attempt: AnswerAttempt | None) -> Update:
     return {"notes": {"answer": found}, "verdict": verdict}
 
 
-def summarize_update(update: Mapping[str, Any]) -> list[str]:
+def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
-    return [*summarize_common(update), *summarize_attempts(update), *evidence_state.summarize_removed(update)]
+    return [*summarize_update(update), *evidence_state.summarize_removed(update)]
 
 
 METHOD = Method(
@@ -335,5 +334,5 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    summarize_update=summarize_update,
+    summarize_update=summarize,
 )

@@ -318,7 +318,7 @@ def test_auto_methods_exclude_further_baselines() -> None:
 async def test_auto_without_subrun_runner_raises() -> None:
     case = plain([], [], auto.Settings())
     case.graph = auto.graph
-    with pytest.raises(RunError, match="give its Context `hops`"):
+    with pytest.raises(RunError, match="set `hops` of its Context"):
         await case.run("?")
 
 

@@ -235,7 +235,7 @@ async def test_hybrid_rag_without_svm_votes_with_warning() -> None:
     setting = hybrid(model=voting())
     setting.services["predictor"] = None
     assert (await setting.run())["status"] == "answered"
-    assert "no SVM goes with the embedder" in setting.warnings[0]
+    assert "there is no SVM for the embedder" in setting.warnings[0]
     assert setting.case.state["attributes"] == {"domain": "open", "dynamic": False}
 
 
@@ -290,7 +290,7 @@ async def test_hybrid_rag_unparsed_reply_is_summarized() -> None:
     (source,) = setting.case.model.requests[-1].input["sources"]
     assert source["text"] == "It was built in 1874, so 150 years."
     assert (verdict["status"], verdict["text"]) == ("answered", "150 years")
-    assert setting.warnings[0].endswith("What it says is summarised.")
+    assert setting.warnings[0].endswith("It is summarized.")
 
 
 async def test_hybrid_rag_unreadable_summary_is_unknown() -> None:
