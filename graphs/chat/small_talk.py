@@ -98,13 +98,10 @@ def find_facts(reply: str, conversation: Iterable[str]) -> list[str]:
     known = {word.form for text in conversation for word in words(text)} | _NO_NAMES
     found, run = [], words(reply)
     for at, word in enumerate(run):
-        if word.form not in known and (_is_number(word, reply) or _is_name(run, at, reply)):
+        is_number = word.form in _NUMBERS or any(map(str.isdigit, reply[word.start : word.end]))
+        if word.form not in known and (is_number or _is_name(run, at, reply)):
             found.append(reply[word.start : word.end])
     return found or [reply[start:end] for start, end in sentences(reply) if _states(reply[start:end])]
-
-
-def _is_number(word: Word, text: str) -> bool:
-    return word.form in _NUMBERS or any(map(str.isdigit, text[word.start : word.end]))
 
 
 def _is_name(run: Sequence[Word], at: int, text: str) -> bool:
@@ -149,9 +146,6 @@ def already_clarified(messages: Sequence[AnyMessage]) -> bool:
     *before, latest = messages
     if before and before[-1].additional_kwargs.get("asked_back"):
         return True
-    pairs = pairwise(before)
-    return any(back.additional_kwargs.get("asked_back") and _same(one, latest) for one, back in pairs)
-
-
-def _same(one: AnyMessage, other: AnyMessage) -> bool:
-    return [word.form for word in words(one.text)] == [word.form for word in words(other.text)]
+    clarified = (one for one, back in pairwise(before) if back.additional_kwargs.get("asked_back"))
+    forms = [word.form for word in words(latest.text)]
+    return any([word.form for word in words(one.text)] == forms for one in clarified)

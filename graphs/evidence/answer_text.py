@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from sleuth.graphs.core import Citation, Status, Verdict
+from sleuth.graphs.core import Status, Verdict
 from sleuth.tools.text import one_line
 
 _INSTEAD: Final[dict[Status, str]] = {
@@ -32,10 +32,8 @@ def with_footnotes(verdict: Verdict) -> AnswerText:
         start = len(text) + 1
         text += f" [{number}]"
         marks.append((start, len(text)))
-    notes = [_note(number, cited) for number, cited in enumerate(verdict["citations"], start=1)]
+    notes = []
+    for number, cited in enumerate(verdict["citations"], start=1):
+        where = one_line(cited["title"] or cited.get("reference", "") or cited["document"])
+        notes.append(f"[{number}] {where + ': ' if where else ''}“{one_line(cited['quote'])}”")
     return AnswerText(text="\n\n".join([text, "\n".join(notes)]) if notes else text, marks=marks)
-
-
-def _note(number: int, cited: Citation) -> str:
-    where = one_line(cited["title"] or cited.get("reference", "") or cited["document"])
-    return f"[{number}] {where}: “{one_line(cited['quote'])}”" if where else f"[{number}] “{one_line(cited['quote'])}”"

@@ -1,7 +1,7 @@
 """CRP-RAG's answers along paths, step by step or in one call, and the answer from several paths (section 3.4)."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sleuth.agents.formatting import Step
@@ -125,21 +125,16 @@ def find_contradictions(nodes: Nodes, results: Results) -> list[str]:
     by_node: dict[str, dict[str, list[str]]] = {}
     for path, found in results.items():
         if found["finding"]:
-            told = by_node.setdefault(path[-1], {})
-            told.setdefault(_same(words(found["finding"].rstrip(".")), told), []).append(
-                f"{found['finding']!r} by {path_label(path)}"
-            )
+            told, said = by_node.setdefault(path[-1], {}), words(found["finding"].rstrip("."))
+            # One finding may contain the other, as "in 1868" and "1868": they agree.
+            same = (other for other in told if f" {other} " in f" {said} " or f" {said} " in f" {other} ")
+            told.setdefault(next(same, said), []).append(f"{found['finding']!r} by {path_label(path)}")
     return [
         f"Paths contradict each other at step {key}, {nodes[key]['content']!r}: "
         + ", ".join(ways[0] for ways in told.values())
         for key, told in by_node.items()
         if len(told) > 1
     ]
-
-
-def _same(said: str, told: Iterable[str]) -> str:
-    """Return the earlier words that contain these or are contained in them, as "1868" and "in 1868"; else these."""
-    return next((other for other in told if f" {other} " in f" {said} " or f" {said} " in f" {other} "), said)
 
 
 def _found(step: str, answer: str, backing: Sequence[StepEvidence]) -> Note:

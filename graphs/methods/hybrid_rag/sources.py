@@ -24,7 +24,7 @@ from sleuth.tools.documents import split
 from sleuth.tools.errors import BadReply, SleuthError, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.sources import NotCalculable, calculate
-from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, Lookup, Named, explore, look_up, tidy
+from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, Named, explore, look_up, tidy
 from sleuth.tools.sources.question_attributes import Domain, Predictor
 from sleuth.tools.sources.question_attributes.svm import TRAINING
 from sleuth.tools.sources.web_pages import PageRetriever, PageText, table_passages
@@ -199,15 +199,9 @@ async def run_lookups(
         calls = [(each.function, {one.name: one.value for one in each.arguments}) for each in said.calls]
         lookups = await look_up(graph, calls, seconds=seconds)
     else:
-        named, today = (
-            tidy(Named(name=each.name.strip(), kind=each.kind) for each in said.entities),
-            parse_day(asked.asked_at),
-        )
+        named = tidy(Named(name=each.name.strip(), kind=each.kind) for each in said.entities)
+        today = parse_day(asked.asked_at)
         day = today.isoformat() if today else ""
         lookups = await explore(graph, named, asked.question, domain=domain, today=day, seconds=seconds)
-    return [Finding(title=each.call, text=each.text) for each in lookups if each.text], _problems(lookups)
-
-
-def _problems(lookups: Iterable[Lookup]) -> list[str]:
-    """Return the failed look-ups; an empty result is not a failure."""
-    return [f"{each.call}: {each.problem}" for each in lookups if each.problem not in ("", _NOTHING)]
+    problems = [f"{each.call}: {each.problem}" for each in lookups if each.problem not in ("", _NOTHING)]
+    return [Finding(title=each.call, text=each.text) for each in lookups if each.text], problems

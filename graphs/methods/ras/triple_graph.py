@@ -82,18 +82,10 @@ async def _read(passage: Passage, model: Desk) -> list[Triple] | None:
     said = await ask_or(model, EXTRACT, ExtractInput(sources=as_sources([passage])), nothing, loss)
     if said is nothing:
         return None
-    written = [(triple.subject, triple.predicate, triple.object) for triple in said.triples]
-    return [triple for triple in (_clean(parts) for parts in written) if _usable(triple)]
-
-
-def _clean(parts: Triple) -> Triple:
-    subject, predicate, object = (one_line(part) for part in parts)
-    return subject, predicate, object
-
-
-def _usable(triple: Triple) -> bool:
-    """Return whether a triple can be read alone: a pronoun would merge all entities that it refers to."""
-    return all(entity_key(part) for part in triple) and not {triple[0].casefold(), triple[2].casefold()} & _PRONOUNS
+    written = [(one_line(each.subject), one_line(each.predicate), one_line(each.object)) for each in said.triples]
+    # A pronoun would merge all entities that it refers to.
+    usable = [each for each in written if not {each[0].casefold(), each[2].casefold()} & _PRONOUNS]
+    return [each for each in usable if all(map(entity_key, each))]
 
 
 def passages_at_limit(found: PassageTriples) -> list[str]:

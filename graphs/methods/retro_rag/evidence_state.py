@@ -139,13 +139,10 @@ def summarize_removed(update: Mapping[str, Any]) -> list[str]:
 
 def best_attempt(attempts: Mapping[str, AnswerAttempt]) -> AnswerAttempt | None:
     """Return the most consistent answer so far that states something; the latest if several are equal."""
-    stated = [(at, attempt) for at, attempt in attempts.items() if attempt["declarative"]]
-    return max(stated, key=_merit)[1] if stated else None
-
-
-def _merit(tried: tuple[str, AnswerAttempt]) -> tuple[float, int]:
-    at, attempt = tried
-    return (-1.0 if attempt["consistency"] is None else attempt["consistency"]), int(at)
+    stated = [
+        attempt for _, attempt in sorted(attempts.items(), key=lambda each: -int(each[0])) if attempt["declarative"]
+    ]
+    return max(stated, key=lambda each: -1.0 if each["consistency"] is None else each["consistency"], default=None)
 
 
 def answer_note(question: str, attempt: AnswerAttempt, notes: Notes) -> Note:
