@@ -112,7 +112,3 @@ async def test_ircot_without_reader_keeps_answer_of_chain() -> None:
     for said in (FIRST, "So the answer is: unknown."):
         unsure = thinking(FIRST, said, settings=Settings(reader=False))
         assert (await unsure.run(QUESTION))["status"] == "unknown"
-
-
-def test_ircot_paper_profile_searches_by_keyword() -> None:
-    assert Settings().as_in_paper().mode == "keyword"

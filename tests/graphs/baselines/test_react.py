@@ -139,10 +139,3 @@ async def test_react_stays_within_budget(calls: int) -> None:
     case = acting(search("tower"), search("Oda Brell"), VARN, budget=Budget(max_calls=calls))
     verdict = await case.run(QUESTION)
     assert (verdict["status"], len(case.model.requests)) == ("out_of_budget", calls)
-
-
-async def test_react_search_is_a_setting() -> None:
-    case = acting(search("tower"), VARN, settings=Settings(top_k=2, mode="keyword"))
-    await case.run(QUESTION)
-    assert case.retriever.asked() == [("tower", "keyword", 2)]
-    assert Settings().as_in_paper().mode == "hybrid"

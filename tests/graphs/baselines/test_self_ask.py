@@ -111,12 +111,3 @@ async def test_self_ask_out_of_budget_answers_from_notes(calls: int, text: str) 
     verdict = await case.run(QUESTION)
     assert (verdict["status"], verdict["text"], len(case.model.requests)) == ("out_of_budget", text, calls)
     assert bool(verdict["citations"]) is bool(text)
-
-
-@pytest.mark.parametrize(
-    ("settings", "mode"), [(Settings(mode="keyword"), "keyword"), (Settings().as_in_paper(), "hybrid")]
-)
-async def test_self_ask_search_is_a_setting(settings: Settings, mode: str) -> None:
-    case = asking(*TWO_HOPS, settings=settings)
-    await case.run(QUESTION)
-    assert {asked[1] for asked in case.retriever.asked()} == {mode}

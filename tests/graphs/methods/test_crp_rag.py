@@ -67,15 +67,6 @@ async def test_crp_rag_tries_question_then_grows_graph(chain: Chain) -> None:
     check_outcome(chain, case.state, verdict)
 
 
-async def test_crp_rag_paper_profile_grows_graph_first(chain: Chain) -> None:
-    case = crp(Replying(Ways(way(chain))), chain.passages, PAPER)
-    verdict = await case.run(chain.question)
-    steps = [step for step, _ in way(chain)]
-    assert case.nodes == [*["plan"] * len(steps), *KNOW, "answer"]
-    assert case.retriever.asked() == [(text, "dense", 5) for text in steps]
-    check_outcome(chain, case.state, verdict)
-
-
 async def test_crp_rag_sufficient_question_needs_no_graph() -> None:
     chain = example("q08")
     case = crp(Replying(Ways([(chain.question, "1868")])), chain.passages)
@@ -157,17 +148,6 @@ async def test_crp_rag_chain_branches_at_question_only() -> None:
     await case.run("?")
     assert [node["prev"] for node in case.state["nodes"].values()] == [[], ["1"], ["1"], ["2"], ["3"]]
     assert case.prompts().count(EXPAND) == 3 + 2
-
-
-async def test_crp_rag_text_rewords_question() -> None:
-    chain = example("q08")
-    said = f"{chain.question} (said otherwise)"
-    case = crp(Replying(Ways([(said, "1868")])), chain.passages, Settings(shortcut=False, structure="text"))
-    verdict = await case.run(chain.question)
-    assert case.nodes == ["plan", *KNOW, "answer"]
-    assert case.prompts() == [REWRITE, AGGREGATE, VERIFY, LAST]
-    assert case.retriever.asked() == [(said, "graph", 5)]
-    assert verdict["text"] == "1868"
 
 
 NEAR = ("Who has built the tower?", "Ida Moll")
@@ -442,15 +422,6 @@ async def test_crp_rag_inherited_answer_needs_no_call() -> None:
 # Bad replies, the budget, and interruptions
 
 
-async def test_crp_rag_unreadable_replies_end_no_run() -> None:
-    case = crp(Replying(lambda request: ""), [TOWER])
-    verdict = await case.run("Who?")
-    assert verdict["status"] == "refused"
-    assert verdict["text"].endswith("- Who? (nothing was found about it)")
-    ends = ["Nothing is known about 'Who?'.", "The question itself is proposed as the last step."]
-    assert [any(warning.endswith(end) for warning in case.state["warnings"]) for end in ends] == [True] * 2
-
-
 UNREADABLE = {
     FUSE: "The first of the similar steps represents all of them.",
     VERIFY: "counts as insufficient.",
@@ -505,21 +476,6 @@ async def test_crp_rag_stays_within_call_budget(logprobs: bool) -> None:
         two_ways(), [TOWER], Settings(samples=3), embedder=HashingEmbedder(), budget=Budget(max_calls=needed - 1)
     ).run("?")
     assert before_the_last["text"]
-
-
-@pytest.mark.sweep
-async def test_crp_rag_repairs_count_in_budget() -> None:
-    model = Ways([A, C], [B, C])
-
-    def muddled() -> Replying:
-        return Replying(lambda request: "no" if request.prompt in (STEP, LAST, INTEGRATE) else model(request))
-
-    full = crp(muddled(), [TOWER], GRAPH)
-    await full.run("?")
-    for most in range(len(full.model.requests)):
-        case = crp(muddled(), [TOWER], GRAPH, budget=Budget(max_calls=most))
-        await case.run("?")
-        assert len(case.model.requests) == len(case.state["calls"]) <= most
 
 
 @pytest.mark.sweep

@@ -65,21 +65,6 @@ async def test_par_rag_runs_every_step_of_the_plan(chain: Chain) -> None:
     check_outcome(chain, case.state, verdict)
 
 
-async def test_par_rag_paper_profile_searches_as_published(chain: Chain) -> None:
-    ordered = [hop if hop.needs or not at else replace(hop, needs=[at]) for at, hop in enumerate(chain.hops)]
-    chain = replace(chain, hops=ordered)
-    case = par(chain.replies(), chain.passages, PAPER)
-    verdict = await case.run(chain.question)
-
-    assert case.nodes == [*FIRST, *NEXT * (len(chain.hops) - 1), "answer"]
-    asks = ["drafter/draft", "reviewer/review_step"]
-    middle = [*asks, *["refiner/refine", *asks] * (len(chain.hops) - 1)]
-    assert case.prompts() == ["planner/plan_in_order", *middle, "answerer/answer"]
-    queries = [((hop.asked, "dense", 10), (hop.answer or hop.asked, "hybrid", 10)) for hop in chain.hops]
-    assert case.retriever.asked() == [query for pair in queries for query in pair]
-    check_outcome(chain, case.state, verdict)
-
-
 def check_outcome(chain: Chain, state: dict[str, Any], verdict: dict[str, Any]) -> None:
     findings = [(note["question"], note["finding"]) for note in state["notes"].values()]
     assert findings == [(hop.asked, hop.answer) for hop in chain.hops]
@@ -105,26 +90,6 @@ async def test_par_rag_prompts_match_snapshot() -> None:
     assert second_review["answer"] == second.answer
     assert second_review["trajectory"] == (found,)
     assert answer["trajectory"] == (found, {"question": second.asked, "answer": second.answer})
-
-
-async def test_par_rag_without_plan_has_one_step() -> None:
-    chain = example("q08")
-    case = par([draft("1868"), PASS, chain.final()], chain.passages, Settings(plan=False))
-    await case.run(chain.question)
-    assert case.nodes == [*FIRST, "answer"]
-    assert case.prompts() == ["drafter/draft", "reviewer/review", "answerer/answer"]
-    assert case.retriever.asked()[0] == (chain.question, "graph", 5)
-
-
-async def test_par_rag_without_review_keeps_drafts() -> None:
-    chain = example("q08")
-    replies = [said for said in chain.replies() if said != PASS]
-    case = par(replies, chain.passages, Settings(review=False, coarse_k=1, coarse_mode="keyword"))
-    verdict = await case.run(chain.question)
-    assert case.nodes == ["plan", "retrieve_coarse", "draft", "refine", "retrieve_coarse", "draft", "answer"]
-    assert case.prompts() == ["planner/plan", "drafter/draft", "refiner/refine", "drafter/draft", "answerer/answer"]
-    assert case.retriever.asked() == [(hop.asked, "keyword", 1) for hop in chain.hops]
-    assert verdict["text"] == "1868"
 
 
 @pytest.mark.parametrize("settings", [REVIEWED, Settings(review=False)], ids=["reviewed", "not reviewed"])

@@ -1,7 +1,6 @@
 """RAS's trajectories: nodes in order, prompts asked, queries made, the graph that grows, and what comes of it."""
 
 import json
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -155,26 +154,11 @@ async def test_ras_question_without_retrieval_is_answered_unaided() -> None:
     assert case.state["warnings"] == ["no passage supports this answer word for word"]
 
 
-async def test_ras_without_retrieval_plans_nothing() -> None:
-    case = structured([{"answer": "4", "known": False}], Shelf([TOWER]), Settings(retrieve=False))
-    assert (await case.run("What is 2 and 2?"))["status"] == "unknown"
-    assert case.nodes == ["plan", "answer"]
-    assert case.prompts() == ["answerer/unaided"]
-
-
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high. Nobody lives there.")
 BRIDGE = passage("bridge", "The bridge is in Ostel.\nIt was built in 1802 by Ida Moll, who was born in Varn.", at=7)
 IN_VARN = ("The tower", "stands in", "Varn")
 BORN = ("Ida Moll", "born in", "Varn")
 BUILT = ("bridge", "built by", "Ida Moll")
-
-
-async def test_ras_without_planning_makes_one_pass() -> None:
-    case = structured([triples(IN_VARN), final("Varn", 1)], Shelf([TOWER]), Settings(plan=False))
-    verdict = await case.run("Where is the tower?")
-    assert case.nodes == ["plan", *ROUND, "plan", "answer"]
-    assert case.prompts() == ["extractor/extract", "answerer/from_facts"]
-    assert [citation["quote"] for citation in verdict["citations"]] == ["The tower stands in Varn."]
 
 
 async def test_ras_without_triples_shows_passages() -> None:
@@ -565,13 +549,6 @@ async def test_ras_extraction_requires_budget_for_all_passages() -> None:
     verdict = await case.run("?")
     assert case.nodes == ["plan", *ROUND, "answer"]
     assert verdict == {"status": "out_of_budget", "text": "", "citations": []}
-
-
-async def test_ras_out_of_time_makes_no_call() -> None:
-    case = structured([], Shelf([TOWER]), budget=Budget(max_seconds=60))
-    verdict = await case.run("?", started=time.monotonic() - 61)
-    assert verdict["status"] == "out_of_budget"
-    assert case.nodes == ["plan", "answer"]
 
 
 @dataclass
