@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from everyone import Everyone, finds
+from all_roles_model import AllRolesModel, finds
 from retro_scenes import Judging
 from scenes import Case, Shelf, example, finish
 from test_plain_rag import TOWER
@@ -49,7 +49,7 @@ async def test_closed_book_without_budget_makes_no_call() -> None:
 
 async def test_closed_book_fork_knows_and_cites_notes(store: Store) -> None:
     chain = example("q08")
-    services = Services(model=Judging(Everyone(chain).reply_to), retriever=finds(chain, at_once=True))
+    services = Services(model=Judging(AllRolesModel(chain).reply_to), retriever=finds(chain, at_once=True))
     runs = Runs(store, services)
     id = await runs.start(chain.question, "plain-rag")
     cited = (await finish(runs, id)).citations

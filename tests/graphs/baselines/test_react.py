@@ -62,7 +62,7 @@ async def test_react_prompts_extend_each_other() -> None:
 
 
 class ToolCalling(GenericFakeChatModel):
-    """A model with tool calls of its own, which says what it is given to say."""
+    """A model with tool calls and given replies."""
 
     def bind_tools(self, *_: object, **__: object) -> "ToolCalling":
         return self

@@ -1,10 +1,10 @@
-"""chat: what a message leads to, what is asked back, what is shown for approval, and that a stop loses nothing."""
+"""chat: intents, clarification, approval of plans, and resumed turns."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 import pytest
-from companion import BACK, Companion
+from chat_model import BACK, ChatModel
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Interrupt
@@ -23,7 +23,7 @@ from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.storage.archive import MemoryArchive
 
 PAR_CALLS = 7
-"""Of PAR-RAG over a chain of two hops."""
+"""Calls of PAR-RAG over a chain of two hops."""
 
 FOLLOW_UP = "And in which year was it founded?"
 
@@ -49,7 +49,7 @@ class Talk:
         self.config: Any = {"configurable": {"thread_id": "talk"}}
 
     async def say(self, given: str | list[Any] | Command[Any] | None) -> AIMessage | None:
-        """Sends a message, resumes with a Command, or goes on; returns our message where the turn has ended."""
+        """Send a message or resume; return our message if the turn has ended."""
         messages = [HumanMessage(given)] if isinstance(given, str) else given
         sending: Any = {"messages": messages} if isinstance(messages, list) else given
         run = self.graph.astream(sending, self.config, context=self._context(), stream_mode="tasks")
@@ -92,7 +92,7 @@ def chain() -> Chain:
 
 
 async def test_chat_small_talk_makes_no_search(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "small talk"), chain)
+    talk = Talk(ChatModel(chain, "small talk"), chain)
     said = await talk.turn("Good morning!")
     assert said.text == "Hello! What would you like to know?"
     assert talk.nodes == ["classify", "converse", "answer"]
@@ -101,7 +101,7 @@ async def test_chat_small_talk_makes_no_search(chain: Chain) -> None:
 
 
 async def test_chat_question_is_answered_with_footnotes(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "question"), chain)
+    talk = Talk(ChatModel(chain, "question"), chain)
     said = await talk.turn(chain.question)
     assert talk.nodes == ["classify", "plan", "act", "answer"]
     about = said.additional_kwargs
@@ -118,7 +118,7 @@ async def test_chat_question_is_answered_with_footnotes(chain: Chain) -> None:
 
 
 async def test_chat_follow_up_is_rewritten(chain: Chain) -> None:
-    model = Companion(chain, "small talk", "follow-up", "small talk")
+    model = ChatModel(chain, "small talk", "follow-up", "small talk")
     talk = Talk(model, chain)
     await talk.turn("I like Trevandle & Ruske.")
     said = await talk.turn(FOLLOW_UP)
@@ -133,20 +133,20 @@ async def test_chat_follow_up_is_rewritten(chain: Chain) -> None:
 
 
 async def test_chat_first_message_is_not_rewritten(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "follow-up"), chain)
+    talk = Talk(ChatModel(chain, "follow-up"), chain)
     await talk.turn(chain.question)
     assert "rewriter/rewrite" not in [each.prompt for each in talk.model.requests]
 
 
 async def test_chat_unreadable_kind_is_a_question(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "gossip", "rumour"), chain)
+    talk = Talk(ChatModel(chain, "gossip", "rumour"), chain)
     said = await talk.turn(chain.question)
     assert said.text.startswith("1868")
     assert "The message is taken for a question" in said.additional_kwargs["warnings"][0]
 
 
 async def test_chat_runs_auto_with_its_subruns(chain: Chain) -> None:
-    model = Companion(chain, "question")
+    model = ChatModel(chain, "question")
     talk = Talk(model, chain, chat.Settings(method="auto", method_settings={"order": "par-rag"}))
     said = await talk.turn(chain.question)
     assert (said.additional_kwargs["method"], said.text[:4]) == ("auto", "1868")
@@ -155,7 +155,7 @@ async def test_chat_runs_auto_with_its_subruns(chain: Chain) -> None:
 
 async def test_chat_unknown_answer_is_explained(chain: Chain) -> None:
     unknown = replace(chain, answer="", hops=[replace(hop, answer="") for hop in chain.hops])
-    said = await Talk(Companion(unknown, "question"), unknown).turn(chain.question)
+    said = await Talk(ChatModel(unknown, "question"), unknown).turn(chain.question)
     assert said.additional_kwargs["status"] == "unknown"
     assert said.text == "I have not found an answer in the documents."
 
@@ -163,7 +163,7 @@ async def test_chat_unknown_answer_is_explained(chain: Chain) -> None:
 @pytest.mark.parametrize("given", [[], [AIMessage("I speak first.")], [HumanMessage("  ")]])
 async def test_chat_without_message_raises(chain: Chain, given: list[Any]) -> None:
     with pytest.raises(UsageError, match="nothing to reply to"):
-        await Talk(Companion(chain), chain).say(given)
+        await Talk(ChatModel(chain), chain).say(given)
 
 
 INVENTED = ["It was founded in 1871.", "It was founded by Ada Merriweather.", "Merriweather founded it in May."]
@@ -171,7 +171,7 @@ INVENTED = ["It was founded in 1871.", "It was founded by Ada Merriweather.", "M
 
 @pytest.mark.parametrize("reply", INVENTED)
 async def test_converse_with_invented_fact_is_looked_up(chain: Chain, reply: str) -> None:
-    talk = Talk(Companion(chain, "small talk", "small talk", reply=reply), chain)
+    talk = Talk(ChatModel(chain, "small talk", "small talk", reply=reply), chain)
     said = await talk.turn("Tell me more about it")
     assert talk.nodes == ["classify", "converse", "refine", "plan", "act", "answer"]
     assert said.additional_kwargs["citations"]
@@ -183,13 +183,13 @@ async def test_converse_with_invented_fact_is_looked_up(chain: Chain, reply: str
 
 async def test_converse_looked_up_without_result_is_unknown(chain: Chain) -> None:
     unknown = replace(chain, answer="", hops=[replace(hop, answer="") for hop in chain.hops])
-    said = await Talk(Companion(unknown, "small talk", reply=INVENTED[0]), unknown).turn("Tell me more about it")
+    said = await Talk(ChatModel(unknown, "small talk", reply=INVENTED[0]), unknown).turn("Tell me more about it")
     assert said.additional_kwargs["status"] == "unknown"
 
 
 async def test_converse_ignores_its_own_clarification(chain: Chain) -> None:
     back = {"question": "Do you mean the yard of Ada Merriweather?", "options": []}
-    talk = Talk(Companion(chain, "ambiguous", "small talk", reply="Merriweather was kind.", back=back), chain)
+    talk = Talk(ChatModel(chain, "ambiguous", "small talk", reply="Merriweather was kind.", back=back), chain)
     await talk.say("How old is it?")
     talk.nodes.clear()
     await talk.turn("tell me more")
@@ -197,7 +197,7 @@ async def test_converse_ignores_its_own_clarification(chain: Chain) -> None:
 
 
 async def test_classify_question_is_not_small_talk(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "small talk", "small talk"), chain)
+    talk = Talk(ChatModel(chain, "small talk", "small talk"), chain)
     await talk.turn("I like Trevandle & Ruske.")
     talk.nodes.clear()
     assert (await talk.turn(FOLLOW_UP)).text.startswith("1868 [1]")
@@ -206,7 +206,7 @@ async def test_classify_question_is_not_small_talk(chain: Chain) -> None:
 
 @pytest.mark.parametrize("most", [2, 3])
 async def test_chat_withheld_reply_keeps_rest_of_budget(chain: Chain, most: int) -> None:
-    talk = Talk(Companion(chain, "small talk", reply=INVENTED[0]), chain, budget=Budget(max_calls=most))
+    talk = Talk(ChatModel(chain, "small talk", reply=INVENTED[0]), chain, budget=Budget(max_calls=most))
     said = await talk.turn("Tell me more about it")
     assert said.additional_kwargs["status"] == "out_of_budget"
     assert INVENTED[0] not in said.text
@@ -217,28 +217,28 @@ async def test_chat_withheld_reply_keeps_rest_of_budget(chain: Chain, most: int)
 
 async def test_clarify_that_repeats_the_question_answers_it(chain: Chain) -> None:
     back = {"question": f"Do you mean: {chain.question.lower()}", "options": ["yes", "no"]}
-    talk = Talk(Companion(chain, "ambiguous", back=back), chain)
+    talk = Talk(ChatModel(chain, "ambiguous", back=back), chain)
     assert (await talk.turn(chain.question)).text.startswith("1868 [1]")
     assert talk.nodes == ["classify", "clarify", "refine", "plan", "act", "answer"]
     assert [message.type for message in talk.state["messages"]] == ["human", "ai"]
 
 
 async def test_clarify_is_not_repeated_for_the_same_message(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "ambiguous", "ambiguous"), chain)
+    talk = Talk(ChatModel(chain, "ambiguous", "ambiguous"), chain)
     await talk.say("How old is it?")
     await talk.turn(Command(resume="the yard"))
     assert (await talk.turn("how old is it")).text.startswith("1868")
 
 
 async def test_clarify_waits_and_does_not_claim_an_outcome(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "ambiguous"), chain)
+    talk = Talk(ChatModel(chain, "ambiguous"), chain)
     await talk.say("How old is it?")
     assert talk.state["verdict"]["status"] == "waiting"
     assert talk.state["messages"][-1].additional_kwargs["status"] == "waiting"
 
 
 async def test_clarify_reply_resumes_the_question(chain: Chain) -> None:
-    model = Companion(chain, "ambiguous")
+    model = ChatModel(chain, "ambiguous")
     talk = Talk(model, chain)
     assert await talk.say("How old is it?") is None
     assert [each.value for each in talk.waiting] == [BACK]
@@ -254,14 +254,14 @@ async def test_clarify_reply_resumes_the_question(chain: Chain) -> None:
 
 @pytest.mark.parametrize("empty", ["", {"no": "text"}])
 async def test_listen_ignores_empty_reply(chain: Chain, empty: Any) -> None:
-    talk = Talk(Companion(chain, "ambiguous"), chain)
+    talk = Talk(ChatModel(chain, "ambiguous"), chain)
     await talk.say("How old is it?")
     assert await talk.say(Command(resume=empty)) is None
     assert [each.value for each in talk.waiting] == [BACK]
 
 
 async def test_clarify_accepts_reply_as_message(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "ambiguous", "ambiguous"), chain)
+    talk = Talk(ChatModel(chain, "ambiguous", "ambiguous"), chain)
     await talk.say("How old is it?")
     said = await talk.turn("the yard")
     assert said.text.startswith("1868")
@@ -270,7 +270,7 @@ async def test_clarify_accepts_reply_as_message(chain: Chain) -> None:
 
 
 async def test_clarify_can_be_switched_off(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "ambiguous"), chain, chat.Settings(method="par-rag", ask_back=False))
+    talk = Talk(ChatModel(chain, "ambiguous"), chain, chat.Settings(method="par-rag", ask_back=False))
     assert (await talk.turn(chain.question)).text.startswith("1868")
 
 
@@ -288,7 +288,7 @@ def edit(steps: Any) -> Json:
 
 
 async def shown(chain: Chain) -> Talk:
-    talk = Talk(Companion(chain, "question"), chain, SHOWN)
+    talk = Talk(ChatModel(chain, "question"), chain, SHOWN)
     assert await talk.say(chain.question) is None
     return talk
 
@@ -367,7 +367,7 @@ def test_chat_refuses_invalid_settings(values: Json, says: str) -> None:
 
 @pytest.mark.parametrize("most", range(1 + PAR_CALLS))
 async def test_chat_budget_is_per_turn(chain: Chain, most: int) -> None:
-    model = Companion(chain, *["follow-up"] * 3)
+    model = ChatModel(chain, *["follow-up"] * 3)
     talk = Talk(model, chain, budget=Budget(max_calls=most))
     for _ in range(2):
         before = len(model.requests)
@@ -380,7 +380,7 @@ async def test_chat_budget_is_per_turn(chain: Chain, most: int) -> None:
 
 @pytest.mark.parametrize(("kind", "node"), [("small talk", "converse"), ("ambiguous", "clarify")])
 async def test_chat_budget_covers_small_talk(chain: Chain, kind: str, node: str) -> None:
-    talk = Talk(Companion(chain, kind), chain, budget=Budget(max_calls=1))
+    talk = Talk(ChatModel(chain, kind), chain, budget=Budget(max_calls=1))
     said = await talk.turn("Well?")
     assert talk.nodes == ["classify", node, "answer"]
     assert said.text == "The budget was used up before there was an answer."
@@ -395,11 +395,11 @@ def essence(talk: Talk) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("at", range(1, 3 + PAR_CALLS))
 async def test_chat_stopped_at_any_call_repeats_nothing(chain: Chain, at: int) -> None:
-    whole = Talk(Companion(chain, "ambiguous"), chain)
+    whole = Talk(ChatModel(chain, "ambiguous"), chain)
     await whole.say("How old is it?")
     await whole.turn(Command(resume="the yard"))
 
-    model = Companion(chain, "ambiguous")
+    model = ChatModel(chain, "ambiguous")
     say, calls = model.answer, 0
 
     def stopping(request: Request) -> Any:
@@ -415,7 +415,7 @@ async def test_chat_stopped_at_any_call_repeats_nothing(chain: Chain, at: int) -
             await talk.say(steps[0])
             steps.pop(0)
         except ModelUnavailable:
-            steps[0] = None  # goes on from the last checkpoint
+            steps[0] = None  # resumes from the last checkpoint
     assert calls == len(whole.model.requests) + 1
     assert essence(talk) == essence(whole)
     del model.requests[at - 1]
@@ -423,7 +423,7 @@ async def test_chat_stopped_at_any_call_repeats_nothing(chain: Chain, at: int) -
 
 
 async def test_append_messages_keeps_ids(chain: Chain) -> None:
-    talk = Talk(Companion(chain, *["small talk"] * 3), chain)
+    talk = Talk(ChatModel(chain, *["small talk"] * 3), chain)
     for sent_as in ("Hello", [("user", "Hello again")]):
         await talk.turn(sent_as)
     ids = [message.id for message in talk.state["messages"]]

@@ -1,4 +1,4 @@
-"""Follow-up questions: what the rewriter is shown, and what is asked where it fails."""
+"""Rewriting of follow-up questions, and its failures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What was fitted for a model is found again for it, and for no other."""
+"""Fitted thresholds are stored by model and prompt."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where a citation stands, and what becomes of one that stands nowhere."""
+"""Verification of citations, and the positions of quotes and answers."""
 
 import time
 from dataclasses import replace
@@ -105,7 +105,7 @@ MAYOR = passage("mayor", LIFE)
         ("1861", "Lena Holt lived", "Holt was born in 1861."),  # the nearest of two
         ("1861", "She died in 1933", "She died in 1933, in 1861 style."),  # the sentence that it is taken from
         ("1861", "was born in 1861", "was born in 1861"),
-        ("1704", "She taught", "She taught"),  # nothing says it
+        ("1704", "She taught", "She taught"),  # no passage contains it
         ("yes", "She taught", "She taught"),
     ],
 )
@@ -125,7 +125,7 @@ async def test_verbatim_support_adds_passage_with_answer() -> None:
 
 
 async def test_verbatim_support_keeps_quote_if_title_has_answer() -> None:
-    """Which of two came first is told by a year that stands beside "it", not beside the name."""
+    """The year that decides between two is next to "it", not next to the name."""
     mill = passage("mill", "The Ostel Mill is of stone. It was founded in 1811.")
     mill = replace(mill, title="Ostel Mill")
     found = verified_citations(desk(), "Ostel Mill", [Quote(source=1, quote="founded in 1811")], [mill])
@@ -217,7 +217,7 @@ def test_find_sentence_ignores_yes_and_no(answer: str) -> None:
 
 
 class ByName:
-    """Finds a passage along a name; how far that and how far its own words count is said by the test."""
+    """A retriever that reaches a passage along a name, with the scores of the test."""
 
     def __init__(self, edges: float, alone: float, source: str) -> None:
         self._parts = {"edges": edges, "alone": alone}

@@ -1,4 +1,4 @@
-"""auto: what it asks of which method, when it goes on, and that nothing is asked twice whatever stops it."""
+"""auto: the choice of methods, escalation, and resumed runs that repeat no call."""
 
 import asyncio
 from contextlib import aclosing
@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from paths_model import PathsModel, way
 from scenes import AnyModel, Case, Chain, Replying, RunsFor, Shelf, example, finish, plain, resolves, sent
-from ways import Ways, way
 
 from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Reply, Request, TokenLogprob
@@ -30,11 +30,11 @@ from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UsageErr
 from sleuth.tools.sources.web_pages.page import PageText
 
 PAR_CALLS = 7
-"""Of PAR-RAG over a chain of two hops."""
+"""Calls of PAR-RAG over a chain of two hops."""
 
 
 class Clerk(Replying):
-    """Knows the chain; the plain reading and the check say what they are told to."""
+    """A model for the chain, with given replies of the plain reading and of the check."""
 
     def __init__(self, chain: Chain, *, read: Any = None, holds: Any = "Yes") -> None:
         super().__init__(self._say)
@@ -136,11 +136,11 @@ async def test_auto_does_not_pass_on_rejected_answer(runs_with: RunsFor, chain: 
     answer = await ask(runs_with(model), chain.question)
     assert [list(request.input["known"]) for request in model.requests if request.role == "planner"] == [[], []]
     assert chain.question not in [note["question"] for note in answer.notes]
-    assert hops(answer)[0]["text"] == "1868", "it is told, though"
+    assert hops(answer)[0]["text"] == "1868", "the warning names it"
 
 
 async def test_auto_chooses_crp_rag_for_independent_parts(runs_with: RunsFor, chain: Chain) -> None:
-    ways = Ways(way(chain))
+    ways = PathsModel(way(chain))
     asked = {"plan": [{"question": "Which yard?"}, {"question": "Which year?"}]}
 
     def say(request: Request) -> Any:
@@ -157,14 +157,14 @@ async def test_auto_chooses_crp_rag_for_independent_parts(runs_with: RunsFor, ch
     assert hops(answer)[1]["why"].endswith("its parts need nothing of each other")
     assert answer.text == "1868"
     expanded = [request for request in model.requests if request.role == "expander"]
-    assert len(expanded) == len(chain.hops), "one sample a layer, as its setting says"
+    assert len(expanded) == len(chain.hops), "one sample per layer, as set"
 
 
 REFUSING = {"hop_settings": {"par-rag": {"max_requeries": 0}}, "order": "plain-rag, par-rag, ras"}
 
 
 def half_known(chain: Chain) -> Clerk:
-    """PAR-RAG finds out the first hop only, and says so; RAS concludes after its first search."""
+    """PAR-RAG answers the first hop only; RAS concludes after its first search."""
     clerk = Clerk(chain, read=UNKNOWN)
     known = clerk.chain.reply_to
 
@@ -199,7 +199,7 @@ async def test_auto_escalates_twice_with_inherited_notes(store: Store, chain: Ch
         runs.config(await store.threads.get(hops(answer)[2]["thread"]))
     )
     handed = [(note["question"], note["finding"]) for note in third.values["notes"].values()]
-    assert handed[0] == found, "and not what was not found, nor what stands in no passage"
+    assert handed[0] == found, "without open or uncited findings"
     assert all(finding for _, finding in handed)
     assert found in [(note["question"], note["finding"]) for note in answer.notes]
     assert len([note for note in answer.notes if note["question"] == found[0]]) == 1
@@ -217,7 +217,7 @@ async def test_auto_subruns_do_not_search_given_notes(store: Store, chain: Chain
     answer = await finish(runs, forked["thread"])
     assert turns(answer) == [("plain-rag", "unknown"), ("par-rag", "answered")]
     assert shelf.asked()[searched:] == [(chain.question, "graph", 5)], "only plain RAG searches"
-    assert len(answer.notes) == len(chain.hops) + 1, "each hop's, and the final answer"
+    assert len(answer.notes) == len(chain.hops) + 1, "those of the hops, and the final answer"
 
 
 async def test_auto_subruns_search_given_pages(store: Store, chain: Chain) -> None:
@@ -534,7 +534,7 @@ async def test_auto_subruns_are_pruned_with_their_run(runs_with: RunsFor, chain:
     assert again == answer
     await touched(runs, answer.thread, 2020)
     await touched(runs, hops(answer)[0]["thread"], 2999)
-    assert (await prune(runs, older_than=3600, keep_last=None)).threads == 0, "somebody has gone on with a hop"
+    assert (await prune(runs, older_than=3600, keep_last=None)).threads == 0, "another process has resumed a subrun"
     await touched(runs, hops(answer)[0]["thread"], 2020)
     gone = await prune(runs, older_than=3600, keep_last=None)
     assert gone == Pruned(threads=3, checkpoints=0, texts=gone.texts)

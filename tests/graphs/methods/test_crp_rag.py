@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from hashing_embedder import HashingEmbedder
+from paths_model import PathsModel, way
 from scenes import Chain, Replying, Shelf, crp, example, finish, passage, resolves, sure
-from ways import Ways, way
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Threshold
@@ -52,7 +52,7 @@ def check_outcome(chain: Chain, state: dict[str, Any], verdict: dict[str, Any]) 
 
 
 async def test_crp_rag_tries_question_then_grows_graph(chain: Chain) -> None:
-    case = crp(Replying(Ways(way(chain))), chain.passages)
+    case = crp(Replying(PathsModel(way(chain))), chain.passages)
     verdict = await case.run(chain.question)
     steps = [step for step, _ in way(chain)]
 
@@ -69,7 +69,7 @@ async def test_crp_rag_tries_question_then_grows_graph(chain: Chain) -> None:
 
 async def test_crp_rag_sufficient_question_needs_no_graph() -> None:
     chain = example("q08")
-    case = crp(Replying(Ways([(chain.question, "1868")])), chain.passages)
+    case = crp(Replying(PathsModel([(chain.question, "1868")])), chain.passages)
     verdict = await case.run(chain.question)
     assert case.nodes == ["plan", *KNOW, "answer"]
     assert case.prompts() == [AGGREGATE, VERIFY, STEP]
@@ -78,7 +78,7 @@ async def test_crp_rag_sufficient_question_needs_no_graph() -> None:
 
 
 async def test_crp_rag_failed_shortcut_grows_graph() -> None:
-    model = Ways([A])
+    model = PathsModel([A])
 
     def reply_to(request: Request) -> Any:
         return (
@@ -97,7 +97,7 @@ async def test_crp_rag_failed_shortcut_grows_graph() -> None:
 
 async def test_crp_rag_prompts_match_snapshot() -> None:
     chain = example("q08")
-    case = crp(Replying(Ways(way(chain))), chain.passages, Settings(shortcut=False, samples=1))
+    case = crp(Replying(PathsModel(way(chain))), chain.passages, Settings(shortcut=False, samples=1))
     await case.run(chain.question)
     first, second, gather, _, verify, _, step, last = case.model.requests
     (one, found), (two, _) = way(chain)
@@ -119,7 +119,7 @@ C, D = ("Where was Ida Moll born?", "Ostel"), ("Where did Ida Moll die?", "Varn"
 
 
 async def test_crp_rag_merges_equal_steps_and_shared_prefixes() -> None:
-    case = crp(Replying(Ways([A, C], [B, C])), [TOWER], GRAPH)
+    case = crp(Replying(PathsModel([A, C], [B, C])), [TOWER], GRAPH)
     verdict = await case.run("?")
     assert {key: (node["content"], node["prev"]) for key, node in case.state["nodes"].items()} == {
         "1": ("?", []),
@@ -136,7 +136,7 @@ async def test_crp_rag_merges_equal_steps_and_shared_prefixes() -> None:
 
 
 async def test_crp_rag_tree_merges_nothing() -> None:
-    case = crp(Replying(Ways([A, C], [B, C])), [TOWER], Settings(shortcut=False, structure="tree"))
+    case = crp(Replying(PathsModel([A, C], [B, C])), [TOWER], Settings(shortcut=False, structure="tree"))
     await case.run("?")
     assert [node["content"] for node in case.state["nodes"].values()] == ["?", A[0], B[0], C[0], C[0]]
     assert case.state["warnings"] == ["no passage supports this answer word for word"]
@@ -144,7 +144,9 @@ async def test_crp_rag_tree_merges_nothing() -> None:
 
 
 async def test_crp_rag_chain_branches_at_question_only() -> None:
-    case = crp(Replying(Ways([A, C], [B, D], [A, D])), [TOWER], Settings(shortcut=False, structure="chain", samples=3))
+    case = crp(
+        Replying(PathsModel([A, C], [B, D], [A, D])), [TOWER], Settings(shortcut=False, structure="chain", samples=3)
+    )
     await case.run("?")
     assert [node["prev"] for node in case.state["nodes"].values()] == [[], ["1"], ["1"], ["2"], ["3"]]
     assert case.prompts().count(EXPAND) == 3 + 2
@@ -157,7 +159,7 @@ TWO_WAYS = ([A, C], [NEAR, C], [B, C], [FUSED, C])
 
 
 async def test_crp_rag_merges_similar_steps_in_one_call() -> None:
-    model = Replying(Ways([A], [NEAR], [B], [FUSED]))
+    model = Replying(PathsModel([A], [NEAR], [B], [FUSED]))
     case = crp(model, [TOWER], Settings(shortcut=False, samples=3), embedder=HashingEmbedder())
     await case.run("?")
     assert [node["content"] for node in case.state["nodes"].values()] == ["?", FUSED[0], B[0]]
@@ -169,14 +171,14 @@ async def test_crp_rag_merges_similar_steps_in_one_call() -> None:
 @pytest.mark.parametrize(("threshold", "fuses"), [(0.0, 1), (0.85, 1), (1.0, 0)])
 async def test_crp_rag_merge_threshold_is_a_setting(threshold: float, fuses: int) -> None:
     settings = Settings(shortcut=False, merge_threshold=threshold)
-    case = crp(Replying(Ways([A], [NEAR], [B])), [TOWER], settings, embedder=HashingEmbedder())
+    case = crp(Replying(PathsModel([A], [NEAR], [B])), [TOWER], settings, embedder=HashingEmbedder())
     await case.run("?")
     assert case.prompts().count(FUSE) == fuses
 
 
 async def test_crp_rag_step_repeating_ancestor_is_dropped() -> None:
     def reply_to(request: Request) -> Any:
-        return {"step": A[0], "final": False} if request.prompt == EXPAND else Ways([A])(request)
+        return {"step": A[0], "final": False} if request.prompt == EXPAND else PathsModel([A])(request)
 
     case = crp(Replying(reply_to), [TOWER], GRAPH)
     verdict = await case.run("?")
@@ -222,14 +224,14 @@ async def test_crp_rag_bounds_are_kept_and_named(settings: dict[str, int], layer
 
 async def test_crp_rag_insufficient_step_excludes_its_paths() -> None:
     unknown = ("Who is the owner?", "")
-    case = crp(Replying(Ways([A, C], [unknown, D])), [TOWER], GRAPH)
+    case = crp(Replying(PathsModel([A, C], [unknown, D])), [TOWER], GRAPH)
     verdict = await case.run("?")
     assert verdict["text"] == "Ostel"
     assert [request.input["step"] for request in case.model.requests if request.prompt in (STEP, LAST)] == [A[0], C[0]]
 
 
 async def test_crp_rag_refusal_lists_missing_steps() -> None:
-    model = Ways([A, C], [("Who?", ""), D])
+    model = PathsModel([A, C], [("Who?", ""), D])
 
     def reply_to(request: Request) -> Any:
         nothing = request.prompt == AGGREGATE and request.input["step"] == C[0]
@@ -246,7 +248,7 @@ async def test_crp_rag_refusal_lists_missing_steps() -> None:
 
 
 async def test_crp_rag_step_without_passages_needs_no_call() -> None:
-    case = crp(Replying(Ways([A])), [], GRAPH)
+    case = crp(Replying(PathsModel([A])), [], GRAPH)
     verdict = await case.run("?")
     assert case.prompts() == [EXPAND, EXPAND]
     assert verdict["status"] == "refused"
@@ -254,7 +256,7 @@ async def test_crp_rag_step_without_passages_needs_no_call() -> None:
 
 @pytest.mark.parametrize(("threshold", "status"), [(1.5001, "answered"), (1.4999, "refused")])
 async def test_crp_rag_threshold_decides_sufficiency(threshold: float, status: str) -> None:
-    case = crp(Replying(Ways([A])), [TOWER], Settings(shortcut=False, perplexity_threshold=threshold))
+    case = crp(Replying(PathsModel([A])), [TOWER], Settings(shortcut=False, perplexity_threshold=threshold))
     verdict = await case.run("?")
     assert verdict["status"] == status
     assert case.state["verified"]["2"]["perplexity"] == pytest.approx(1.5, abs=1e-6)
@@ -274,7 +276,7 @@ FITTED = Threshold(value=1.4, by="fitted for the model")
 async def test_crp_rag_answer_names_origin_of_threshold(
     store: Store, given: float | None, fitted: Threshold | None, holds: Threshold, status: str
 ) -> None:
-    model = Replying(Ways([A]))
+    model = Replying(PathsModel([A]))
     runs = Runs(store, Services(model=model, retriever=Shelf([TOWER]), thresholds={VERIFY: fitted} if fitted else {}))
     values = {"shortcut": False} | ({"perplexity_threshold": given} if given else {})
     id = await runs.start("?", "crp-rag", values=values)
@@ -289,7 +291,9 @@ async def test_crp_rag_answer_names_origin_of_threshold(
 )
 async def test_crp_rag_without_log_probabilities_compares_samples(others: list[str], status: str) -> None:
     said = iter(["Ida Moll", *others])
-    case = crp(Replying(lambda request: next(said) if request.prompt == VERIFY else Ways([A])(request)), [TOWER], GRAPH)
+    case = crp(
+        Replying(lambda request: next(said) if request.prompt == VERIFY else PathsModel([A])(request)), [TOWER], GRAPH
+    )
     verdict = await case.run("?")
     assert verdict["status"] == status
     assert case.prompts().count(VERIFY) == 4
@@ -302,7 +306,7 @@ async def test_crp_rag_contradicting_paths_are_named() -> None:
             return {"answer": "Ostel" if request.input["known"][0]["question"] == A[0] else "Varn"}
         return model(request)
 
-    model = Ways([A, C], [B, C])
+    model = PathsModel([A, C], [B, C])
     differ = f"Paths contradict each other at step 4, {C[0]!r}: {{!r}} by path 1>2>4, {{!r}} by path 1>3>4"
     lines = {differ.format("Ostel", "Varn"), differ.format("Varn", "Ostel")}  # samples come in any order
     for settings, said in ((GRAPH, True), (PAPER, False)):
@@ -316,7 +320,7 @@ async def test_crp_rag_contradicting_paths_are_named() -> None:
     ("other", "differs"), [("Ostel.", False), ("in  ostel", False), ("Ostelby", True), ("Varn", True), ("", False)]
 )
 async def test_crp_rag_longer_wording_does_not_contradict(other: str, differs: bool) -> None:
-    model = Ways([A, C], [B, C])
+    model = PathsModel([A, C], [B, C])
 
     def reply_to(request: Request) -> Any:
         if request.prompt == LAST and request.input["step"] == C[0]:
@@ -330,7 +334,7 @@ async def test_crp_rag_longer_wording_does_not_contradict(other: str, differs: b
 
 async def test_crp_rag_paths_without_answer_end_as_unknown() -> None:
     case = crp(
-        Replying(lambda request: {"answer": ""} if request.prompt == LAST else Ways([A])(request)), [TOWER], GRAPH
+        Replying(lambda request: {"answer": ""} if request.prompt == LAST else PathsModel([A])(request)), [TOWER], GRAPH
     )
     verdict = await case.run("?")
     assert verdict == {"status": "unknown", "text": "", "citations": []}
@@ -340,7 +344,7 @@ async def test_crp_rag_paths_without_answer_end_as_unknown() -> None:
 
 
 async def test_crp_rag_without_aggregation_reads_passages(chain: Chain) -> None:
-    case = crp(Replying(Ways(way(chain))), chain.passages, Settings(shortcut=False, aggregate=False))
+    case = crp(Replying(PathsModel(way(chain))), chain.passages, Settings(shortcut=False, aggregate=False))
     verdict = await case.run(chain.question)
     assert AGGREGATE not in case.prompts()
     read = [request for request in case.model.requests if request.prompt in (VERIFY, STEP, LAST)]
@@ -353,7 +357,7 @@ async def test_crp_rag_without_aggregation_reads_passages(chain: Chain) -> None:
 async def test_crp_rag_without_verification_answers_two_paths() -> None:
     unknown = ("Who is the owner?", "")
     settings = Settings(verify=False, samples=3)
-    case = crp(Replying(Ways([A, C], [("Where is it?", "Varn")], [unknown, C])), [TOWER], settings)
+    case = crp(Replying(PathsModel([A, C], [("Where is it?", "Varn")], [unknown, C])), [TOWER], settings)
     verdict = await case.run("?")
     assert case.nodes == ["plan", "plan", *KNOW, "answer"]
     assert VERIFY not in case.prompts()
@@ -362,7 +366,7 @@ async def test_crp_rag_without_verification_answers_two_paths() -> None:
 
 
 async def test_crp_rag_without_iteration_answers_in_one_call() -> None:
-    case = crp(Replying(Ways([A, C], [B, D])), [TOWER], Settings(shortcut=False, iterate=False, samples=2))
+    case = crp(Replying(PathsModel([A, C], [B, D])), [TOWER], Settings(shortcut=False, iterate=False, samples=2))
     verdict = await case.run("?")
     assert case.prompts()[-4:] == [VERIFY, PATH, PATH, INTEGRATE]
     read = [request.input for request in case.model.requests if request.prompt == PATH]
@@ -371,7 +375,7 @@ async def test_crp_rag_without_iteration_answers_in_one_call() -> None:
     assert set(verdict["text"].split(" or ")) == {"Ostel", "Varn"}
 
 
-# What was handed over
+# Inherited notes
 
 
 def handed(question: str, finding: str) -> Any:
@@ -379,7 +383,7 @@ def handed(question: str, finding: str) -> Any:
 
 
 async def test_crp_rag_reads_notes_with_passages() -> None:
-    case = crp(Replying(Ways([("Who?", "Ida Moll")])), [TOWER])
+    case = crp(Replying(PathsModel([("Who?", "Ida Moll")])), [TOWER])
     verdict = await case.run("Who?", {"1": handed(A[0], "Ida Moll"), "2": handed(B[0], "")})
     assert case.nodes == ["plan", *KNOW, "answer"]
     assert case.prompts() == [AGGREGATE, VERIFY, STEP]
@@ -393,7 +397,7 @@ async def test_crp_rag_reads_notes_with_passages() -> None:
 async def test_crp_rag_step_with_note_is_not_searched() -> None:
     chain = example("q08")
     (one, found), (two, _) = way(chain)
-    case = crp(Replying(Ways(way(chain))), chain.passages)
+    case = crp(Replying(PathsModel(way(chain))), chain.passages)
     verdict = await case.run(chain.question, {"path 1>2": handed(f" {one.upper()}", found), "x": handed("Why?", "")})
     assert case.nodes == ["plan", *KNOW, "plan", "plan", *KNOW, "answer"]
     assert case.prompts() == [AGGREGATE, VERIFY, *[EXPAND] * 4, AGGREGATE, VERIFY, LAST]
@@ -404,7 +408,7 @@ async def test_crp_rag_step_with_note_is_not_searched() -> None:
 
 
 async def test_crp_rag_keeps_inherited_note_of_same_key() -> None:
-    case = crp(Replying(Ways([A])), [TOWER])
+    case = crp(Replying(PathsModel([A])), [TOWER])
     await case.run("?", {"path 1>2": handed("Why?", "so")})
     assert {key: note["finding"] for key, note in case.state["notes"].items()} == {
         "path 1>2": A[1],
@@ -435,7 +439,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("prompt", UNREADABLE)
 async def test_crp_rag_unreadable_reply_costs_its_step_only(prompt: str) -> None:
-    model = Ways(*TWO_WAYS, [("?", "x")])
+    model = PathsModel(*TWO_WAYS, [("?", "x")])
     settings = Settings(
         shortcut=False, samples=3, iterate=prompt != PATH, structure="text" if prompt == REWRITE else "graph"
     )
@@ -447,7 +451,7 @@ async def test_crp_rag_unreadable_reply_costs_its_step_only(prompt: str) -> None
 
 
 def two_ways(*, logprobs: bool = True) -> Replying:
-    model = Ways(*TWO_WAYS)
+    model = PathsModel(*TWO_WAYS)
 
     def reply_to(request: Request) -> Any:
         said = model(request)
@@ -485,7 +489,7 @@ async def test_crp_rag_failure_repeats_no_completed_call() -> None:
     expected = await whole.run("?")
     replies: dict[int, Any] = {}
     model = two_ways().answer
-    for request in whole.model.requests:  # samples are told apart by their seeds alone
+    for request in whole.model.requests:  # samples differ in their seeds only
         replies[request.sampling.seed] = model(request)
 
     for failing in whole.model.requests:
@@ -526,7 +530,7 @@ async def test_crp_rag_stored_run_uses_services_embedder(store: Store) -> None:
 
 async def test_crp_rag_fork_from_par_rag_has_its_notes(store: Store) -> None:
     chain = example("q08")
-    ways = Ways(way(chain), [(chain.question, chain.answer)])
+    ways = PathsModel(way(chain), [(chain.question, chain.answer)])
     model = Replying(lambda request: ways(request) if request.role in CRP_ROLES else chain.reply_to(request))
     runs = Runs(store, Services(model=model, retriever=Shelf(chain.passages)))
     id = await runs.start(chain.question, "par-rag")
@@ -543,7 +547,7 @@ async def test_crp_rag_fork_from_par_rag_has_its_notes(store: Store) -> None:
 @pytest.mark.sweep
 async def test_crp_rag_fork_from_any_checkpoint_ends_equally(store: Store) -> None:
     def steady(request: Request) -> Any:  # both samples are the same, so that a fork sees the same graph
-        return Ways([A, C])(request)
+        return PathsModel([A, C])(request)
 
     model = Replying(steady)
     runs = Runs(store, Services(model=model, retriever=Shelf([TOWER])))

@@ -1,4 +1,4 @@
-"""What CRP-RAG may cost at most, and what it never does, whatever a model says and however little is understood."""
+"""Bounds of CRP-RAG's cost for any reply, also unreadable ones."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ shapes = st.builds(
 
 
 def saying(lines: dict[str, list[Any]]) -> Replying:
-    """A model that says these lines in turn; None is not to be understood."""
+    """A model with these replies in turn; None is unreadable."""
     turns = {role: cycle(said) for role, said in lines.items()}
 
     def reply_to(request: Request) -> Any:

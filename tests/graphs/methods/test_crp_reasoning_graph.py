@@ -32,7 +32,7 @@ def below(content: str, *prev: str, end: bool = False) -> Proposal:
 
 
 def diamond() -> dict[str, Node]:
-    """The question, two ways to one step, and a dead end beside it: 1 > 2, 3 > 4; 3 > 5."""
+    """The question, two paths to one step, and a dead end: 1 > 2, 3 > 4; 3 > 5."""
     first = add_layer(initial_graph("q"), [below("a", SOURCE), below("b", SOURCE)])
     return add_layer(first, [below("c", "2", "3", end=True), below("d", "3", end=True)])
 

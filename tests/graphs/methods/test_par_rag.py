@@ -19,7 +19,7 @@ from sleuth.tools.types import Passage
 
 PAPER = Settings().as_in_paper()
 REVIEWED = Settings(skip_supported=False)
-"""No draft goes without its review."""
+"""Settings under which every draft is reviewed."""
 
 STEP = ["retrieve_coarse", "draft", "retrieve_fine", "review"]
 FIRST = ["plan", *STEP]
@@ -154,7 +154,7 @@ RETURNING = plan(("Where is the tower?", []), ("How many live in #1?", [1]), ("W
 
 
 def returning(*, blame: int | None) -> list[Any]:
-    """Two steps side by side, then one that builds on the first and whose review blames an earlier step."""
+    """Two parallel steps, then one that builds on the first and whose review rejects an earlier step."""
     return [
         RETURNING,
         *(draft("Varm", (1, "Varm")), draft("Ostel", (2, "in Ostel"))),

@@ -1,4 +1,4 @@
-"""A plan always gets done, whatever needs what."""
+"""Plans are completed for any dependencies of their steps."""
 
 from hypothesis import given
 from hypothesis import strategies as st

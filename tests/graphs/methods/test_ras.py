@@ -54,12 +54,12 @@ def shelf(chain: Chain) -> Shelf:
 
 
 def known(chain: Chain) -> list[int]:
-    """The hops that have an answer; their facts are numbered in this order."""
+    """Return the hops that have an answer; their facts are numbered in this order."""
     return [at for at, hop in enumerate(chain.hops, start=1) if hop.answer]
 
 
 def reply_to(chain: Chain) -> Any:
-    """What a model says that makes no mistake."""
+    """Return the replies of a model that makes no mistake."""
 
     def reply(request: Request) -> Any:
         match request.prompt:
@@ -481,7 +481,7 @@ def test_entity_key_of_different_names_differs(one: str, other: str) -> None:
     assert entity_key(one) != entity_key(other)
 
 
-# What was handed over
+# Inherited notes
 
 
 async def test_ras_inherited_notes_are_known() -> None:

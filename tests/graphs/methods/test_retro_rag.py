@@ -50,7 +50,7 @@ SIDE_BY_SIDE = (ANSWERS, MEMORY, TESTS)
 
 
 def in_turn(case: Case) -> list[set[str]]:
-    """The prompts asked: those that are asked side by side, in whatever order, are one set."""
+    """Return the prompts of all calls; those of parallel calls are one set."""
     together = [next((group for group in SIDE_BY_SIDE if prompt in group), {prompt}) for prompt in case.prompts()]
     return [set(group) for group, _ in groupby(together)]
 
@@ -108,7 +108,7 @@ async def test_retro_rag_prompts_match_snapshot(two_hops: Chain) -> None:
     of_first = [(two_hops.question, each.text) for each in (two_hops.hops[0].passage, *NOISE)]
     inference = (two_hops.question, claim)
     of_second = [two_hops.hops[1].passage, *NOISE[:2], two_hops.hops[0].passage, NOISE[2]]
-    first, last = len(of_first), len(of_first) + 1  # those of one round are asked side by side, in any order
+    first, last = len(of_first), len(of_first) + 1  # those of one round run in parallel, in any order
     assert sorted(scored[:first]) == sorted(of_first)
     assert scored[first:last] == [inference]
     assert sorted(scored[last:]) == sorted((matching, each.text) for each in of_second)
@@ -187,14 +187,14 @@ def test_retro_rag_paper_profile_keeps_orphans() -> None:
     assert Settings().as_in_paper() == Settings(mode="hybrid", orphans="keep")
 
 
-# How evidence leaves, and what goes with it
+# Removal of evidence
 
 SHIPYARD = "Of Which shipyard built the Lady Morrable this is known: Trevandle & Ruske"
 TWINS = [passage(f"twin-{at}", f"Copy {at}. {SHIPYARD}") for at in (1, 2)]
 
 
 def forgetful(chain: Chain, settings: Settings, *more: Passage) -> Case:
-    """In round two the second hop's passage, and more, help better than the first."""
+    """In round two the second hop's passage, and others, score higher than the first."""
     case = retro(chain, settings, model=Judging(Detective(chain, {"1868": 0.95, "Copy": 0.94}).reply_to))
     case.retriever = Shelf([chain.hops[0].passage], {chain.hops[1].asked: [chain.hops[1].passage, *more]})
     return case
@@ -374,7 +374,7 @@ def test_best_attempt_is_most_consistent_then_latest() -> None:
     assert best_attempt({"3": tried["3"]}) is None
 
 
-# What was handed over
+# Inherited notes
 
 
 async def test_retro_rag_tries_inherited_answer_first(two_hops: Chain) -> None:
@@ -423,7 +423,7 @@ async def test_retro_rag_fork_into_par_rag_keeps_inferences(store: Store, two_ho
     assert answer.text == "1868"
 
 
-# Means, faults, and whatever a model says
+# Budgets, faults, and any reply
 
 
 @pytest.mark.parametrize("id", ["q08", "q31"])

@@ -1,4 +1,4 @@
-"""Every method from its question to its verdict with the simulated model, over articles of the example corpus."""
+"""Runs of all methods with simulated models."""
 
 import json
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ class Words:
 
 @dataclass
 class Listening:
-    """A model that remembers what another one was asked and said."""
+    """A model that records the requests and replies of another one."""
 
     model: SimulatedModel
 
@@ -165,7 +165,7 @@ async def test_simulated_inventions_are_wrong_unless_reviewed() -> None:
 async def test_simulated_runs_of_one_seed_are_equal(name: str) -> None:
     simulation = Simulation(seed=1, rates={"missed": 0.2, "invented": 0.2, "wrong-question": 0.2})
     runs = [await ended(name, gold("q08"), simulation) for _ in range(2)]
-    # Sorted: what is asked side by side is heard in any order, and the prefix cache depends on it.
+    # Sorted: parallel calls end in any order, and the prefix cache depends on it.
     said = [
         sorted((asked.text(), reply["text"], str(reply["logprobs"])) for asked, reply in model.heard)
         for _, model in runs
