@@ -28,11 +28,11 @@ def verify_quotes(model: Desk, answer: str, quotes: Sequence[Quote], shown: Sequ
     return citations
 
 
-def find_support(answer: str, shown: Sequence[Passage], *, beside: str = "") -> list[Citation]:
-    """Cite the first shown sentence that contains an answer, preferably one that also contains `beside`."""
+def find_support(answer: str, shown: Sequence[Passage], *, containing: str = "") -> list[Citation]:
+    """Cite the first shown sentence that contains an answer, preferably one that also contains `containing`."""
     spans = [(passage, span) for passage in shown for span in find_sentences(answer, passage.text)]
     both = [
-        (passage, (start, end)) for passage, (start, end) in spans if find_sentence(beside, passage.text[start:end])
+        (passage, (start, end)) for passage, (start, end) in spans if find_sentence(containing, passage.text[start:end])
     ]
     return [citation_at(passage, span) for passage, span in (both or spans)[:1]]
 

@@ -225,4 +225,4 @@ def _support(names: tuple[str, ...], answer: str, passages: Sequence[Passage]) -
     if not names:
         return find_support(answer, passages)
     object, subject = names
-    return find_support(object, passages, beside=subject) or find_support(subject, passages)
+    return find_support(object, passages, containing=subject) or find_support(subject, passages)

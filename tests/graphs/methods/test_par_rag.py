@@ -287,7 +287,9 @@ async def test_par_rag_warnings_are_in_order_of_steps() -> None:
     assert [warning for warning in case.state["warnings"] if warning.startswith("dropped")][:2] == [
         f"dropped a citation of source {source}: no such source was shown" for source in (8, 9)
     ]
-    unreviewed = [warning.split(". ")[-1] for warning in case.state["warnings"] if warning.endswith("unreviewed.")]
+    unreviewed = [
+        warning.split(". ")[-1] for warning in case.state["warnings"] if warning.endswith("without a review.")
+    ]
     assert unreviewed[:2] == [f"The draft of step {step} is accepted without a review." for step in (1, 2)]
 
 
