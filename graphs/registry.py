@@ -1,4 +1,4 @@
-"""The methods by name."""
+"""Registry of the methods by name."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ METHODS: dict[str, Method] = {
 }
 
 CHAT = chat.METHOD
-"""Run like a method, but it takes messages, and its threads continue."""
+"""The chat runs like a method, but its input is messages, and its threads continue."""
 
 
 def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
@@ -59,7 +59,7 @@ def method(name: str) -> Method:
     """Return the method of this name.
 
     Raises:
-        UnknownName: there is none; the message has the nearest name.
+        UnknownName: the name is unknown; the message has the nearest name.
     """
     if name not in METHODS:
         raise UnknownName("method", name, list(METHODS), f"There are: {', '.join(METHODS)}.")

@@ -185,6 +185,29 @@ def test_public_names_of_a_package_exist_and_are_imported_through_it(package: st
                 assert not names, f"{name(path)}: import {names} from {package}"
 
 
+MAY_IMPORT = {"methods.auto": {"methods.par_rag"}, "chat": {"methods.par_rag"}}
+"""Methods that use another method's package: escalation and the chat plan with PAR-RAG's planner."""
+
+
+def method_of(module: str) -> str | None:
+    """Return the method that a module belongs to, as `methods.auto`, `baselines.react` or `chat`."""
+    match module.split(".")[2:]:
+        case ["methods" | "baselines" as kind, name, *_]:
+            return f"{kind}.{name}"
+        case ["chat", *_]:
+            return "chat"
+    return None
+
+
+def test_methods_import_other_methods_only_where_listed() -> None:
+    found: dict[str, set[str]] = {}
+    for module in (name for name in BY_MODULE if name.startswith("sleuth.graphs.")):
+        own = method_of(module)
+        for other in {method_of(name) for name in imports_of(module)} - {own, None} if own else ():
+            found.setdefault(str(own), set()).add(str(other))
+    assert found == MAY_IMPORT
+
+
 # The graphs
 
 GRAPHS = {name: method.graph for name, method in METHODS.items()} | {"ingest": ingest.graph, "chat": chat.graph}

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.harness import Collection, Outcome, at_mode, collection, options, run
 from sleuth.graphs.core import MethodSettings
-from sleuth.graphs.evidence import names_in
+from sleuth.graphs.evidence import short_names
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.studio.simulation.wording import says
@@ -43,7 +43,7 @@ def as_hop(gold: Gold, hop: int, seen: set[str]) -> Query:
 
 
 def with_entities(gold: Gold, hop: int, seen: set[str]) -> Query:
-    known = names_in(gold.hops[need - 1].answer for need in gold.hops[hop].needs())
+    known = short_names(gold.hops[need - 1].answer for need in gold.hops[hop].needs())
     return replace(as_hop(gold, hop, seen), entities=known)
 
 

@@ -1,8 +1,8 @@
-"""Closed-book: what the model says without searching (Roberts et al., EMNLP 2020). A baseline.
+"""Closed-book: the model's answer without a search (Roberts et al., EMNLP 2020). A baseline.
 
     answer
 
-What another run has handed over counts as known; nothing else is read.
+Inherited notes count as known; nothing else is read.
 """
 
 from dataclasses import dataclass
@@ -13,43 +13,43 @@ from pydantic import Field
 from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, MemoryInput, Unaided
 from sleuth.graphs.core import Call, Context, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import clean, conclude, ended, known_steps
+from sleuth.graphs.evidence import as_steps, finish, make_verdict, strip_marks
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`; what is marked "ours" is off under `profile=paper`."""
+    """Settings of `--set`; those marked "ours" are off under `profile=paper`."""
 
     may_not_know: bool = Field(default=True, description="ours: a guess is reported as unknown")
 
     def as_in_paper(self) -> "Settings":
-        """There is always an answer."""
+        """Return settings under which there is always an answer."""
         return self.model_copy(update={"may_not_know": False})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Nothing beyond what every method keeps."""
+    """State of the closed-book baseline: nothing beyond the common fields."""
 
 
 class Update(RunUpdate, total=False):
-    """What the node may change."""
+    """Fields that the node may change."""
 
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """The question, asked at once."""
+    """Ask the question without any passage."""
     if not call.affords():
-        return {"verdict": conclude("out_of_budget", "", [])}
+        return {"verdict": make_verdict("out_of_budget", "", [])}
     settings = call.settings
-    given = MemoryInput(question=state.question, known=known_steps(state.notes.values()))
+    given = MemoryInput(question=state.question, known=as_steps(state.notes.values()))
     said = await ask_or(call.model, ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
     stands = said.known or not settings.may_not_know
-    notes, verdict = ended(call.model, state, clean(said.answer) if stands else "", [])
+    notes, verdict = finish(call.model, state, strip_marks(said.answer) if stands else "", [])
     return {"notes": notes, "verdict": verdict}
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(answer)
     graph.add_edge(START, "answer")

@@ -1,37 +1,51 @@
-"""IRCoT: retrieval and a chain of thought take turns, a sentence at a time (Trivedi et al., ACL 2023). A baseline.
+"""IRCoT: retrieval and a chain of thought alternate, a sentence at a time (Trivedi et al., ACL 2023). A baseline.
 
     (retrieve -> reason)* -> answer
 
 Each sentence is the next query; the passages add up until a sentence gives the answer, and a reader answers from them
-(section 3). Only a final answer to the same question that another run has handed over is tried before the first search.
-The sentences are no notes: nothing has checked them.
+(section 3). Only an inherited final answer to the same question is tried before the first search. The sentences are not
+notes: they are not verified.
 """
 
 import asyncio
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.reasoning import THINK, ThinkInput
-from sleuth.graphs.core import Call, Context, Lines, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Lines,
+    Method,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    ask_or,
+    retrieve_unless_settled,
+    retrieve_until_verdict,
+    summarize_update,
+)
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
     Generation,
-    as_query,
-    clean,
-    conclude,
-    declarative,
-    ended,
-    find,
+    as_sources,
+    as_steps,
+    find_support,
+    finish,
     generate,
-    known_steps,
-    load,
-    note,
-    sources,
-    support,
+    is_declarative,
+    load_passages,
+    make_note,
+    make_query,
+    make_verdict,
+    search_passages,
+    strip_marks,
 )
 from sleuth.tools.search import Mode
 from sleuth.tools.sources.web_pages.sentences import sentences
@@ -40,33 +54,33 @@ _CONCLUSION = re.compile(r"\banswer is:?\s+(.+)", re.IGNORECASE)
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`; the numbers are the paper's (of its 2, 4, 6 or 8 passages a middle one)."""
+    """Settings of `--set`; the numbers are the paper's (4 of its 2, 4, 6 or 8 passages)."""
 
     max_steps: int = Field(default=8, ge=1, le=20, description="sentences at most")
     top_k: int = Field(default=4, ge=1, le=50, description="passages found with a sentence")
     max_passages: int = Field(default=15, ge=1, le=100, description="passages collected at most")
     mode: Mode = Field(default="graph", description="how to search (paper: keyword)")
-    reader: bool = Field(default=True, description="off: the answer in the last sentence stands (ablation)")
+    reader: bool = Field(default=True, description="off: the answer in the last sentence is final (ablation)")
 
     def as_in_paper(self) -> "Settings":
-        """Search by words."""
+        """Return settings with keyword search."""
         return self.model_copy(update={"mode": "keyword"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """A chain of thought, and the passages that it has collected."""
+    """State of IRCoT: a chain of thought, and the passages that it has collected."""
 
     evidence: Annotated[list[str], Lines] = field(default_factory=list)
     """The passages so far, by archive reference."""
     thoughts: Annotated[list[str], Lines] = field(default_factory=list)
     """The sentences so far."""
     concluded: bool = False
-    """The chain has come to its answer, or goes no further."""
+    """The chain has reached its answer, or its end."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     evidence: list[str]
     thoughts: list[str]
@@ -75,24 +89,24 @@ class Update(RunUpdate, total=False):
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Passages for the question, later for the latest sentence; there is room for so many."""
+    """Search passages for the question, later for the latest sentence, up to `max_passages` in total."""
     settings = call.settings
     text = state.thoughts[-1] if state.thoughts else state.question
-    query = as_query(text, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = (await find(call.context, {"": query}))[""]
+    query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=())
+    found = (await search_passages(call.context, {"": query}))[""]
     new = [reference for reference in found if reference not in state.evidence]
     return {"evidence": new[: max(0, settings.max_passages - len(state.evidence))]}
 
 
 @node
 async def reason(state: State, call: Call[Settings]) -> Update:
-    """The next sentence; the last one gives the answer, says nothing new, or uses up the steps."""
+    """Generate the next sentence; the last one gives the answer, repeats an earlier one, or uses up the steps."""
     call.require()
-    shown = await load(call.context.archive, state.evidence)
+    shown = await load_passages(call.context.archive, state.evidence)
     given = ThinkInput(
         question=state.question,
-        sources=sources(shown),
-        known=known_steps(state.notes.values()),
+        sources=as_sources(shown),
+        known=as_steps(state.notes.values()),
         thoughts=tuple(state.thoughts),
     )
     said = await ask_or(call.model, THINK, given, "", "The question is answered from what was found.")
@@ -106,48 +120,38 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """A reader's answer with its own reasons, from all the passages (section 3, the question answering reader)."""
-    shown, said = await load(call.context.archive, state.evidence), _conclusion(state)
-    read = Generation(answer=said, reason="", citations=support(said, shown))
+    """Let a reader answer with its own reasons, from all the passages (section 3, the question answering reader)."""
+    shown, said = await load_passages(call.context.archive, state.evidence), _conclusion(state)
+    read = Generation(answer=said, reason="", citations=find_support(said, shown))
     settings = call.settings
     if state.halted or (settings.reader and not call.affords()):
-        return {"verdict": conclude("out_of_budget", said, [note(state.question, said, read["citations"])])}
+        return {"verdict": make_verdict("out_of_budget", said, [make_note(state.question, said, read["citations"])])}
     if settings.reader:
         read = await generate(call.model, state, shown, "The question stays open.")
     if not (read["answer"] or state.concluded):
         return {}
-    notes, verdict = ended(call.model, state, read["answer"], read["citations"])
+    notes, verdict = finish(call.model, state, read["answer"], read["citations"])
     return {"notes": notes, "verdict": verdict}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
 
 
-def begin(state: State) -> Literal["retrieve", "answer"]:
-    """A final answer that was handed over may be enough."""
-    return "answer" if state.is_settled else "retrieve"
-
-
 def after_reason(state: State) -> Literal["retrieve", "answer"]:
-    """On with the latest sentence, until the last."""
+    """Route to the search with the latest sentence, until the last."""
     return "answer" if state.concluded or state.halted else "retrieve"
 
 
-def after_answer(state: State) -> Literal["retrieve", "__end__"]:
-    """To the search, where it was not."""
-    return "__end__" if state.verdict else "retrieve"
-
-
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(retrieve)
     graph.add_node(reason)
     graph.add_node(answer)
-    graph.add_conditional_edges(START, begin)
+    graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "reason")
     graph.add_conditional_edges("reason", after_reason)
-    graph.add_conditional_edges("answer", after_answer)
+    graph.add_conditional_edges("answer", retrieve_until_verdict)
     return graph
 
 
@@ -155,15 +159,21 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 def _first_sentence(said: str) -> str:
-    text = clean(said)
+    text = strip_marks(said)
     return next((text[start:end] for start, end in sentences(text)), "")
 
 
 def _conclusion(state: State) -> str:
-    """The answer of the chain itself, where it has come to one that states something."""
+    """Return the answer of the chain itself, if it states something."""
     found = _CONCLUSION.search(state.thoughts[-1]) if state.thoughts else None
     text = found[1].strip(" .") if found else ""
-    return text if declarative(text) else ""
+    return text if is_declarative(text) else ""
+
+
+def summarize(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    thoughts = [f"thought: {thought}" for thought in update.get("thoughts") or ()]
+    return [*summarize_update(update), *thoughts]
 
 
 METHOD = Method(
@@ -175,5 +185,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize,
     baseline=True,
 )

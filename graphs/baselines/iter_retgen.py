@@ -1,49 +1,69 @@
-"""Iter-RetGen: the next search is made with what was generated last (Shao et al., Findings of EMNLP 2023). A baseline.
+"""Iter-RetGen: each search uses the previous generation (Shao et al., Findings of EMNLP 2023). A baseline.
 
     (retrieve -> answer)*
 
-A fixed number of times; each generation reads only the passages of its own search (section 3), and the last one is
-the answer. Only a final answer to the same question that another run has handed over is read before the first search.
+The number of iterations is fixed; each generation reads only the passages of its own search (section 3), and the last
+one is the answer. Only an inherited final answer to the same question is read before the first search.
 """
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
-from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Question, RunState, RunUpdate
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Keyed,
+    Method,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    retrieve_unless_settled,
+    retrieve_until_verdict,
+)
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import Generation, conclude, ended, find, generate, load, names_in, note
+from sleuth.graphs.evidence import (
+    Generation,
+    finish,
+    generate,
+    load_passages,
+    make_note,
+    make_verdict,
+    search_passages,
+    short_names,
+)
 from sleuth.tools.search import Mode, Query
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`."""
+    """Settings of `--set`."""
 
     iterations: int = Field(default=3, ge=1, le=10, description="searches, each with what was generated before")
     top_k: int = Field(default=5, ge=1, le=100, description="passages of a search")
     mode: Mode = Field(default="graph", description="how to search (paper: dense)")
 
     def as_in_paper(self) -> "Settings":
-        """Vector search."""
+        """Return settings with vector search."""
         return self.model_copy(update={"mode": "dense"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Attempts are keyed by their iteration as text; "0" had nothing but what was handed over."""
+    """State of Iter-RetGen. Attempts are keyed by their iteration as text; "0" had inherited notes only."""
 
     iteration: int = 0
-    """How often has been searched."""
+    """The number of searches."""
     evidence: list[str] = field(default_factory=list)
     """Passages of the latest search, by archive reference."""
     attempts: Annotated[dict[str, Generation], Keyed] = field(default_factory=dict)
-    """What was generated."""
+    """The generations."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     iteration: int
     evidence: list[str]
@@ -52,51 +72,38 @@ class Update(RunUpdate, total=False):
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Passages for the question; from the second time on for what was generated last, and the question."""
+    """Search with the question, from the second time on with the latest generation too."""
     settings, latest = call.settings, _latest(state)
     said = [latest["reason"], latest["answer"]] if latest else []
-    known = names_in(found["finding"] for found in state.notes.values())
+    known = short_names(found["finding"] for found in state.notes.values())
     text = " ".join([*filter(None, said), state.question])
     query = Query(text=text, k=settings.top_k, mode=settings.mode, entities=known)
-    return {"iteration": state.iteration + 1, "evidence": (await find(call.context, {"": query}))[""]}
+    return {"iteration": state.iteration + 1, "evidence": (await search_passages(call.context, {"": query}))[""]}
 
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """Reasons and an answer from the passages of this search; the last one stands."""
+    """Generate reasons and an answer from the passages of this search; the last answer is final."""
     latest = _latest(state)
     if not call.affords():
-        told = [note(state.question, latest["answer"], latest["citations"])] if latest else []
-        return {"verdict": conclude("out_of_budget", latest["answer"] if latest else "", told)}
-    shown = await load(call.context.archive, state.evidence)
+        told = [make_note(state.question, latest["answer"], latest["citations"])] if latest else []
+        return {"verdict": make_verdict("out_of_budget", latest["answer"] if latest else "", told)}
+    shown = await load_passages(call.context.archive, state.evidence)
     new = await generate(call.model, state, shown, "This round has no answer.")
     update: Update = {"attempts": {str(state.iteration): new}}
     if state.iteration >= call.settings.iterations or (new["answer"] and not state.iteration):
-        update["notes"], update["verdict"] = ended(call.model, state, new["answer"], new["citations"])
+        update["notes"], update["verdict"] = finish(call.model, state, new["answer"], new["citations"])
     return update
 
 
-# Routers
-
-
-def begin(state: State) -> Literal["retrieve", "answer"]:
-    """A final answer that was handed over may be enough."""
-    return "answer" if state.is_settled else "retrieve"
-
-
-def after_answer(state: State) -> Literal["retrieve", "__end__"]:
-    """To the next search, until the last."""
-    return "__end__" if state.verdict else "retrieve"
-
-
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(retrieve)
     graph.add_node(answer)
-    graph.add_conditional_edges(START, begin)
+    graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "answer")
-    graph.add_conditional_edges("answer", after_answer)
+    graph.add_conditional_edges("answer", retrieve_until_verdict)
     return graph
 
 
@@ -104,7 +111,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 def _latest(state: State) -> Generation | None:
-    """What the latest search has led to; on the way from a search to its answer, the one before."""
+    """Return the latest generation; between a search and its answer, the one before."""
     return next(reversed(state.attempts.values()), None)
 
 

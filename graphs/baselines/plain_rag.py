@@ -2,46 +2,66 @@
 
     retrieve -> answer
 
-Notes that another run has handed over are shown to the reader next to the passages. Only a final answer to the same
-question is read before the search, and makes it unnecessary if it is enough.
+Inherited notes are shown to the reader next to the passages. Only an inherited final answer to the same question is
+read before the search, and makes it unnecessary if it suffices.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.reading import READ, Reading, ReadInput
-from sleuth.graphs.core import Call, Context, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Method,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    ask_or,
+    retrieve_unless_settled,
+    retrieve_until_verdict,
+)
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import cited, clean, conclude, ended, find, known_steps, load, names_in, sources
+from sleuth.graphs.evidence import (
+    as_sources,
+    as_steps,
+    finish,
+    load_passages,
+    make_verdict,
+    search_passages,
+    short_names,
+    strip_marks,
+    verified_citations,
+)
 from sleuth.tools.search import Mode, Query
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`."""
+    """Settings of `--set`."""
 
     top_k: int = Field(default=5, ge=1, le=100, description="passages to read")
     mode: Mode = Field(default="graph", description="how to search (paper: hybrid)")
 
     def as_in_paper(self) -> "Settings":
-        """Search by words and meaning."""
+        """Return settings with hybrid search."""
         return self.model_copy(update={"mode": "hybrid"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """One search, one reading."""
+    """State of plain RAG: one search, one reading."""
 
     evidence: list[str] = field(default_factory=list)
     """Passages shown to the reader, by archive reference."""
     searched: bool = False
-    """Whether they were searched for; a final answer that was handed over is read before."""
+    """The passages were searched for; an inherited final answer is read before."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     evidence: list[str]
     searched: bool
@@ -49,49 +69,36 @@ class Update(RunUpdate, total=False):
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """The passages most like the question."""
+    """Search the passages most similar to the question."""
     settings = call.settings
-    known = names_in(found["finding"] for found in state.notes.values())
+    known = short_names(found["finding"] for found in state.notes.values())
     query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=known)
-    return {"evidence": (await find(call.context, {"": query}))[""], "searched": True}
+    return {"evidence": (await search_passages(call.context, {"": query}))[""], "searched": True}
 
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """One reading of them, together with what was handed over as known."""
+    """Read the passages and inherited notes once, and answer."""
     if not call.affords():
-        return {"verdict": conclude("out_of_budget", "", [])}
-    shown = await load(call.context.archive, state.evidence)
-    given = ReadInput(question=state.question, sources=sources(shown), known=known_steps(state.notes.values()))
+        return {"verdict": make_verdict("out_of_budget", "", [])}
+    shown = await load_passages(call.context.archive, state.evidence)
+    given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     read = await ask_or(call.model, READ, given, Reading(answerable=False), "The question stays open.")
-    text = clean(read.answer) if read.answerable else ""
+    text = strip_marks(read.answer) if read.answerable else ""
     if not (text or state.searched):
         return {}
-    notes, verdict = ended(call.model, state, text, cited(call.model, text, read.citations, shown))
+    notes, verdict = finish(call.model, state, text, verified_citations(call.model, text, read.citations, shown))
     return {"notes": notes, "verdict": verdict}
 
 
-# Routers
-
-
-def begin(state: State) -> Literal["retrieve", "answer"]:
-    """A final answer that was handed over may be enough."""
-    return "answer" if state.is_settled else "retrieve"
-
-
-def after_answer(state: State) -> Literal["retrieve", "__end__"]:
-    """To the search, where it was not."""
-    return "__end__" if state.verdict else "retrieve"
-
-
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(retrieve)
     graph.add_node(answer)
-    graph.add_conditional_edges(START, begin)
+    graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "answer")
-    graph.add_conditional_edges("answer", after_answer)
+    graph.add_conditional_edges("answer", retrieve_until_verdict)
     return graph
 
 

@@ -1,10 +1,10 @@
-"""Agent: the model searches as often as it likes, then answers (ReAct: Yao et al., ICLR 2023). A baseline.
+"""Agent: the model searches as often as it chooses, then answers (ReAct: Yao et al., ICLR 2023). A baseline.
 
     (act -> retrieve)* -> act -> answer
 
-The loop of LangChain's prebuilt agent with our search as its only tool (a test plays both side by side), as a graph of
-ours: every step has its checkpoint and every call its record. What another run has handed over is shown; unless that is
-the final answer, such a run searches before it answers: for the question itself where the model asks for nothing.
+The loop of LangChain's prebuilt agent with our search as its only tool (a test compares both), as a graph of ours:
+every step has its checkpoint and every call its record. Inherited notes are shown; unless they have the final answer,
+such a run searches before it answers: for the question itself if the model asks for nothing.
 """
 
 from dataclasses import dataclass, field
@@ -14,41 +14,63 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.planning import ACT, ActInput, Action, SearchResult
-from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Note, Question, RunState, RunUpdate, ask_or
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Keyed,
+    Method,
+    MethodSettings,
+    Note,
+    Question,
+    RunState,
+    RunUpdate,
+    ask_or,
+)
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_query, cited, clean, conclude, ended, find, generate, known_steps, load, note
-from sleuth.graphs.methods.ras import Round
+from sleuth.graphs.evidence import (
+    Round,
+    as_steps,
+    finish,
+    generate,
+    load_passages,
+    make_note,
+    make_query,
+    make_verdict,
+    search_passages,
+    strip_marks,
+    verified_citations,
+)
 from sleuth.tools.search import Mode
 from sleuth.tools.text import words
 from sleuth.tools.types import Passage
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`."""
+    """Settings of `--set`."""
 
     max_searches: int = Field(default=10, ge=1, le=30, description="searches at most; then it has to answer")
     top_k: int = Field(default=5, ge=1, le=50, description="passages that a search returns")
     mode: Mode = Field(default="graph", description="how the tool searches (paper profile: hybrid)")
 
     def as_in_paper(self) -> "Settings":
-        """A tool that searches by words and meaning."""
+        """Return settings with hybrid search."""
         return self.model_copy(update={"mode": "hybrid"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Rounds are the tool's calls, keyed by their number as text."""
+    """State of the agent. Rounds are the tool's calls, keyed by their number as text."""
 
     query: str = ""
-    """What the tool is called with next; empty where the model has answered or may not search any more."""
+    """The tool's next query; empty if the model has answered or may not search any more."""
     rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
     """The searches so far with what they returned, "1" first."""
     said: Note | None = None
-    """The model's answer with its checked citations; None while it has given none."""
+    """The model's answer with its verified citations; None before that."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     query: str
     rounds: dict[str, Round]
@@ -57,20 +79,23 @@ class Update(RunUpdate, total=False):
 
 @node
 async def act(state: State, call: Call[Settings]) -> Update:
-    """The model's choice: to search for something, or to answer; the same search twice ends the searching."""
+    """Let the model choose to search or to answer; a repeated search ends the searching."""
     if len(state.rounds) >= call.settings.max_searches:
         return {"query": ""}
     call.require()
     first = _first_found(state)
-    shown = await load(call.context.archive, first)
+    shown = await load_passages(call.context.archive, first)
     given = _so_far(state, shown, list(first.values()))
     said = await ask_or(call.model, ACT, given, Action(action="answer"), "The question stays open.")
     update: Update = {"query": said.query.strip()}
     if said.action == "answer" and state.notes and not (state.rounds or state.is_settled):
         update = {"query": state.question}
     elif said.action == "answer":
-        text = clean(said.answer)
-        update = {"query": "", "said": note(state.question, text, cited(call.model, text, said.citations, shown))}
+        text = strip_marks(said.answer)
+        update = {
+            "query": "",
+            "said": make_note(state.question, text, verified_citations(call.model, text, said.citations, shown)),
+        }
     elif words(said.query) in {words(round["query"]) for round in state.rounds.values()}:
         call.model.warn(f"The agent searched again for {said.query!r}: the question is answered from what was found.")
         update = {"query": ""}
@@ -79,24 +104,24 @@ async def act(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """The tool: passages for the query."""
+    """Run the tool: search passages for the query."""
     settings, at = call.settings, str(len(state.rounds) + 1)
-    query = as_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = await find(call.context, {at: query})
+    query = make_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
+    found = await search_passages(call.context, {at: query})
     return {"rounds": {at: Round(query=state.query, passages=found[at])}}
 
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """The model's answer; where it did not come to one, an answer from all that was found."""
+    """Return the model's answer; if it has none, generate one from all passages."""
     if state.said is not None:
-        notes, verdict = ended(call.model, state, state.said["finding"], state.said.get("citations", []))
+        notes, verdict = finish(call.model, state, state.said["finding"], state.said.get("citations", []))
         return {"notes": notes, "verdict": verdict, "warnings": call.model.warnings}
     if state.halted or not call.affords():
-        return {"verdict": conclude("out_of_budget", "", [])}
-    shown = await load(call.context.archive, _first_found(state))
+        return {"verdict": make_verdict("out_of_budget", "", [])}
+    shown = await load_passages(call.context.archive, _first_found(state))
     read = await generate(call.model, state, shown, "The question stays open.")
-    notes, verdict = ended(call.model, state, read["answer"], read["citations"])
+    notes, verdict = finish(call.model, state, read["answer"], read["citations"])
     return {"notes": notes, "verdict": verdict}
 
 
@@ -104,12 +129,12 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def after_act(state: State) -> Literal["retrieve", "answer"]:
-    """To the tool, or to the end."""
+    """Route to the tool, or to the end."""
     return "retrieve" if state.query and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(act)
     graph.add_node(retrieve)
@@ -125,7 +150,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 def _first_found(state: State) -> dict[str, int]:
-    """Every passage by its archive reference, with the number of the search that found it first."""
+    """Return every passage by its archive reference, with the number of the search that found it first."""
     first: dict[str, int] = {}
     for at, round in state.rounds.items():
         for reference in round["passages"]:
@@ -139,7 +164,7 @@ def _so_far(state: State, shown: list[Passage], searches: list[int]) -> ActInput
     )
     return ActInput(
         question=state.question,
-        known=known_steps(state.notes.values()),
+        known=as_steps(state.notes.values()),
         searches=tuple(round["query"] for round in state.rounds.values()),
         sources=tuple(results),
     )
@@ -147,7 +172,7 @@ def _so_far(state: State, shown: list[Passage], searches: list[int]) -> ActInput
 
 METHOD = Method(
     name="agent",
-    line="a model with the search as its tool, which searches as often as it likes and then answers",
+    line="a model with the search as its tool, which searches as often as it chooses and then answers",
     paper="ReAct: synergizing reasoning and acting in language models (Yao et al., ICLR 2023)",
     when="as the baseline of methods whose steps are laid down: here the model alone decides",
     calls="2 to 5; 3 on two hops",

@@ -2,9 +2,9 @@
 
     (plan -> retrieve -> read)* -> plan -> answer
 
-The paper's search engine gives intermediate answers (section 3); here a reader takes them from the passages found. They
-are the notes of the run, and what another run has handed over counts as asked already. Unless that is the final answer,
-such a run searches before it answers: for the question itself where the model asks for nothing.
+The paper's search engine gives intermediate answers (section 3); here a reader takes them from the passages. They are
+the notes of the run; inherited notes count as asked already. Unless they have the final answer, such a run searches
+before it answers: for the question itself if the model asks for nothing.
 """
 
 from dataclasses import dataclass, field
@@ -15,52 +15,63 @@ from pydantic import Field
 
 from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp, FollowUpInput
 from sleuth.agents.roles.reading import READ, Reading, ReadInput
-from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Keyed,
+    Method,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    ask_or,
+    plan_unless_halted,
+)
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
-    as_query,
-    cited,
-    clean,
-    conclude,
-    ended,
-    final_answer,
-    find,
-    known_steps,
-    load,
-    note,
-    sources,
+    Round,
+    answer_question,
+    as_sources,
+    as_steps,
+    finish,
+    load_passages,
+    make_note,
+    make_query,
+    make_verdict,
+    search_passages,
+    strip_marks,
+    verified_citations,
 )
-from sleuth.graphs.methods.ras import Round
 from sleuth.tools.search import Mode
 from sleuth.tools.text import words
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`."""
+    """Settings of `--set`."""
 
     max_follow_ups: int = Field(default=5, ge=1, le=20, description="follow-up questions at most")
     top_k: int = Field(default=5, ge=1, le=100, description="passages to read for a follow-up question")
     mode: Mode = Field(default="graph", description="how to search (paper: a web search engine, here hybrid)")
 
     def as_in_paper(self) -> "Settings":
-        """Search by words and meaning, which is nearest to a search engine."""
+        """Return settings with hybrid search, which is nearest to a search engine."""
         return self.model_copy(update={"mode": "hybrid"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Rounds are keyed by their number as text; the note of round 1 is "follow-up 1"."""
+    """State of Self-Ask. Rounds are keyed by their number as text; the note of round 1 is "follow-up 1"."""
 
     follow_up: str = ""
-    """The follow-up question in work; empty where none is needed any more."""
+    """The follow-up question in progress; empty if no further one is needed."""
     rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
     """The follow-up questions so far with their passages, "1" first."""
     final: str | None = None
-    """What the model gave as the final answer; None where it was not asked for one."""
+    """The model's final answer; None if it was not asked for one."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change."""
+    """Fields that a node may change."""
 
     follow_up: str
     rounds: dict[str, Round]
@@ -69,15 +80,15 @@ class Update(RunUpdate, total=False):
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """The next follow-up question, or the final answer; what was asked already is not asked again."""
+    """Ask for the next follow-up question, or the final answer; no question is asked twice."""
     if len(state.rounds) >= call.settings.max_follow_ups:
         return {"follow_up": ""}
     call.require()
-    given = FollowUpInput(question=state.question, known=known_steps(state.notes.values()))
+    given = FollowUpInput(question=state.question, known=as_steps(state.notes.values()))
     said = await ask_or(call.model, FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
     update: Update = {"follow_up": said.question.strip()}
     if said.follow_up == "No":
-        update = {"follow_up": "", "final": clean(said.answer)}
+        update = {"follow_up": "", "final": strip_marks(said.answer)}
     elif words(said.question) in {words(known["question"]) for known in state.notes.values()}:
         call.model.warn(f"The planner asked again {said.question!r}: the question is answered with what was found.")
         update = {"follow_up": ""}
@@ -88,36 +99,36 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Passages for the follow-up question."""
+    """Search passages for the follow-up question."""
     settings, at = call.settings, str(len(state.rounds) + 1)
-    query = as_query(state.follow_up, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = await find(call.context, {at: query})
+    query = make_query(state.follow_up, state, k=settings.top_k, mode=settings.mode, seen=())
+    found = await search_passages(call.context, {at: query})
     return {"rounds": {at: Round(query=state.follow_up, passages=found[at])}}
 
 
 @node
 async def read(state: State, call: Call[Settings]) -> Update:
-    """The intermediate answer, from these passages alone."""
+    """Read the intermediate answer from these passages alone."""
     call.require()
     at = str(len(state.rounds))
-    shown = await load(call.context.archive, state.rounds[at]["passages"])
-    given = ReadInput(question=state.follow_up, sources=sources(shown))
+    shown = await load_passages(call.context.archive, state.rounds[at]["passages"])
+    given = ReadInput(question=state.follow_up, sources=as_sources(shown))
     said = await ask_or(call.model, READ, given, Reading(answerable=False), "This follow-up question has no answer.")
-    text = clean(said.answer) if said.answerable else ""
-    found = note(state.follow_up, text, cited(call.model, text, said.citations, shown))
+    text = strip_marks(said.answer) if said.answerable else ""
+    found = make_note(state.follow_up, text, verified_citations(call.model, text, said.citations, shown))
     return {"notes": {f"follow-up {at}": found}}
 
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """The final answer as it was said; where the model was not asked for one, what the intermediate answers tell."""
+    """Return the model's final answer; if it has none, answer from the intermediate answers."""
     known = list(state.notes.values())
     if state.final is not None:
-        notes, verdict = ended(call.model, state, state.final, [])
+        notes, verdict = finish(call.model, state, state.final, [])
         return {"notes": notes, "verdict": verdict, "warnings": call.model.warnings}
     if state.halted or not call.affords():
-        return {"verdict": conclude("out_of_budget", known[-1]["finding"] if known else "", known)}
-    verdict = await final_answer(call.model, state.question, known)
+        return {"verdict": make_verdict("out_of_budget", known[-1]["finding"] if known else "", known)}
+    verdict = await answer_question(call.model, state.question, known)
     return {"verdict": verdict}
 
 
@@ -125,17 +136,12 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def after_plan(state: State) -> Literal["retrieve", "answer"]:
-    """To the follow-up question, or to the end."""
+    """Route to the follow-up question, or to the end."""
     return "retrieve" if state.follow_up and not state.halted else "answer"
 
 
-def after_read(state: State) -> Literal["plan", "answer"]:
-    """Is another one needed?"""
-    return "answer" if state.halted else "plan"
-
-
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(plan)
     graph.add_node(retrieve)
@@ -144,7 +150,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "read")
-    graph.add_conditional_edges("read", after_read)
+    graph.add_conditional_edges("read", plan_unless_halted)
     graph.add_edge("answer", END)
     return graph
 

@@ -1,4 +1,4 @@
-"""A chat's messages: how they are kept, what of them a role reads, and what ours carry beside their text."""
+"""Messages of a chat: their reducer, the part that roles read, and the data of ours besides the text."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal
@@ -10,16 +10,16 @@ from langgraph.graph.message import add_messages
 
 from sleuth.agents.formatting import Heard, Turn, latest
 from sleuth.agents.roles.conversation import AskedBack
-from sleuth.graphs.core import Cost, Hop, Verdict
-from sleuth.graphs.evidence import footnoted
+from sleuth.graphs.core import Cost, Subrun, Verdict
+from sleuth.graphs.evidence import with_footnotes
 
 _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}
 
 
-def said(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
-    """LangGraph's `add_messages`, write by write.
+def append_messages(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+    """Apply LangGraph's `add_messages`, write by write.
 
-    A message that came without an id, as a pair of role and text, gets the same one however often it is read.
+    A message without an id, such as a pair of role and text, gets the same id on every read.
     """
     for write in writes:
         added = convert_to_messages(write if isinstance(write, list) else [write])
@@ -29,11 +29,11 @@ def said(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
     return kept
 
 
-Messages: DeltaChannel[list[AnyMessage]] = DeltaChannel(said)
+Messages: DeltaChannel[list[AnyMessage]] = DeltaChannel(append_messages)
 
 
-def heard(messages: Sequence[AnyMessage], question: str) -> Heard:
-    """The last message, as the question that it puts, with the latest of what was said before it."""
+def as_conversation(messages: Sequence[AnyMessage], question: str) -> Heard:
+    """Return the last message as a question, with the latest turns before it."""
     turns = [
         Turn(speaker=_SPEAKERS[message.type], text=message.text)
         for message in messages[:-1]
@@ -42,13 +42,15 @@ def heard(messages: Sequence[AnyMessage], question: str) -> Heard:
     return Heard(question=question, turns=latest(turns))
 
 
-def reply(verdict: Verdict, hop: Hop | None, *, question: str, cost: Cost, warnings: list[str]) -> AIMessage:
-    """An answer with footnotes; what it cites and where it comes from are in `additional_kwargs`.
+def answer_message(
+    verdict: Verdict, hop: Subrun | None, *, question: str, cost: Cost, warnings: list[str]
+) -> AIMessage:
+    """Return an answer with footnotes; its citations and origin are in `additional_kwargs`.
 
-    Where nothing was looked up the text stands alone: there is nothing found that could be said not to suffice.
+    Without a search the text has no footnotes and no explanation.
     """
     looked_up = hop is not None and hop["status"] != "new"
-    text = footnoted(verdict).text if looked_up else verdict["text"] or footnoted(verdict).text
+    text = with_footnotes(verdict).text if looked_up else verdict["text"] or with_footnotes(verdict).text
     about = {
         "status": verdict["status"],
         "citations": verdict["citations"],
@@ -61,7 +63,7 @@ def reply(verdict: Verdict, hop: Hop | None, *, question: str, cost: Cost, warni
     return AIMessage(content=text, additional_kwargs=about)
 
 
-def asking_back(back: AskedBack) -> AIMessage:
-    """A question to the person; the replies to choose from are in `additional_kwargs`."""
+def clarification_message(back: AskedBack) -> AIMessage:
+    """Return a question to the person; the replies to choose from are in `additional_kwargs`."""
     about = {"status": "waiting", "asked_back": True, "options": back.options}
     return AIMessage(content=back.question, additional_kwargs=about)

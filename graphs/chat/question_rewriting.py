@@ -1,4 +1,4 @@
-"""A question asked in a conversation, made into one that can be understood alone, before any method sees it."""
+"""Rewriting of a conversation's question as one that can be understood alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ _LOSS = "The question is asked as it was written, without the conversation."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rewriting:
-    """The question to ask, and what it took to know it."""
+class RewrittenQuestion:
+    """The rewritten question, with its model calls and warnings."""
 
     question: str
     calls: dict[str, CallRecord]
     warnings: list[str]
 
 
-async def standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
-    """The question with what the conversation tells in it; without a conversation as it is, and no model call.
+async def make_standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
+    """Rewrite a question with the context of its conversation; without a conversation it is unchanged, without a call.
 
-    Where the reply cannot be used the question stays as it is, with a warning at the desk.
+    If the reply cannot be used the question is unchanged, with a warning.
     """
     if not turns:
         return question
@@ -39,16 +39,16 @@ async def standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
     return made.question.strip() or question
 
 
-async def rewritten(
+async def rewrite_question(
     question: str, turns: Sequence[Turn], *, model: Model, archive: Archive, tracing: Tracing = "off"
-) -> Rewriting:
-    """The same outside of any graph, for a server that is sent a whole conversation; nothing of it is checkpointed.
+) -> RewrittenQuestion:
+    """Rewrite a question outside of any graph, for a server that receives a whole conversation; without checkpoints.
 
     Args:
         question: the latest message.
-        turns: what was said before it, oldest first.
+        turns: the earlier messages, oldest first.
         model: of `Services`.
-        archive: keeps the prompt; that of the store.
+        archive: stores the prompt; that of the store.
         tracing: of `Services`.
 
     Raises:
@@ -56,11 +56,11 @@ async def rewritten(
     """
 
     @entrypoint()
-    async def rewrite(asked: str) -> Rewriting:
+    async def rewrite(asked: str) -> RewrittenQuestion:
         asking = Desk(model, archive, seed=asked)
-        found = await standalone(asking, asked, turns)
-        return Rewriting(question=found, calls=asking.calls, warnings=list(asking.warnings))
+        found = await make_standalone(asking, asked, turns)
+        return RewrittenQuestion(question=found, calls=asking.calls, warnings=list(asking.warnings))
 
     made: Any = await rewrite.ainvoke(question, traced(None, tracing))
-    assert isinstance(made, Rewriting)
+    assert isinstance(made, RewrittenQuestion)
     return made

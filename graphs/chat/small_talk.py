@@ -1,7 +1,7 @@
-"""What a chat replies without a search, checked by code: no fact without evidence, and no message asked back as it is.
+"""Replies of a chat without a search, checked by code: no fact without evidence, no repeated question.
 
-Numbers and names are recognized by how they are written. In a script without capitals only short sentences and
-questions may be sent.
+Numbers and names are recognized by their spelling. In a script without capitals only short sentences and questions may
+be sent.
 """
 
 import re
@@ -20,95 +20,92 @@ _BEGINS = re.compile(r"[.!?…\n]|[^\w\s.,:;'\"“”‘’«»()\[\]&/–—-]"
 """A mark between two words after which a sentence begins: the end of the one before, or an emoji."""
 _ASKS = re.compile(r"[?？؟][\"'”’»)\s]*$")
 _LONGEST = 12
-"""Letters without case in a sentence that is no question: longer ones may state anything."""
+"""Letters without case in a sentence that is not a question: longer ones may state anything."""
 _ALIKE = 0.8
 
 
-def _listed(*lines: str) -> frozenset[str]:
+def _word_set(*lines: str) -> frozenset[str]:
     return frozenset(word for line in lines for word in line.split())
 
 
-_NO_NAMES = _listed(
+_NO_NAMES = _word_set(
     "i im ive id ill ok okay hi hello hey welcome thanks bye goodbye great good nice perfect wonderful sure certainly",
     "absolutely yes no sorry cheers everything everyone nothing something anything today life ai pdf sleuth",
     "du dich dir dein deine sie ihnen ihr ihre ihren ihrem ihrer tag morgen abend hallo dank hilfe freude frage fragen",
     "antwort antworten dokument dokumente dokumenten unterlagen datei dateien sammlung thema themen information",
     "informationen assistent danke bitte gern gerne ja nein bonjour salut merci hola gracias ciao grazie",
 )
-"""Words of small talk that name nothing although they are capitalized, or alone in a sentence."""
-_NUMBERS = _listed(
+"""Words of small talk that are not names although they are capitalized, or alone in a sentence."""
+_NUMBERS = _word_set(
     "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen",
     "nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen",
 )
-_VERBS = _listed("was is were did has had does")
+_VERBS = _word_set("was is were did has had does")
 """Verbs that make the first word of a sentence its subject; so do others that end in "ed"."""
-_US = _listed(
+_US = _word_set(
     "you your yours yourself u du dich dir dein deine deinen deiner sie ihnen ihr ihre ihren tu te toi ton ta vous",
     "votre vos usted ustedes ti tus lei voi",
 )
-"""The assistant, as it is spoken to."""
-_POLITE = _listed(
+"""Words that address the assistant."""
+_POLITE = _word_set(
     "please sorry do did does you your mean are is can could would tell me clarify asking ask want wanted to know",
     "about if i understand just so the a an whether that question meinst meinen du sie bitte",
 )
-"""Words around a clarifying question that make no other question of it."""
-_CHOOSES = _listed("which what who whom whose where when or welche welcher welches welchen was wer wo wann oder")
+"""Words around a clarifying question that do not change its meaning."""
+_CHOOSES = _word_set("which what who whom whose where when or welche welcher welches welchen was wer wo wann oder")
 
 
-def must_be_looked_up(kind: str, messages: Sequence[AnyMessage], *, ask_back: bool) -> bool:
-    """Return whether the last message is a question after all: not to be asked back, or more than small talk."""
+def needs_search(kind: str, messages: Sequence[AnyMessage], *, ask_back: bool) -> bool:
+    """Return whether the last message is a question after all: it may not be clarified, or is more than small talk."""
     if kind == "ambiguous":
         return not ask_back or already_clarified(messages)
     return kind == "small talk" and is_question(messages[-1].text)
 
 
-async def converse(asking: Desk, given: Heard, messages: Sequence[AnyMessage]) -> Verdict | None:
+async def converse(model: Desk, given: Heard, messages: Sequence[AnyMessage]) -> Verdict | None:
     """Return the reply to a message that needs no search; None where the reply would state facts.
 
     Its words are not streamed while they are written: a reply that is not sent must not be seen.
     """
-    asking.hearing = None
+    model.hearing = None
     otherwise = "Ask me something about your documents."
-    text = await ask_or(asking, host.REPLY, given, otherwise, "")
+    text = await ask_or(model, host.REPLY, given, otherwise, "")
     said = (message.text for message in messages if not message.additional_kwargs.get("asked_back"))
-    if facts_in(text, said):
-        asking.warn("A reply without a search would have stated facts without evidence: the message is looked up.")
+    if find_facts(text, said):
+        model.warn("A reply without a search would have stated facts without evidence: the message is looked up.")
         return None
     return Verdict(status="answered", text=text, citations=[])
 
 
-async def clarify(asking: Desk, given: Heard) -> host.AskedBack | None:
+async def clarify(model: Desk, given: Heard) -> host.AskedBack | None:
     """Return a question that settles what a message means; None where it would only repeat the message."""
-    asking.hearing = None
+    model.hearing = None
     otherwise = host.AskedBack(question="What do you mean by that?")
-    back = await ask_or(asking, host.ASK_BACK, given, otherwise, "")
-    if repeats(back.question, given.question):
-        asking.warn("The clarifying question would have repeated the message: the message is looked up.")
+    back = await ask_or(model, host.ASK_BACK, given, otherwise, "")
+    if repeats_question(back.question, given.question):
+        model.warn("The clarifying question would have repeated the message: the message is looked up.")
         return None
     return back
 
 
-def facts_in(reply: str, conversation: Iterable[str]) -> list[str]:
+def find_facts(reply: str, conversation: Iterable[str]) -> list[str]:
     """Return the numbers and names of a reply that the conversation does not contain, and statements without case.
 
     Args:
-        reply: what is to be sent without a search.
+        reply: the text to send without a search.
         conversation: every message so far, the latest included.
     """
     known = {word.form for text in conversation for word in words(text)} | _NO_NAMES
     found, run = [], words(reply)
     for at, word in enumerate(run):
-        if word.form not in known and (_is_number(word, reply) or _is_name(run, at, reply)):
+        is_number = word.form in _NUMBERS or any(map(str.isdigit, reply[word.start : word.end]))
+        if word.form not in known and (is_number or _is_name(run, at, reply)):
             found.append(reply[word.start : word.end])
     return found or [reply[start:end] for start, end in sentences(reply) if _states(reply[start:end])]
 
 
-def _is_number(word: Word, text: str) -> bool:
-    return word.form in _NUMBERS or any(map(str.isdigit, text[word.start : word.end]))
-
-
 def _is_name(run: Sequence[Word], at: int, text: str) -> bool:
-    """Whether a capital is not that of the sentence: of its first words only a subject counts, or one that is alone."""
+    """Return whether a capital is not that of a sentence: of its first words only a subject or a single word counts."""
     word, after = run[at], run[at + 1] if at + 1 < len(run) else None
     before = text[run[at - 1].end : word.start] if at else "."
     if word.shape != "name" or (":" in before and word.form in FUNCTION_WORDS):
@@ -127,12 +124,12 @@ def _states(sentence: str) -> bool:
 
 
 def is_question(message: str) -> bool:
-    """Return whether a message is a question about anything but the assistant, so that it is no small talk."""
+    """Return whether a message is a question about anything but the assistant, and so not small talk."""
     said = {word.form for word in words(message)}
     return len(said) > 2 and not said & _US and bool(_ASKS.search(message))
 
 
-def repeats(clarifying: str, asked: str) -> bool:
+def repeats_question(clarifying: str, asked: str) -> bool:
     """Return whether a clarifying question asks nothing that the message does not: it has the same words, or nearly."""
     one, other = _asked(clarifying), _asked(asked)
     new = one - other
@@ -149,9 +146,6 @@ def already_clarified(messages: Sequence[AnyMessage]) -> bool:
     *before, latest = messages
     if before and before[-1].additional_kwargs.get("asked_back"):
         return True
-    pairs = pairwise(before)
-    return any(back.additional_kwargs.get("asked_back") and _same(one, latest) for one, back in pairs)
-
-
-def _same(one: AnyMessage, other: AnyMessage) -> bool:
-    return [word.form for word in words(one.text)] == [word.form for word in words(other.text)]
+    clarified = (one for one, back in pairwise(before) if back.additional_kwargs.get("asked_back"))
+    forms = [word.form for word in words(latest.text)]
+    return any([word.form for word in words(one.text)] == forms for one in clarified)

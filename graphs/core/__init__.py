@@ -1,31 +1,43 @@
-"""What every node sees: state, context, budget, answer, and the `@node` decorator."""
+"""State, context, budget and answer of a run, and the `@node` decorator."""
 
 from sleuth.graphs.core.answer import (
     Answer,
     Citation,
     Cost,
+    Entity,
     Graph,
-    Hop,
     Note,
+    Relation,
+    RetrievalPath,
     Status,
+    Subrun,
     Threshold,
     Verdict,
-    Way,
-    cost_of,
-    graph_of,
-    hops_of,
     public_notes,
-    stored_cost,
+    public_subrun,
+    total_cost,
+    upgrade_cost,
 )
-from sleuth.graphs.core.context import Budget, Context, HopEnd, HopInput, MethodSettings, Tell, from_json
-from sleuth.graphs.core.events import Delta, Event, Reset, Step, event_of
-from sleuth.graphs.core.method import Method, faults
-from sleuth.graphs.core.node import Call, affordable, ask_or, desk, settings_of
+from sleuth.graphs.core.context import Budget, Context, MethodSettings, OnStep, SubrunRequest, SubrunResult, parse_json
+from sleuth.graphs.core.events import Delta, Event, Reset, Step, parse_event
+from sleuth.graphs.core.method import Method, describe_errors
+from sleuth.graphs.core.node import Call, ask_or
 from sleuth.graphs.core.private_graph import PrivateCompiled, PrivateGraph
-from sleuth.graphs.core.state import SCHEMA_VERSION, Keyed, Lines, Question, RunState, RunUpdate, merge, same_question
-from sleuth.graphs.core.subrun import apart, counted, delegate, ended
-from sleuth.graphs.core.thresholds import chosen, fitted, keep
-from sleuth.graphs.core.wall_clock import clocked, paused, seconds_at
+from sleuth.graphs.core.routers import plan_unless_halted, retrieve_unless_settled, retrieve_until_verdict
+from sleuth.graphs.core.state import (
+    SCHEMA_VERSION,
+    Keyed,
+    Lines,
+    Question,
+    RunState,
+    RunUpdate,
+    merge_keys,
+    same_question,
+)
+from sleuth.graphs.core.subrun import in_fresh_context, new_subrun, prefix_nodes, run_subrun, with_result
+from sleuth.graphs.core.thresholds import choose_threshold, fitted_thresholds, store_threshold
+from sleuth.graphs.core.update_summary import summarize_update
+from sleuth.graphs.core.wall_clock import seconds_at, with_clock, with_paused_clock
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -36,50 +48,53 @@ __all__ = [
     "Context",
     "Cost",
     "Delta",
+    "Entity",
     "Event",
     "Graph",
-    "Hop",
-    "HopEnd",
-    "HopInput",
     "Keyed",
     "Lines",
     "Method",
     "MethodSettings",
     "Note",
+    "OnStep",
     "PrivateCompiled",
     "PrivateGraph",
     "Question",
+    "Relation",
     "Reset",
+    "RetrievalPath",
     "RunState",
     "RunUpdate",
     "Status",
     "Step",
-    "Tell",
+    "Subrun",
+    "SubrunRequest",
+    "SubrunResult",
     "Threshold",
     "Verdict",
-    "Way",
-    "affordable",
-    "apart",
     "ask_or",
-    "chosen",
-    "clocked",
-    "cost_of",
-    "counted",
-    "delegate",
-    "desk",
-    "ended",
-    "event_of",
-    "faults",
-    "fitted",
-    "from_json",
-    "graph_of",
-    "hops_of",
-    "keep",
-    "merge",
-    "paused",
+    "choose_threshold",
+    "describe_errors",
+    "fitted_thresholds",
+    "in_fresh_context",
+    "merge_keys",
+    "new_subrun",
+    "parse_event",
+    "parse_json",
+    "plan_unless_halted",
+    "prefix_nodes",
     "public_notes",
+    "public_subrun",
+    "retrieve_unless_settled",
+    "retrieve_until_verdict",
+    "run_subrun",
     "same_question",
     "seconds_at",
-    "settings_of",
-    "stored_cost",
+    "store_threshold",
+    "summarize_update",
+    "total_cost",
+    "upgrade_cost",
+    "with_clock",
+    "with_paused_clock",
+    "with_result",
 ]

@@ -1,4 +1,4 @@
-"""What every method ends with. State holds these types as plain JSON (TypedDicts); `Answer` is what callers get."""
+"""The answer of a run. The state holds these types as plain JSON (TypedDicts); callers receive an `Answer`."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NotRequired
@@ -6,27 +6,28 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 Status = Literal["answered", "refused", "unknown", "invalid_question", "out_of_budget", "waiting"]
-"""The five outcomes of a run; `waiting` is none yet: a chat waits for a person's reply."""
+"""The five outcomes of a run. `waiting` is none of them: a chat waits for a person's reply."""
 
 
 CitationKind = Literal["text", "table", "expression", "graph", "model", "note"]
 
 
-class Way(TypedDict):
-    """How graph search came to a passage: from another one, by its id, along a name."""
+class RetrievalPath(TypedDict):
+    """The passage, by its id, from which graph search reached another one, and the name that connects them."""
 
     passage: str
     name: str
 
 
 class Citation(TypedDict):
-    """A checked quote: it is really at `start:end` (characters) of the document's text.
+    """A verified quote: the document's text has it at `start:end`, in characters.
 
-    Where a method cites more than texts, `kind` says what is cited and `reference` where: the cell of a table, an
-    expression that was worked out, a call to a knowledge graph. What stands in no document has neither a passage nor a
-    document, and its quote is at `start:end` of what the expression, the call or the model gave.
+    Where a method cites more than texts, `kind` is the kind of source and `reference` its location: the cell of a
+    table, an evaluated expression, a call to a knowledge graph. A quote from outside the documents has neither a
+    passage nor a document, and is at `start:end` of the text of the expression, of the call's result, or of the model's
+    reply.
 
-    `why` is there where the passage was found along a name rather than by its own words.
+    `why` is present if graph search reached the passage along a name, and not by its own words.
     """
 
     passage: str
@@ -37,11 +38,11 @@ class Citation(TypedDict):
     end: int
     kind: NotRequired[CitationKind]
     reference: NotRequired[str]
-    why: NotRequired[Way]
+    why: NotRequired[RetrievalPath]
 
 
 class Note(TypedDict):
-    """A thing found out, and where it stands; `remark` says what is unusual, such as a second attempt."""
+    """A finding with its passages; `remark` describes what is unusual, such as a second attempt."""
 
     question: str
     finding: str
@@ -51,7 +52,7 @@ class Note(TypedDict):
 
 
 class NodeCost(TypedDict):
-    """What the model calls of one node have cost so far, all its visits together."""
+    """Cost of the model calls of one node so far, over all its visits."""
 
     calls: int
     prompt_tokens: int
@@ -60,7 +61,7 @@ class NodeCost(TypedDict):
 
 
 class Cost(TypedDict):
-    """What the model calls of a run have cost so far.
+    """Cost of the model calls of a run so far.
 
     `cached_tokens` is a part of `prompt_tokens`. `model_seconds` is the sum over calls, also over those in parallel.
     """
@@ -74,7 +75,7 @@ class Cost(TypedDict):
 
 
 class Verdict(TypedDict):
-    """What the `answer` node leaves in the state: the answer without what the rest of the state already holds."""
+    """The part of the answer that the node `answer` adds to the state."""
 
     status: Status
     text: str
@@ -82,18 +83,18 @@ class Verdict(TypedDict):
 
 
 class Threshold(TypedDict):
-    """A bound that a run decided by, and where it comes from."""
+    """A threshold that a run used, and its origin."""
 
     value: float
     by: str
 
 
-class Hop(TypedDict):
-    """One method's turn at a question that `auto` was asked, in a thread of its own.
+class Subrun(TypedDict):
+    """The run of one method, in its own thread, on behalf of `auto` or a chat.
 
-    `why` is why it was this method's turn, `doubt` why its answer was not accepted; `confidence` is the probability
-    that the answer is supported, None where that was not asked. `notes` are the keys of what it found out. The status
-    of one that has not begun is new in a state, and queued in an answer.
+    `why` is the reason for choosing this method, `doubt` the reason for rejecting its answer; `confidence` is the
+    probability that the answer is supported, None if not measured. `notes` are the keys of its findings. The status of
+    a run that has not begun is `new` in a state, and `queued` in an answer.
     """
 
     method: str
@@ -116,7 +117,7 @@ class Entity(TypedDict):
 
 
 class Relation(TypedDict):
-    """An edge of a question's graph between entities, by their ids, and the passages that it stands in."""
+    """An edge of a question's graph between entities, by their ids, with the ids of its passages."""
 
     subject: str
     predicate: str
@@ -125,14 +126,14 @@ class Relation(TypedDict):
 
 
 class Graph(TypedDict):
-    """What a run has found out, as entities and what relates them."""
+    """The findings of a run, as entities and relations between them."""
 
     nodes: list[Entity]
     edges: list[Relation]
 
 
-def cost_of(calls: dict[str, Any]) -> Cost:
-    """Sums the calls of a run, in all and by node."""
+def total_cost(calls: dict[str, Any]) -> Cost:
+    """Sum the calls of a run, in total and by node."""
     cost = Cost(calls=0, prompt_tokens=0, cached_tokens=0, completion_tokens=0, model_seconds=0.0, nodes={})
     for call in calls.values():
         fresh = NodeCost(calls=0, prompt_tokens=0, completion_tokens=0, model_seconds=0.0)
@@ -147,43 +148,27 @@ def cost_of(calls: dict[str, Any]) -> Cost:
     return cost
 
 
-def stored_cost(kept: dict[str, Any]) -> Cost:
-    """Return a cost that was stored; an older release called its `model_seconds` `seconds`."""
+def upgrade_cost(kept: dict[str, Any]) -> Cost:
+    """Return a stored cost in its present form; an older release named its `model_seconds` `seconds`."""
     renamed = {"model_seconds" if name == "seconds" else name: value for name, value in kept.items()}
-    nodes = {name: stored_cost(node) for name, node in kept.get("nodes", {}).items()}
+    nodes = {name: upgrade_cost(node) for name, node in kept.get("nodes", {}).items()}
     return Cost(**{**renamed, **({"nodes": nodes} if "nodes" in kept else {})})  # type: ignore[typeddict-item]  # as it was stored
 
 
-def graph_of(state: dict[str, Any]) -> Graph | None:
-    """The graph in a run's state; None where its method makes none, or nothing went into it."""
-    if not (state.get("facts") and state.get("entities")):
-        return None
-    shown = tuple(Relation.__annotations__)
-    edges = [Relation(**{key: fact[key] for key in shown}) for fact in state["facts"].values()]  # type: ignore[typeddict-item]
-    return Graph(nodes=[Entity(id=id, name=name) for id, name in state["entities"].items()], edges=edges)
-
-
-def hops_of(state: dict[str, Any]) -> list[Hop] | None:
-    """The turns that methods have had at a question, in order; None where one method answers by itself."""
-    if "hops" not in state and not state.get("hop"):
-        return None
-    hops = [state["hop"]] if state.get("hop") else state["hops"].values()  # a chat's, or those of `auto`
-    return [_hop(kept) for kept in hops]
-
-
-def _hop(kept: Hop) -> Hop:
+def public_subrun(kept: Subrun) -> Subrun:
+    """Return a run of another method in the form of an answer: one that has not begun is queued."""
     status: Any = "queued" if kept["status"] == "new" else kept["status"]
-    return {**kept, "status": status, "cost": stored_cost({**kept["cost"]})}
+    return {**kept, "status": status, "cost": upgrade_cost({**kept["cost"]})}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The end of a run, or of a piece of it.
+    """The answer of a run.
 
-    `seconds` is the wall-clock time that the run worked, without pauses between a stop and a resume; it is not there
-    for runs of older releases. `cost` has the model calls, and their summed time.
+    `seconds` is the wall-clock time that the run worked, without pauses between a stop and a resume; None for runs of
+    older releases. `cost` has the model calls, and their summed time.
 
-    `asks` is there where a chat waits for a reply: a question with options to choose from, or a plan to approve.
+    `asks` is present while a chat waits for a reply: a question with options to choose from, or a plan to approve.
     """
 
     thread: str
@@ -199,16 +184,16 @@ class Answer:
     warnings: list[str] = field(default_factory=list)
     graph: Graph | None = None
     threshold: Threshold | None = None
-    hops: list[Hop] | None = None
+    hops: list[Subrun] | None = None
     asks: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form that the command line and the HTTP interface print, without fields that have no value."""
+        """Return the JSON form that the command line and the HTTP interface print, without absent values."""
         absent = [name for name in ("seconds", "graph", "threshold", "hops", "asks") if getattr(self, name) is None]
         return {name: value for name, value in asdict(self).items() if name not in absent}
 
 
 def public_notes(notes: dict[str, Note]) -> list[Note]:
-    """Notes as an answer shows them; their citations are among the answer's."""
+    """Return notes in the form of an answer, without their citations, which are among the answer's."""
     shown = ("question", "finding", "passages", "remark")
     return [Note(**{key: value for key, value in note.items() if key in shown}) for note in notes.values()]  # type: ignore[typeddict-item]

@@ -1,4 +1,4 @@
-"""What a run needs and its state must not contain: settings, budget, model, retriever."""
+"""Objects that a run needs and its state cannot hold: settings, budget, model, retriever."""
 
 import json
 import time
@@ -29,7 +29,7 @@ class MethodSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def as_in_paper(self) -> "MethodSettings":
-        """These settings with everything that goes beyond the paper switched off (profile=paper)."""
+        """Return these settings with everything that goes beyond the paper switched off (profile=paper)."""
         return self
 
     def nested(self) -> Mapping[str, Mapping[str, Any]]:
@@ -37,12 +37,16 @@ class MethodSettings(BaseModel):
         return {}
 
     def model_for(self, model: Model, context: "Context") -> Model:
-        """Return the model that the method's nodes ask: by default that of the run."""
+        """Return the model that the method's nodes call: by default that of the run."""
         return model
 
 
-def from_json(value: object) -> object:
-    """What a setting that is more than a word means, where it comes as text; raises ValueError."""
+def parse_json(value: object) -> object:
+    """Return the value of a setting that may come as JSON text.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError as error:
@@ -51,7 +55,7 @@ def from_json(value: object) -> object:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What a run may spend; None means no limit. Tokens are prompt and completion tokens together.
+    """Limits of a run; None means no limit. Tokens are prompt and completion tokens together.
 
     Calls and tokens count from the run's beginning. Seconds are wall-clock time from its start or latest resume.
     """
@@ -62,12 +66,12 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HopInput:
-    """A run within a run: which method is to answer the question, from which notes, within which budget.
+class SubrunRequest:
+    """A request for a run of another method: the question, the notes to start from, and the budget.
 
-    `plan` has the steps of PAR-RAG where it is not to plan them itself, keyed by their number as text.
-    `parent` and `checkpoint` are those of the outer run. The hop's thread is named after `place`, which is the same
-    after a resume and another one in a fork.
+    `plan` has the steps for a method that can start from a given plan, keyed by their number as text. `parent` and
+    `checkpoint` are those of the outer run. The sub-run's thread is named after `place`, which is the same after a
+    resume and a different one in a fork.
     """
 
     number: int
@@ -83,8 +87,8 @@ class HopInput:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HopEnd:
-    """What a run within a run has left behind, in its own thread."""
+class SubrunResult:
+    """The result of a sub-run, which stays in its own thread."""
 
     thread: str
     verdict: Verdict
@@ -93,27 +97,27 @@ class HopEnd:
     warnings: list[str]
 
 
-Tell = Callable[[dict[str, Any]], None]
-"""Takes a step of a hop: `thread`, `method`, `node`, `state` and `update`, as plain JSON."""
+OnStep = Callable[[dict[str, Any]], None]
+"""Receives a step of a sub-run: `thread`, `method`, `node`, `state` and `update`, as plain JSON."""
 
 
-class Hops(Protocol):
-    """Runs methods in threads of their own, for a method that leaves the work to others."""
+class SubrunRunner(Protocol):
+    """Runs other methods in threads of their own, for a method that delegates to them."""
 
-    async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
-        """A hop from wherever its thread stands to its end; its steps are told as they happen."""
+    async def run(self, hop: SubrunRequest, tell: OnStep) -> SubrunResult:
+        """Run a method from the latest checkpoint of its thread to its end, and report its steps as they happen."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What a run needs and its state must not hold.
+    """Objects that a run needs and its state cannot hold.
 
-    `embedder` is for comparing texts; `thresholds` are those that were fitted for the models in use, by prompt; `pages`
-    came with the question, and the retriever searches them; `hops` are for the method `auto`; `graph` is asked, and
-    `predictor` tells a question's attributes, in hybrid-rag; `graph_models` are those that RAS may be set to; `started`
-    is a monotonic clock reading, in seconds; `hearing` has replies told on the custom stream while they are written;
-    `tracing` applies where the callbacks and the parent run have no tracer.
+    `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `pages` came with the
+    question, and the retriever searches them; `hops` runs sub-runs, for `auto` and chats; `graph` and `predictor` are
+    the knowledge graph and the classifier of question attributes of hybrid-rag; `graph_models` are those of RAS;
+    `started` is a monotonic clock reading, in seconds; `hearing` streams replies on the custom stream while they are
+    written; `tracing` applies where the callbacks and the parent run have no tracer.
     """
 
     model: Model
@@ -125,7 +129,7 @@ class Context:
     triples: TripleStore = field(default_factory=MemoryTriples)
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
     pages: tuple[PageText, ...] = ()
-    hops: Hops | None = None
+    hops: SubrunRunner | None = None
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
     graph_models: GraphModels = field(default_factory=GraphModels)
@@ -134,5 +138,5 @@ class Context:
     tracing: Tracing = "off"
 
     def fingerprint(self) -> str:
-        """Names the settings that a run's seeds depend on."""
+        """Return a hash of the settings, on which a run's seeds depend."""
         return content_hash(f"{type(self.settings).__name__}{self.settings.model_dump_json()}")[:16]

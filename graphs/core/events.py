@@ -1,4 +1,4 @@
-"""What a run tells while it goes on."""
+"""Events that a run streams."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -8,10 +8,10 @@ from sleuth.graphs.core.answer import Answer
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Something happened in a run: a node started or finished; `update` is what it changed.
+    """A node started or finished; `update` is what it changed.
 
-    `part_of` is the run whose hop this thread is, if it is one. `task` is the same when a node that was interrupted
-    starts again, and of no other visit to it.
+    `part_of` is the outer run if this thread is a sub-run. `task` is the same when a node that was interrupted starts
+    again, and different for every other visit to it.
     """
 
     thread: str
@@ -25,9 +25,9 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Delta:
-    """Words of a reply that is being written, which nothing keeps: the node's `Step` has what became of them.
+    """Tokens of a reply that is being written. They are not stored; the node's `Step` has the result.
 
-    `call` is the id of the model call, as the state's `calls` have it once it has ended.
+    `call` is the id of the model call, as in the state's `calls` once it has ended.
     """
 
     thread: str
@@ -41,9 +41,8 @@ class Delta:
 
 @dataclass(frozen=True, kw_only=True)
 class Reset:
-    """Takes back all that was told of a call: it is made again, or its reply cannot be used.
-
-    Where nothing was told of it there is nothing to take back.
+    """Revokes the deltas of a call: it is retried, or its reply cannot be used. A call without deltas has nothing to
+    revoke.
     """
 
     thread: str
@@ -55,10 +54,10 @@ class Reset:
 
 
 Event = Step | Delta | Reset | Answer
-"""What a run tells; deltas and resets only to those who listen."""
+"""An event of a run; deltas and resets only reach subscribers."""
 
 
-def event_of(told: dict[str, Any]) -> Step | Delta | Reset:
-    """What was told on a run's stream: each kind has a field that the others lack."""
+def parse_event(told: dict[str, Any]) -> Step | Delta | Reset:
+    """Return the event of an item of a run's stream: each kind has a field that the others lack."""
     kind = Step if "state" in told else Delta if "text" in told else Reset
     return kind(**told)

@@ -7,8 +7,10 @@ from typing import Any, get_args
 from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
+from sleuth.graphs.core.answer import Graph, Subrun
 from sleuth.graphs.core.context import Context, MethodSettings
 from sleuth.graphs.core.state import RunState
+from sleuth.graphs.core.update_summary import summarize_update
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
 
@@ -17,10 +19,13 @@ from sleuth.tools.settings import Profile
 class Method:
     """One reasoning method: a graph from `question` to `verdict`.
 
-    `calls` is how many model calls are typical: fewest to most on the answerable example questions, and on two hops.
-    `benchmarks/studies/calls_by_hop.py` counts them, simulated; empty where it has not been run yet. A `baseline` is
-    there for comparison. `start_from_plan` returns the update that its node `plan` would make of given steps, for its
-    settings; None where a method has no such plan.
+    `line` summarizes the method and `when` describes its use. `calls` is the typical number of model calls: fewest to
+    most on the answerable example questions, and on two hops. `benchmarks/studies/calls_by_hop.py` counts them in
+    simulation; empty where it has not been run yet. A `baseline` is included for comparison. `start_from_plan` returns
+    the update that the node `plan` would make of given steps, for its settings; None if a method has no such plan.
+
+    `summarize_update` describes the update of a node in lines. `read_graph` and `read_subruns` return the question's
+    graph and the runs of other methods that a state contains, for the answer; by default there are none.
     """
 
     name: str
@@ -33,22 +38,27 @@ class Method:
     calls: str = ""
     baseline: bool = False
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
+    summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
+    read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
+    read_subruns: Callable[[Mapping[str, Any]], list[Subrun] | None] = lambda state: None
 
     def nodes(self) -> list[str]:
-        """The graph's nodes in the order of the method."""
+        """Return the graph's nodes in the order of the method."""
         return list(self.graph().nodes)
 
     def ablations(self) -> list[str]:
-        """The settings that switch off a part of the method to see what it is worth, as its paper does."""
+        """Return the settings that switch off a part of the method to measure its effect, as its paper does."""
         return [name for name, field in self.settings.model_fields.items() if "(ablation)" in (field.description or "")]
 
     def rungs(self) -> list[str]:
-        """The steps in which the method was built, as its setting `rung` names them; most methods have none."""
+        """Return the stages of the method's cumulative ablation, the values of its setting `rung`; most methods have
+        none.
+        """
         field = self.settings.model_fields.get("rung")
         return [rung for each in get_args(field.annotation) for rung in get_args(each)] if field else []
 
     def configure(self, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
-        """Return the settings from text or typed values; a value that is given holds in every profile.
+        """Return the settings from text or typed values; an explicit value applies in every profile.
 
         Settings of other methods in them are not checked: `registry.configure` does that too.
 
@@ -62,14 +72,14 @@ class Method:
         try:
             given = self.settings.model_validate(dict(values))
         except ValidationError as error:
-            raise UsageError(f"A setting of {self.name} cannot be used: {faults(error)}.") from None
+            raise UsageError(f"A setting of {self.name} cannot be used: {describe_errors(error)}.") from None
         if profile == "default":
             return given
         explicit = {key: getattr(given, key) for key in given.model_fields_set}
         return given.as_in_paper().model_copy(update=explicit)
 
 
-def faults(error: ValidationError) -> str:
-    """What is wrong with settings, each fault after the setting's name."""
+def describe_errors(error: ValidationError) -> str:
+    """Return the errors of settings, each after the setting's name."""
     found = [(fault["loc"], fault["msg"].lower().removeprefix("value error, ")) for fault in error.errors()]
     return "; ".join(f"{place[0]}: {message}" if place else message for place, message in found)

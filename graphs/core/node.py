@@ -53,19 +53,24 @@ class Call(Generic[S]):
 
     @property
     def model(self) -> Desk:
-        """The model, with an account of the calls of this execution."""
+        """Return the model, with an account of the calls of this execution; seeded by question and settings, not by
+        thread.
+        """
         if self._model is None:
-            self._model = desk(self._state, self.runtime, spare=self._spare, sharing=self._sharing)
-            self._model.model = self.settings.model_for(self._model.model, self.context)
+            left = remaining(self._state, self.runtime).max_calls
+            limit = None if left is None else (left - self._spare) // self._sharing
+            context, seed = self.context, f"{self._state.question}\n{self.context.fingerprint()}"
+            model = self.settings.model_for(context.model, context)
+            self._model = Desk(model, context.archive, seed=seed, limit=limit, hearing=context.hearing)
         return self._model
 
     @property
     def made(self) -> int:
-        """How many model calls this execution has made."""
+        """Return the number of model calls of this execution."""
         return len(self._model.calls) if self._model else 0
 
     def share(self, *, spare: int = 0, sharing: int = 1) -> None:
-        """Leave part of the budget's calls to others; to be called before the first use of `model`.
+        """Reserve part of the budget's calls for other nodes; call it before the first use of `model`.
 
         Args:
             spare: calls that later nodes need.
@@ -75,7 +80,16 @@ class Call(Generic[S]):
 
     def affords(self, calls: int = 1) -> bool:
         """Return whether the budget has room for this number of calls after those that were made."""
-        return affordable(self._state, self.runtime, self.made + calls)
+        left, calls = remaining(self._state, self.runtime), self.made + calls
+        return (
+            (left.max_calls is None or calls <= left.max_calls)
+            and (left.max_tokens is None or left.max_tokens > 0)
+            and (left.max_seconds is None or left.max_seconds > 0)
+        )
+
+    def start_over(self, state: RunState) -> None:
+        """Count the budget and derive the seed from this state; call it before the first use of `model`."""
+        self._state = state
 
     def require(self, calls: int = 1) -> None:
         """End the node if the budget has no room for this number of further calls.
@@ -86,13 +100,14 @@ class Call(Generic[S]):
         if not self.affords(calls):
             raise OutOfBudget
 
-    def account(self, update: UpdateT) -> UpdateT:
+    def account(self, update: UpdateT, *, replaces_warnings: bool) -> UpdateT:
         """Return the update with the calls and warnings of the model, if it was used."""
         if self._model is None:
             return update
         given = cast(RunUpdate, update)
         calls = {**given.get("calls", {}), **self._model.calls}
-        warnings = [*self._model.warnings, *given.get("warnings", [])]
+        earlier = self._state.warnings if replaces_warnings else []
+        warnings = [*earlier, *self._model.warnings, *given.get("warnings", [])]
         return cast(UpdateT, {**update, "calls": calls, "warnings": warnings})
 
 
@@ -108,6 +123,8 @@ def node(function: Callable[[StateT, Call[S]], Awaitable[UpdateT]]) -> Node[Stat
     """Make a LangGraph node of a function of a state and a `Call`; its name, docstring and types are kept."""
     hints = get_type_hints(function)
     (kind,) = get_args(hints["call"])
+    # A field without a reducer is replaced: a chat's warnings are those of its latest turn.
+    replaces_warnings = get_type_hints(hints["state"], include_extras=True)["warnings"] == list[str]
 
     async def run(state: StateT, *, runtime: Runtime[Context]) -> UpdateT:
         settings = runtime.context.settings
@@ -117,7 +134,7 @@ def node(function: Callable[[StateT, Call[S]], Awaitable[UpdateT]]) -> Node[Stat
             update = await function(state, call)
         except OutOfBudget:
             update = cast(UpdateT, {"halted": True})
-        return call.account(update)
+        return call.account(update, replaces_warnings=replaces_warnings)
 
     # Not functools.wraps: LangGraph would inspect the signature of the wrapped function.
     run.__name__ = run.__qualname__ = function.__name__
@@ -126,46 +143,17 @@ def node(function: Callable[[StateT, Call[S]], Awaitable[UpdateT]]) -> Node[Stat
     return cast(Any, run)  # type: ignore[no-any-return]
 
 
-def desk(state: RunState, runtime: Runtime[Context], *, spare: int = 0, sharing: int = 1) -> Desk:
-    """The model calls of one execution of a node: seeded by question and settings, never by the thread.
-
-    Of the budget's calls `spare` are left alone, and nodes that run side by side share the rest.
-    """
-    context = runtime.context
-    left = remaining(state, runtime).max_calls
-    limit = None if left is None else (left - spare) // sharing
-    seed = f"{state.question}\n{context.fingerprint()}"
-    return Desk(context.model, context.archive, seed=seed, limit=limit, hearing=context.hearing)
-
-
-async def ask_or(desk: Desk, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
-    """Asks; where no reply can be understood, goes on with `otherwise` and a warning that says what is lost."""
+async def ask_or(model: Desk, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
+    """Return the model's reply, or `otherwise` and a warning with the loss if no reply can be parsed."""
     try:
-        return await desk.ask(role, given)
+        return await model.ask(role, given)
     except BadReply as error:
-        desk.warn(f"{error} {loss}")
+        model.warn(f"{error} {loss}")
         return otherwise
 
 
-def settings_of(runtime: Runtime[Context], kind: type[S]) -> S:
-    """The settings of the method that is running."""
-    settings = runtime.context.settings
-    assert isinstance(settings, kind)
-    return settings
-
-
-def affordable(state: RunState, runtime: Runtime[Context], calls: int = 1) -> bool:
-    """Whether the budget has room for so many further calls."""
-    left = remaining(state, runtime)
-    return (
-        (left.max_calls is None or calls <= left.max_calls)
-        and (left.max_tokens is None or left.max_tokens > 0)
-        and (left.max_seconds is None or left.max_seconds > 0)
-    )
-
-
 def remaining(state: RunState, runtime: Runtime[Context]) -> Budget:
-    """What is left of the budget; less than nothing where a limit was passed."""
+    """Return the rest of the budget; negative where a limit was passed."""
     budget = runtime.context.budget
     tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in state.calls.values())
     seconds = time.monotonic() - runtime.context.started

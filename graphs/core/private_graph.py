@@ -1,4 +1,4 @@
-"""Graphs whose runs are traced only where a caller or the setting `tracing` asks for it."""
+"""Graphs whose runs are traced only if a caller or the setting `tracing` asks for it."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
@@ -54,7 +54,7 @@ class PrivateGraph(StateGraph[Any, Any, Any, Any]):
     """State machine that compiles to a `PrivateCompiled`."""
 
     def __init__(self, graph: StateGraph[Any, Any, Any, Any]) -> None:
-        """Take over the nodes and edges of `graph`."""
+        """Copy the nodes and edges of `graph`."""
         self.__dict__.update(graph.__dict__)
 
     def compile(self, *arguments: Any, **options: Any) -> PrivateCompiled:  # noqa: ANN401 - those of the base

@@ -1,4 +1,4 @@
-"""What the state of every method has in common, and what its nodes are given."""
+"""Fields that the states of all methods share, and their reducers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,10 +21,10 @@ def same_question(one: str, other: str) -> bool:
     return spans.key(one) == spans.key(other)
 
 
-def merge(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str, V]:
+def merge_keys(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str, V]:
     """Keyed reducer: later values win, None removes a key, a repeat is harmless.
 
-    Write by write, or a key that was removed and came back would stand in another place when history is replayed.
+    Writes are applied one by one; otherwise a key that was removed and came back would change its position in a replay.
     """
     merged = dict(kept)
     for write in writes:
@@ -36,13 +36,13 @@ def merge(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str
     return merged
 
 
-def collect(kept: list[str], writes: Sequence[list[str]]) -> list[str]:
-    """Appends what is not there yet, in order."""
+def append_new(kept: list[str], writes: Sequence[list[str]]) -> list[str]:
+    """Append the items that are not in the list yet, in order."""
     return list(dict.fromkeys([*kept, *(item for write in writes for item in write)]))
 
 
-Keyed: DeltaChannel[dict[str, Any]] = DeltaChannel(merge)
-Lines: DeltaChannel[list[str]] = DeltaChannel(collect)
+Keyed: DeltaChannel[dict[str, Any]] = DeltaChannel(merge_keys)
+Lines: DeltaChannel[list[str]] = DeltaChannel(append_new)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +50,15 @@ class Question:
     """The input of every method."""
 
     question: str
-    """What the person wants to know."""
+    """The question of the person."""
     notes: Annotated[dict[str, Note], Keyed] = field(default_factory=dict)
-    """What is already known, by a key of the method's own; handed over when a run is forked into another method."""
+    """Known findings, by a key of the method's own; a fork into another method inherits them."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether a note answers the whole question; a fork hands over such a note only as a final answer.
+        """Return whether a note answers the whole question; a fork passes on such a note only as a final answer.
 
-        Every other handed-over note answers its own sub-question: the question still has to be searched for.
+        Every other inherited note answers its own sub-question: the question still has to be searched for.
         """
         return any(
             found["finding"] and same_question(found["question"], self.question) for found in self.notes.values()
@@ -67,14 +67,14 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class RunState(Question):
-    """What every method keeps beside its own fields; plain JSON throughout."""
+    """Fields of every method's state; plain JSON throughout."""
 
     schema_version: int = SCHEMA_VERSION
     """Version of this layout; older checkpoints are migrated when they are read."""
     calls: Annotated[dict[str, CallRecord], Keyed] = field(default_factory=dict)
     """Every model call so far by its id: role, node, prompt hash, tokens, seconds."""
     warnings: Annotated[list[str], Lines] = field(default_factory=list)
-    """What went less than well and how it was dealt with, a line each."""
+    """Problems and how they were handled, a line each."""
     halted: bool = False
     """The budget had no room for the next model call."""
     verdict: Verdict | None = None
@@ -82,7 +82,7 @@ class RunState(Question):
 
 
 class RunUpdate(TypedDict, total=False):
-    """What a node of any method may change; None removes a key."""
+    """Fields that a node of any method may change; None removes a key."""
 
     notes: dict[str, Note | None]
     calls: dict[str, CallRecord]

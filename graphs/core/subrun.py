@@ -1,4 +1,4 @@
-"""How a node leaves a question to another method, which answers it in a thread of its own."""
+"""Sub-runs: a node lets another method answer a question in a thread of its own."""
 
 from asyncio import create_task
 from collections.abc import Coroutine, Mapping
@@ -11,8 +11,8 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from sleuth.agents.model_calls import CallRecord
-from sleuth.graphs.core.answer import Hop, Note, cost_of
-from sleuth.graphs.core.context import Context, HopEnd, HopInput
+from sleuth.graphs.core.answer import Note, Subrun, total_cost
+from sleuth.graphs.core.context import Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import remaining
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.errors import RunError
@@ -20,7 +20,7 @@ from sleuth.tools.errors import RunError
 T = TypeVar("T")
 
 
-async def delegate(
+async def run_subrun(
     state: RunState,
     runtime: Runtime[Context],
     *,
@@ -29,14 +29,14 @@ async def delegate(
     values: dict[str, Any],
     notes: Mapping[str, Note] | None = None,
     plan: Mapping[str, Any] | None = None,
-) -> HopEnd:
-    """A hop with what is left of the budget; what it tells is this node's to stream."""
+) -> SubrunResult:
+    """Run a method with the rest of the budget, and stream its steps from this node."""
     hops, config = runtime.context.hops, get_config()["configurable"]
     if hops is None:
         raise RunError(
-            "This graph runs other methods in threads of their own: give its Context `hops`, as `sleuth.ask` does."
+            "This graph runs other methods: set `hops` of its Context to what runs them, as `sleuth.ask` does."
         )
-    hop = HopInput(
+    hop = SubrunRequest(
         number=number,
         method=method,
         question=state.question,
@@ -49,13 +49,13 @@ async def delegate(
         plan=dict(plan or {}),
     )
     here = copy_context()
-    return await apart(hops.run(hop, lambda step: here.run(runtime.stream_writer, step)))
+    return await in_fresh_context(hops.run(hop, lambda step: here.run(runtime.stream_writer, step)))
 
 
-async def apart(work: Coroutine[Any, Any, T]) -> T:
-    """Do something outside of the running node, of which LangGraph would make it a subgraph.
+async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a fresh `contextvars` context, so that LangGraph does not treat it as a subgraph of this node.
 
-    Of the node's config only the callbacks are kept, so a tracer of the caller also receives this work.
+    Of the node's config only the callbacks are kept, so that a tracer of the caller also receives this work.
     """
     variables = copy_context()
     outer = var_child_runnable_config.get()
@@ -64,11 +64,27 @@ async def apart(work: Coroutine[Any, Any, T]) -> T:
     return await create_task(work, context=variables)
 
 
-def ended(hop: Hop, end: HopEnd, notes: list[str]) -> Hop:
-    """A method's turn once it has had it; `notes` are the keys of what it has found out."""
-    return Hop(**{**hop, **end.verdict, "thread": end.thread, "notes": notes, "cost": cost_of(end.calls)})
+def new_subrun(method: str, why: str) -> Subrun:
+    """Return the record of a sub-run that has not begun."""
+    return Subrun(
+        method=method,
+        why=why,
+        thread="",
+        status="new",
+        text="",
+        citations=[],
+        confidence=None,
+        doubt="",
+        notes=[],
+        cost=total_cost({}),
+    )
 
 
-def counted(method: str, end: HopEnd) -> dict[str, CallRecord]:
-    """The calls of a hop as those of the run that it is part of, their nodes as `method/node`."""
+def with_result(hop: Subrun, end: SubrunResult, notes: list[str]) -> Subrun:
+    """Return the record of a sub-run with its result; `notes` are the keys of its findings."""
+    return Subrun(**{**hop, **end.verdict, "thread": end.thread, "notes": notes, "cost": total_cost(end.calls)})
+
+
+def prefix_nodes(method: str, end: SubrunResult) -> dict[str, CallRecord]:
+    """Return the calls of a sub-run as calls of the outer run, with nodes named `method/node`."""
     return {id: {**call, "node": f"{method}/{call['node']}"} for id, call in end.calls.items()}

@@ -1,8 +1,7 @@
-"""Thresholds that were fitted for a model, one per prompt: in a file of SLEUTH_HOME, or of what comes with sleuth.
+"""Thresholds that were fitted for a model, one per prompt, in a file of SLEUTH_HOME or of the package.
 
-CRP-RAG's is of the perplexity of its verifier's answers, RetroRAG's of the probability that two answers say the same.
-Another model, or another wording of the question that it is asked, has other ones: what was fitted for the one says
-nothing about the other.
+CRP-RAG's bounds the perplexity of its verifier's answers, RetroRAG's the probability that two answers agree. A
+threshold holds for one model and one wording of the prompt only.
 """
 
 import json
@@ -17,11 +16,11 @@ from sleuth.tools.errors import StoreError
 
 FILE = "thresholds.json"
 FITTED = {VERIFY.prompt: VERIFY.name, CONSISTENCY.prompt: CONSISTENCY.name}
-"""The prompts that a threshold belongs to, and the role of each."""
+"""The prompts that have a threshold, and the role of each."""
 
 
-def fitted(folders: Sequence[Path], model_of: Callable[[str], str]) -> dict[str, Threshold]:
-    """By prompt, the threshold for its role's model: from the first folder that has one.
+def fitted_thresholds(folders: Sequence[Path], model_of: Callable[[str], str]) -> dict[str, Threshold]:
+    """Return the thresholds for the roles' models, by prompt; the first folder that has one wins.
 
     Raises:
         StoreError: a folder's file cannot be read.
@@ -32,8 +31,8 @@ def fitted(folders: Sequence[Path], model_of: Callable[[str], str]) -> dict[str,
     return {prompt: every[key] for prompt, key in keys.items() if key in every}
 
 
-def keep(home: Path, model: str, prompt: str, threshold: Threshold) -> None:
-    """Keeps a model's threshold; it holds for runs that are verified from now on."""
+def store_threshold(home: Path, model: str, prompt: str, threshold: Threshold) -> None:
+    """Store a model's threshold for later verifications."""
     file = home / FILE
     kept = {**_read(file), _key(model, prompt): threshold}
     new = file.with_suffix(".new")
@@ -41,8 +40,8 @@ def keep(home: Path, model: str, prompt: str, threshold: Threshold) -> None:
     new.replace(file)
 
 
-def chosen(given: float | None, fitted: Threshold | None, default: Threshold) -> Threshold:
-    """What holds: as set, else as fitted for the model, else a default."""
+def choose_threshold(given: float | None, fitted: Threshold | None, default: Threshold) -> Threshold:
+    """Return the threshold of this run: the explicit value, else the fitted one, else the default."""
     return fitted or default if given is None else Threshold(value=given, by="as set for this run")
 
 

@@ -1,8 +1,8 @@
-"""The seconds for which a run has worked, by the wall clock, recorded in the metadata of its checkpoints.
+"""Wall-clock seconds for which a run has worked, recorded in the metadata of its checkpoints.
 
-A checkpoint records when its piece of work began (from a start or a resume) and the seconds of the pieces before it. So
-a pause between a stop and a resume is not counted, a fork counts its own path, and reading a run gives the same number
-every time. What a killed process did after its last checkpoint is not counted.
+A checkpoint records the start of its piece of work (a start or a resume) and the seconds of the pieces before it. So a
+pause between a stop and a resume is not counted, a fork counts its own path, and reading a run gives the same number
+every time. The work of a killed process after its last checkpoint is not counted.
 """
 
 import time
@@ -15,13 +15,13 @@ from langgraph.types import StateSnapshot
 _BEGAN, _BEFORE = "sleuth_began", "sleuth_seconds_before"
 
 
-def clocked(config: RunnableConfig, before: float | None) -> RunnableConfig:
-    """Return a config whose checkpoints count seconds from now on, after those `before`; None: unknown."""
+def with_clock(config: RunnableConfig, before: float | None) -> RunnableConfig:
+    """Return a config whose checkpoints count seconds from this moment, after those `before`; None: unknown."""
     return _recording(config, before, {_BEGAN: time.time()})
 
 
-def paused(config: RunnableConfig, state: StateSnapshot) -> RunnableConfig:
-    """Return a config for a checkpoint that is made of another one without working."""
+def with_paused_clock(config: RunnableConfig, state: StateSnapshot) -> RunnableConfig:
+    """Return a config for a checkpoint that is copied from another one without working."""
     return _recording(config, seconds_at(state), {})
 
 

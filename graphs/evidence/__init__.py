@@ -1,37 +1,63 @@
 """From retrieved passage to verified citation; shared by all methods."""
 
-from sleuth.graphs.evidence.answer_text import footnoted
-from sleuth.graphs.evidence.citations import check, cited, quote_at, saying, support
-from sleuth.graphs.evidence.generation import Generation, generate
-from sleuth.graphs.evidence.outcomes import answered, conclude, declarative, ended, final_answer, known_steps, note
-from sleuth.graphs.evidence.retrieval import as_query, find, keep, load, names_in, passage_of, record, sources
-from sleuth.graphs.evidence.text_spans import clean, locate, sentence_with
+from sleuth.graphs.evidence.answer_text import with_footnotes
+from sleuth.graphs.evidence.citations import (
+    citation_at,
+    ensure_verbatim_support,
+    find_support,
+    verified_citations,
+    verify_quotes,
+)
+from sleuth.graphs.evidence.outcomes import (
+    Generation,
+    answer_question,
+    as_steps,
+    finish,
+    generate,
+    is_declarative,
+    make_note,
+    make_verdict,
+    verdict_for,
+)
+from sleuth.graphs.evidence.retrieval import (
+    Round,
+    archive_passages,
+    as_sources,
+    deserialize_passage,
+    load_passages,
+    make_query,
+    search_passages,
+    serialize_passage,
+    short_names,
+)
+from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, strip_marks
 
 __all__ = [
     "Generation",
-    "answered",
-    "as_query",
-    "check",
-    "cited",
-    "clean",
-    "conclude",
-    "declarative",
-    "ended",
-    "final_answer",
-    "find",
-    "footnoted",
+    "Round",
+    "answer_question",
+    "archive_passages",
+    "as_sources",
+    "as_steps",
+    "citation_at",
+    "deserialize_passage",
+    "ensure_verbatim_support",
+    "find_quote",
+    "find_sentence",
+    "find_support",
+    "finish",
     "generate",
-    "keep",
-    "known_steps",
-    "load",
-    "locate",
-    "names_in",
-    "note",
-    "passage_of",
-    "quote_at",
-    "record",
-    "saying",
-    "sentence_with",
-    "sources",
-    "support",
+    "is_declarative",
+    "load_passages",
+    "make_note",
+    "make_query",
+    "make_verdict",
+    "search_passages",
+    "serialize_passage",
+    "short_names",
+    "strip_marks",
+    "verdict_for",
+    "verified_citations",
+    "verify_quotes",
+    "with_footnotes",
 ]

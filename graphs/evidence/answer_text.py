@@ -1,9 +1,9 @@
-"""An answer as one text for a chat: what was found, with numbered marks, and below it what each of them quotes."""
+"""An answer as one text for a chat: the finding with numbered marks, followed by the quote of each mark."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from sleuth.graphs.core import Citation, Status, Verdict
+from sleuth.graphs.core import Status, Verdict
 from sleuth.tools.text import one_line
 
 _INSTEAD: Final[dict[Status, str]] = {
@@ -17,25 +17,23 @@ _INSTEAD: Final[dict[Status, str]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Footnoted:
-    """`marks` are the places of the marks in `text`, in characters, one for each citation in its order."""
+class AnswerText:
+    """A text with footnotes; `marks` are the places of its marks, in characters, one per citation in order."""
 
     text: str
     marks: list[tuple[int, int]]
 
 
-def footnoted(verdict: Verdict) -> Footnoted:
-    """The text of a chat message; where there is no answer it says why, in words."""
+def with_footnotes(verdict: Verdict) -> AnswerText:
+    """Return the text of a chat message; without an answer it explains the reason."""
     text = "\n\n".join(part for part in (_INSTEAD[verdict["status"]], verdict["text"].strip()) if part)
     marks: list[tuple[int, int]] = []
     for number in range(1, len(verdict["citations"]) + 1):
         start = len(text) + 1
         text += f" [{number}]"
         marks.append((start, len(text)))
-    notes = [_note(number, cited) for number, cited in enumerate(verdict["citations"], start=1)]
-    return Footnoted(text="\n\n".join([text, "\n".join(notes)]) if notes else text, marks=marks)
-
-
-def _note(number: int, cited: Citation) -> str:
-    where = one_line(cited["title"] or cited.get("reference", "") or cited["document"])
-    return f"[{number}] {where}: “{one_line(cited['quote'])}”" if where else f"[{number}] “{one_line(cited['quote'])}”"
+    notes = []
+    for number, cited in enumerate(verdict["citations"], start=1):
+        where = one_line(cited["title"] or cited.get("reference", "") or cited["document"])
+        notes.append(f"[{number}] {where + ': ' if where else ''}“{one_line(cited['quote'])}”")
+    return AnswerText(text="\n\n".join([text, "\n".join(notes)]) if notes else text, marks=marks)

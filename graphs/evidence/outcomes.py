@@ -3,27 +3,33 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from typing_extensions import TypedDict
+
 from sleuth.agents.formatting import Step
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.reading import ANSWER, AnswerInput, Final
+from sleuth.agents.roles.reasoning import REASON, Reasoned, ReasonInput
 from sleuth.graphs.core import Citation, Note, Question, Status, Verdict, ask_or
-from sleuth.graphs.evidence.text_spans import clean
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.retrieval import as_sources
+from sleuth.graphs.evidence.text_spans import strip_marks
+from sleuth.tools.types import Passage
 
 
-def note(question: str, finding: str, citations: list[Citation], remark: str = "") -> Note:
-    """A finding and where it stands."""
+def make_note(question: str, finding: str, citations: list[Citation], remark: str = "") -> Note:
+    """Return a finding as a note."""
     passages = list(dict.fromkeys(citation["passage"] for citation in citations))
     written = Note(question=question, finding=finding, passages=passages, citations=citations)
     return Note(**written, remark=remark) if remark else written
 
 
-def known_steps(notes: Iterable[Note]) -> tuple[Step, ...]:
-    """Notes as the roles see them."""
+def as_steps(notes: Iterable[Note]) -> tuple[Step, ...]:
+    """Return notes in the form that roles read."""
     return tuple(Step(question=note["question"], answer=note["finding"] or "not found") for note in notes)
 
 
-def conclude(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
-    """The end of a run; only an answer, also one cut short by the budget, cites, and only what its notes stand on."""
+def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
+    """Return a verdict with the citations of its notes; only an answer has any, also one after the budget ran out."""
     cites = text and status in ("answered", "out_of_budget")
     every = [citation for note in notes for citation in note.get("citations", [])] if cites else []
     places = [{**citation, "why": None} for citation in every]
@@ -31,32 +37,50 @@ def conclude(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     return Verdict(status=status, text=text, citations=unique)
 
 
-async def final_answer(desk: Desk, question: str, notes: Sequence[Note]) -> Verdict:
-    """The question answered from what was found out; "unknown" where that does not tell."""
-    given = AnswerInput(question=question, trajectory=known_steps(notes))
-    final = await ask_or(desk, ANSWER, given, Final(known=False), "The question stays open.")
-    text = clean(final.answer)
-    return answered(desk, text, notes) if final.known and text else conclude("unknown", "", [])
+async def answer_question(model: Desk, question: str, notes: Sequence[Note]) -> Verdict:
+    """Answer the question from notes; the verdict is "unknown" if they do not suffice."""
+    given = AnswerInput(question=question, trajectory=as_steps(notes))
+    final = await ask_or(model, ANSWER, given, Final(known=False), "The question stays open.")
+    text = strip_marks(final.answer)
+    return verdict_for(model, text, notes) if final.known and text else make_verdict("unknown", "", [])
 
 
-def answered(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
-    """An answer with the citations of its notes; that it has none is worth a warning."""
-    verdict = conclude("answered", text, notes)
+def verdict_for(model: Desk, text: str, notes: Iterable[Note]) -> Verdict:
+    """Return the verdict of an answer with the citations of its notes, and warn if there are none."""
+    verdict = make_verdict("answered", text, notes)
     if not verdict["citations"]:
-        desk.warn("nothing that was read supports this answer word for word")
+        model.warn("no passage supports this answer word for word")
     return verdict
 
 
-def ended(desk: Desk, state: Question, text: str, citations: list[Citation]) -> tuple[dict[str, Note | None], Verdict]:
-    """The end of a run: an answer, which is also a note, or "unknown" where the text is empty."""
+def finish(
+    model: Desk, state: Question, text: str, citations: list[Citation]
+) -> tuple[dict[str, Note | None], Verdict]:
+    """Return the note and verdict of an answer; the verdict is "unknown" if the text is empty."""
     if not text:
-        return {}, conclude("unknown", "", [])
-    found = note(state.question, text, citations)
-    return {"answer": found}, answered(desk, text, [*state.notes.values(), found])
+        return {}, make_verdict("unknown", "", [])
+    found = make_note(state.question, text, citations)
+    return {"answer": found}, verdict_for(model, text, [*state.notes.values(), found])
 
 
-def declarative(answer: str) -> bool:
-    """Whether an answer states something: neither empty, nor "unknown", nor a guess, nor a question."""
+class Generation(TypedDict):
+    """An answer, empty where there is none, with its reasons and citations."""
+
+    answer: str
+    reason: str
+    citations: list[Citation]
+
+
+async def generate(model: Desk, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
+    """Generate an answer from passages and inherited notes; `loss` is warned of if the reply cannot be parsed."""
+    given = ReasonInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
+    said = await ask_or(model, REASON, given, Reasoned(answer=""), loss)
+    text = strip_marks(said.answer) if is_declarative(strip_marks(said.answer)) else ""
+    return Generation(answer=text, reason=said.reason, citations=verified_citations(model, text, said.citations, shown))
+
+
+def is_declarative(answer: str) -> bool:
+    """Return whether an answer states something: not empty, "unknown", a guess or a question."""
     said = answer.strip().rstrip(".!")
     return bool(said) and not any(pattern.fullmatch(said) for pattern in _NO_ANSWERS)
 
@@ -76,4 +100,4 @@ _NO_ANSWERS = tuple(
         r".*\?",
     )
 )
-"""What says that there is no answer, guesses, or asks back; a pattern has to fit the whole of what is said."""
+"""Patterns of replies that give no answer, guess, or ask a question; each has to match the whole reply."""

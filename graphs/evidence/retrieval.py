@@ -1,18 +1,15 @@
-"""From search to citation: what the methods share.
-
-A citation counts only if its quote stands literally in a passage that the run was shown, at known places of it.
-Where a role names the right source but misquotes it, or quotes what does not say its answer, the sentence that contains
-the answer is cited instead; what does not resolve in either way is dropped and named in the warnings.
-"""
+"""Search for passages, and their form in the archive, for roles and for queries."""
 
 import asyncio
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
+from typing_extensions import TypedDict
+
 from sleuth.agents.formatting import Source
-from sleuth.graphs.core import Context, Question, Way
-from sleuth.graphs.evidence.text_spans import _whole
+from sleuth.graphs.core import Context, Question, RetrievalPath
+from sleuth.graphs.evidence.text_spans import find_words
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Hit, Passage
@@ -20,39 +17,46 @@ from sleuth.tools.types import Hit, Passage
 _NAME_WORDS = 6
 
 
-async def find(context: Context, queries: dict[str, Query]) -> dict[str, list[str]]:
-    """Searches side by side and archives the passages as they are now; returns their references, for the state."""
+class Round(TypedDict):
+    """A query and the passages it found, best first, by archive reference."""
+
+    query: str
+    passages: list[str]
+
+
+async def search_passages(context: Context, queries: dict[str, Query]) -> dict[str, list[str]]:
+    """Search in parallel, archive the passages, and return their references for the state."""
     found = await asyncio.gather(*(context.retriever.search(query) for query in queries.values()))
-    references = await asyncio.gather(*(keep(context.archive, map(_reached, hits)) for hits in found))
+    references = await asyncio.gather(*(archive_passages(context.archive, map(_reached, hits)) for hits in found))
     return dict(zip(queries, references, strict=True))
 
 
-async def keep(archive: Archive, passages: Iterable[Passage]) -> list[str]:
-    """Archives passages as they are now; returns their references."""
-    return await archive.keep([record(passage) for passage in passages])
+async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> list[str]:
+    """Archive passages as they are now, and return their references."""
+    return await archive.keep([serialize_passage(passage) for passage in passages])
 
 
-def record(passage: Passage) -> str:
-    """A passage as the archive holds it."""
+def serialize_passage(passage: Passage) -> str:
+    """Return a passage in the form of the archive."""
     return json.dumps(asdict(passage), ensure_ascii=False, sort_keys=True)
 
 
-async def load(archive: Archive, references: Iterable[str]) -> list[Passage]:
-    """The passages behind references, as the run saw them."""
-    return [passage_of(record) for record in await archive.load(references)]
+async def load_passages(archive: Archive, references: Iterable[str]) -> list[Passage]:
+    """Return the passages of references, as the run first read them."""
+    return [deserialize_passage(record) for record in await archive.load(references)]
 
 
-def passage_of(record: str) -> Passage:
-    """The passage of `record`."""
+def deserialize_passage(record: str) -> Passage:
+    """Return the passage from the form of the archive."""
     kept = json.loads(record)
-    return Reached(**kept) if "way" in kept else Passage(**kept)
+    return PassageWithPath(**kept) if "way" in kept else Passage(**kept)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reached(Passage):
-    """A passage found rather along a name than by its own words."""
+class PassageWithPath(Passage):
+    """A passage that graph search reached along a name rather than by its own words."""
 
-    way: Way
+    way: RetrievalPath
 
 
 def _reached(hit: Hit) -> Passage:
@@ -61,23 +65,25 @@ def _reached(hit: Hit) -> Passage:
     best = hit.why.reasons[0]
     if not best.source:  # the query itself has the name
         return hit.passage
-    way = Way(passage=best.source, name=" ".join(best.name.split()))
-    return Reached(**asdict(hit.passage), way=way)
+    way = RetrievalPath(passage=best.source, name=" ".join(best.name.split()))
+    return PassageWithPath(**asdict(hit.passage), way=way)
 
 
-def sources(passages: Iterable[Passage]) -> tuple[Source, ...]:
-    """Passages as a role reads them; their numbers count from 1 in this order."""
+def as_sources(passages: Iterable[Passage]) -> tuple[Source, ...]:
+    """Return passages in the form that roles read, numbered from 1 in this order."""
     return tuple(Source(title=passage.title, text=passage.text) for passage in passages)
 
 
-def names_in(findings: Iterable[str]) -> tuple[str, ...]:
-    """Those findings that are names, or as short as names, for a search that builds on them."""
+def short_names(findings: Iterable[str]) -> tuple[str, ...]:
+    """Return the findings that are names, or as short as names, for a search that builds on them."""
     short = (finding.strip() for finding in findings if 0 < len(finding.split()) <= _NAME_WORDS)
     return tuple(dict.fromkeys(name for name in short if name.casefold() not in ("yes", "no")))
 
 
-def as_query(text: str, state: Question, *, k: int, mode: Mode, seen: Iterable[str]) -> Query:
-    """A question's next query, for passages not seen yet: it builds on those findings whose names it says."""
-    names = names_in(found["finding"] for found in state.notes.values())
-    said = tuple(name for name in names if any(_whole(name.split(), text)))
+def make_query(text: str, state: Question, *, k: int, mode: Mode, seen: Iterable[str]) -> Query:
+    """Return the next query of a question, for passages not seen yet; it builds on the findings whose names it
+    contains.
+    """
+    names = short_names(found["finding"] for found in state.notes.values())
+    said = tuple(name for name in names if any(find_words(name.split(), text)))
     return Query(text=text, k=k, mode=mode, hop=text != state.question, entities=said, seen=frozenset(seen))

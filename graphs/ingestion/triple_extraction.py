@@ -19,7 +19,7 @@ from sleuth.agents.model import Model
 from sleuth.agents.model_calls import Desk
 from sleuth.graphs.core import Budget, PrivateGraph
 from sleuth.graphs.ingestion.graph import first_few
-from sleuth.graphs.methods.ras import extract, prompt_version
+from sleuth.graphs.methods.ras import extract_triples, prompt_version
 from sleuth.tools.storage import MemoryArchive, Readings, TripleStore
 from sleuth.tools.types import Passage
 
@@ -106,7 +106,7 @@ def after_read(state: ReadingState) -> Literal["read", "__end__"]:
 
 
 def graph() -> StateGraph[ReadingState, ReadingContext, ReadingState, ReadingState]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     builder = StateGraph(ReadingState, context_schema=ReadingContext)
     builder.add_node(read)
     builder.add_edge(START, "read")
@@ -168,7 +168,7 @@ async def _reader(
     while (taken := purse.take()) and (passage := next(waiting, None)) is not None:
         context = runtime.context
         desk = Desk(context.model, MemoryArchive(), seed=passage.fingerprint(), limit=taken)
-        found = await extract(context.store, [passage], desk)
+        found = await extract_triples(context.store, [passage], desk)
         calls = desk.calls.values()
         tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
         purse.settle(taken, len(calls), tokens)

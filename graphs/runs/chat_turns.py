@@ -11,7 +11,7 @@ from uuid import NAMESPACE_OID, uuid5
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command, StateSnapshot
 
-from sleuth.graphs.chat import decision_in, in_words
+from sleuth.graphs.chat import describe_request, parse_typed_decision
 from sleuth.graphs.core import Budget, Verdict
 from sleuth.graphs.persistence import Thread
 from sleuth.graphs.registry import CHAT, configure
@@ -55,7 +55,7 @@ def to_send(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[An
         return None
     asked = waits_for(state)
     if asked is not None:
-        return Command(resume=decision_in(said["text"]) if "action_requests" in asked else said["text"])
+        return Command(resume=parse_typed_decision(said["text"]) if "action_requests" in asked else said["text"])
     id = str(uuid5(NAMESPACE_OID, f"{thread.id}/{said['at']}"))  # to send it twice is harmless
     return {"messages": [HumanMessage(said["text"], id=id)]}
 
@@ -72,5 +72,5 @@ def waits_for(state: StateSnapshot) -> dict[str, Any] | None:
 
 def asked_back(asked: dict[str, Any]) -> Verdict:
     """The same in words, as the end of a turn."""
-    text = in_words(asked) if "action_requests" in asked else str(asked["question"])
+    text = describe_request(asked) if "action_requests" in asked else str(asked["question"])
     return Verdict(status="waiting", text=text, citations=[])

@@ -9,8 +9,8 @@ from langgraph.graph import START
 from langgraph.types import StateSnapshot
 from pydantic import TypeAdapter, ValidationError
 
-from sleuth.graphs.core import Budget, Note, Question, Step, merge, paused, same_question
-from sleuth.graphs.evidence import conclude, note
+from sleuth.graphs.core import Budget, Note, Question, Step, merge_keys, same_question, with_paused_clock
+from sleuth.graphs.evidence import make_note, make_verdict
 from sleuth.graphs.persistence import Origin, Thread, naming
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.budget_extension import parent_id
@@ -195,7 +195,7 @@ async def _branch(
     if not wrote and (other := sorted(set(changes) - set(Question.__dataclass_fields__))):
         raise UsageError(f"Before the first node only question and notes can be changed, not {', '.join(other)}.")
     graph, config = runs.graph(thread), runs.config(thread, checkpoint_id(state))
-    made = await graph.aupdate_state(paused(config, state), changes, as_node=(wrote or [START])[-1])
+    made = await graph.aupdate_state(with_paused_clock(config, state), changes, as_node=(wrote or [START])[-1])
     await runs.store.threads.mark(thread.id, "queued", at=now())
     return {"thread": thread.id, "checkpoint": str(made["configurable"]["checkpoint_id"])}
 
@@ -204,7 +204,7 @@ async def _hand_over(
     runs: Runs, thread: Thread, state: StateSnapshot, changes: dict[str, Any], into: str
 ) -> dict[str, str]:
     """A thread of another method that starts with this one's notes."""
-    values = {**state.values, **changes, "notes": merge(state.values.get("notes", {}), [changes.get("notes", {})])}
+    values = {**state.values, **changes, "notes": merge_keys(state.values.get("notes", {}), [changes.get("notes", {})])}
     if "question" in changes:  # the run has not answered this one
         values["verdict"] = None
     profile, budget = thread.options["profile"], Budget(**thread.options["budget"])
@@ -227,10 +227,10 @@ def _notes_for(question: str, values: Mapping[str, Any]) -> dict[str, Note]:
     """
     steps = [found for found in values["notes"].values() if not same_question(found["question"], question)]
     notes = {f"handed over {at}": found for at, found in enumerate(steps, 1)}
-    verdict = values.get("verdict") or conclude("unknown", "", [])
+    verdict = values.get("verdict") or make_verdict("unknown", "", [])
     evidence = [each for each in verdict["citations"] if each.get("kind") != "model"]
     if verdict["status"] == "answered" and evidence:
-        notes["answer"] = note(question, verdict["text"], verdict["citations"])
+        notes["answer"] = make_note(question, verdict["text"], verdict["citations"])
     return notes
 
 

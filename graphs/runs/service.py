@@ -27,13 +27,11 @@ from sleuth.graphs.core import (
     Method,
     MethodSettings,
     Threshold,
-    clocked,
-    cost_of,
-    event_of,
-    graph_of,
-    hops_of,
+    parse_event,
     public_notes,
     seconds_at,
+    total_cost,
+    with_clock,
 )
 from sleuth.graphs.persistence import FAULTS, LONGEST_NAME, NAME, Origin, Store, Thread, ThreadState, naming
 from sleuth.graphs.registry import CHAT, configure, runnable
@@ -208,9 +206,11 @@ class Runs:
             with naming(thread.id):
                 context = await self._context(thread, runnable(thread.method), hearing)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
-            async with aclosing(happenings(graph, given, clocked(config, worked), context)) as events:
+            async with aclosing(happenings(graph, given, with_clock(config, worked), context)) as events:
                 async for event in events:
-                    yield event_of({"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event})
+                    yield parse_event(
+                        {"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event}
+                    )
         yield await self.answer(thread.id)
 
     def graph(self, thread: Thread) -> Compiled:
@@ -243,6 +243,7 @@ class Runs:
             return await self._answer(await self.store.threads.get(id))
 
     async def _answer(self, thread: Thread) -> Answer:
+        kind = runnable(thread.method)
         id, state = thread.id, await self.graph(thread).aget_state(self.config(thread))
         check_version(state)
         asks = talk.waits_for(state)
@@ -258,12 +259,12 @@ class Runs:
             text=verdict["text"],
             citations=verdict["citations"],
             notes=public_notes(state.values["notes"]),
-            cost=cost_of(state.values["calls"]),
+            cost=total_cost(state.values["calls"]),
             seconds=seconds_at(state),
             warnings=[*page_warnings(thread), *state.values["warnings"]],
-            graph=graph_of(state.values),
+            graph=kind.read_graph(state.values),
             threshold=state.values.get("threshold"),
-            hops=hops_of(state.values),
+            hops=kind.read_subruns(state.values),
             asks=asks,
         )
 

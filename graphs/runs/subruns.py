@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START
 
-from sleuth.graphs.core import Answer, Context, HopEnd, HopInput, MethodSettings, Tell
+from sleuth.graphs.core import Answer, Context, MethodSettings, OnStep, SubrunRequest, SubrunResult
 from sleuth.graphs.persistence import LONGEST_NAME, Origin, Thread
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.execution import NO_LIMIT, Compiled, compiled, happenings
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sleuth.graphs.runs.service import Runs
 
 
-def _thread_of(hop: HopInput) -> str:
+def _thread_of(hop: SubrunRequest) -> str:
     """Named after the outer run; where that name leaves no room, after its beginning and what tells it from others."""
     outer, place = hop.parent, f".{hop.number}.{hop.place[:6]}"
     if len(outer) + len(place) > LONGEST_NAME:
@@ -44,7 +44,7 @@ class ThreadHops:
     outer: Thread
     listening: Callable[[], bool] | None = None
 
-    async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
+    async def run(self, hop: SubrunRequest, tell: OnStep) -> SubrunResult:
         """The hop's run from wherever it stands, with the budget that it has now."""
         id = _thread_of(hop)
         if not await self.runs.store.threads.exists(id):
@@ -83,9 +83,9 @@ class SaverHops:
     saver: BaseCheckpointSaver[Any]
     context: Context
     profile: Profile = "default"
-    announce: Callable[[str, HopInput], Awaitable[None]] | None = None
+    announce: Callable[[str, SubrunRequest], Awaitable[None]] | None = None
 
-    async def run(self, hop: HopInput, tell: Tell) -> HopEnd:
+    async def run(self, hop: SubrunRequest, tell: OnStep) -> SubrunResult:
         """The hop from the thread's latest checkpoint on; thread ids are UUIDs, which LangGraph's servers demand."""
         id, kind = str(uuid5(NAMESPACE_OID, f"{hop.parent}/{hop.number}/{hop.place}")), method(hop.method)
         settings = configure(kind, hop.values, self.profile)
@@ -104,7 +104,7 @@ class SaverHops:
         return _end(id, (await graph.aget_state(config)).values)
 
 
-async def _begin(graph: Compiled, config: RunnableConfig, hop: HopInput, settings: MethodSettings) -> None:
+async def _begin(graph: Compiled, config: RunnableConfig, hop: SubrunRequest, settings: MethodSettings) -> None:
     """Writes down what a hop starts from, unless it has begun; in one go, or a kill could leave a half of it."""
     before = await graph.aget_state(config)
     if before.values or before.tasks:
@@ -118,6 +118,6 @@ async def _begin(graph: Compiled, config: RunnableConfig, hop: HopInput, setting
     await graph.aupdate_state(config, {**given, **start(hop.plan, settings)}, as_node="plan")
 
 
-def _end(thread: str, values: Mapping[str, Any]) -> HopEnd:
+def _end(thread: str, values: Mapping[str, Any]) -> SubrunResult:
     kept = ("verdict", "notes", "calls", "warnings")
-    return HopEnd(thread=thread, **{name: values[name] for name in kept})
+    return SubrunResult(thread=thread, **{name: values[name] for name in kept})

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.tools import BaseTool, ToolException
 
 from sleuth.graphs.core import Answer, Verdict
-from sleuth.graphs.evidence import footnoted
+from sleuth.graphs.evidence import with_footnotes
 from sleuth.graphs.registry import method as method_of
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.private_tool import PrivateTool
@@ -24,7 +24,7 @@ def tool_of(ask: Callable[[str], Awaitable[Answer]], method: str) -> BaseTool:
             found = await ask(question)
         except SleuthError as error:
             raise ToolException(str(error)) from error
-        text = footnoted(Verdict(status=found.status, text=found.text, citations=found.citations)).text
+        text = with_footnotes(Verdict(status=found.status, text=found.text, citations=found.citations)).text
         return text, found.to_json()
 
     return PrivateTool.from_function(

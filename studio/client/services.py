@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from sleuth.graphs.core import fitted
+from sleuth.graphs.core import fitted_thresholds
 from sleuth.graphs.runs import Services
 from sleuth.studio.model_server import PACKAGED
 from sleuth.tools.collection import Library
@@ -39,5 +39,5 @@ async def furnished(
             graph=graph,
             tracing=settings.tracing,
             predictor=await asyncio.to_thread(fitting, settings.home, library.embedder),
-            thresholds=await asyncio.to_thread(fitted, [settings.home, PACKAGED], model_of),
+            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, PACKAGED], model_of),
         )

@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 
 from sleuth.agents.model import Model
-from sleuth.graphs.core import Answer, Budget, Context, Event, PrivateGraph, apart
+from sleuth.graphs.core import Answer, Budget, Context, Event, PrivateGraph, in_fresh_context
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import Runs, SaverHops, Services
@@ -112,11 +112,11 @@ class Sleuth:
             pages=pages,
             with_collection=with_collection,
         )
-        return await apart(last(events))
+        return await in_fresh_context(last(events))
 
     async def resume(self, thread: str, *, budget: Budget | None = None) -> Answer:
         """Goes on with a run from its last checkpoint; the answer at once where it is finished."""
-        return await apart(last(self.runs.run(thread, budget=budget)))
+        return await in_fresh_context(last(self.runs.run(thread, budget=budget)))
 
     def tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
         """A method as a tool of another agent; see `sleuth.studio.client.langchain_tool`."""

@@ -10,7 +10,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Hop, Step
+from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Step, Subrun
+from sleuth.graphs.registry import runnable
 from sleuth.tools.errors import RunError
 
 STYLES = {"answered": "green", "refused": "yellow", "unknown": "yellow", "invalid_question": "yellow"}
@@ -49,7 +50,7 @@ def show_step(step: Step, console: Console) -> None:
         return
     node = Text.assemble(("● ", "cyan"), f"{step.method} " if step.part_of else "", (step.node, "bold"))
     console.print(node, Text(_summary(step.update), style="dim"))
-    for line in details(step.update):
+    for line in runnable(step.method).summarize_update(step.update):
         console.print(Text(f"    {line}"), soft_wrap=True)
 
 
@@ -64,68 +65,7 @@ def _calls(number: int) -> str:
     return f"{number} model call{'' if number == 1 else 's'}"
 
 
-def details(update: dict[str, Any]) -> list[str]:
-    """What a node has found out, a line each."""
-    plan = [f"{key}. {step['question']}" for key, step in (update.get("plan") or {}).items()]
-    rounds = [_looked_up(round) for round in (update.get("rounds") or {}).values()]
-    graph = [f"relations, new or in further passages: {len(update['facts'])}"] if update.get("facts") else []
-    found = [f"passages for step {key}: {len(refs)}" for key, refs in (update.get("coarse") or {}).items()]
-    fine = [f"passages for the review of step {key}: {len(refs)}" for key, refs in (update.get("fine") or {}).items()]
-    drafts = [f"draft of step {key}: {draft['answer'] or '–'}" for key, draft in (update.get("drafts") or {}).items()]
-    turn = "kind" in update  # of a chat, which begins with nothing found
-    notes = [] if turn else [_noted(key, note) for key, note in (update.get("notes") or {}).items()]
-    evidence = [f"passages: {len(update['evidence'])}"] if "evidence" in update else []
-    thoughts = [f"thought: {thought}" for thought in update.get("thoughts") or ()]
-    tried = [f"answer tried: {attempt['answer'] or '–'}" for attempt in (update.get("attempts") or {}).values()]
-    parts = [f"part {key}: {part['question']}" for key, part in (update.get("parts") or {}).items()]
-    hops = [_turn(hop) for hop in (update.get("hops") or {}).values()]
-    understood = [f"understood as: {update['question']}"] if "question" in update and not turn else []
-    halted = ["the budget is spent"] if update.get("halted") else []
-    return [
-        *_gathered(update),
-        *understood,
-        *parts,
-        *hops,
-        *plan,
-        *rounds,
-        *graph,
-        *found,
-        *fine,
-        *drafts,
-        *notes,
-        *evidence,
-        *thoughts,
-        *tried,
-        *departed(update),
-        *halted,
-    ]
-
-
-def _gathered(update: dict[str, Any]) -> list[str]:
-    """What the sources of hybrid-rag have given."""
-    about = update.get("attributes")
-    recalled = update.get("recollection")
-    counts = [(name, len(update[name])) for name in ("texts", "tables", "lookups", "references") if update.get(name)]
-    return [
-        *([f"{about['domain']}, {'dynamic' if about['dynamic'] else 'static'}"] if about else []),
-        *(f"{name}: {count}" for name, count in counts),
-        *(f"worked out: {found['text']}" for found in update.get("calculations") or ()),
-        *([f"recalled: {recalled['text']}"] if recalled else []),
-        *(f"! {line}" for line in update.get("warnings") or () if " is missing" in line),
-    ]
-
-
-def _turn(hop: dict[str, Any]) -> str:
-    """A hop of `auto` at the moment: chosen, ended, or checked."""
-    if hop["doubt"]:
-        return f"{hop['method']} is not accepted: {hop['doubt']}"
-    if hop["confidence"] is not None:
-        return f"{hop['method']} is accepted: P(it holds) is {hop['confidence']:.2f}"
-    ended = f"{hop['method']}: {hop['status'].replace('_', ' ')}, in thread {hop['thread']}"
-    return ended if hop["thread"] else f"{hop['method']}: {hop['why']}"
-
-
-def hops_view(hops: Sequence[Hop]) -> RenderableType:
+def hops_view(hops: Sequence[Subrun]) -> RenderableType:
     """The methods that `auto` has asked, each with why it was its turn and its thread."""
     lines = []
     for number, hop in enumerate(hops, 1):
@@ -136,25 +76,6 @@ def hops_view(hops: Sequence[Hop]) -> RenderableType:
         lines.append(Text(f"   because: {hop['why']}", style="dim"))
         lines += [Text(f"   it said: {hop['text']}", style="dim")] if hop["doubt"] and hop["text"] else []
     return Group(*lines)
-
-
-def _looked_up(round: dict[str, Any]) -> str:
-    return f"passages: {len(round['passages'])}" if round["passages"] else f"looks up: {round['query']}"
-
-
-def departed(changed: dict[str, Any]) -> list[str]:
-    """What left the evidence in the latest round in which anything did, and why."""
-    gone = (changed.get("departures") or {}).values()
-    latest = max((left["round"] for left in gone), default=0)
-    return [f"left in round {latest}: {left['what']}: {left['why']}" for left in gone if left["round"] == latest]
-
-
-def _noted(key: str, note: dict[str, Any] | None) -> str:
-    if note is None:
-        return f"taken back: {key}"
-    where = f" [{', '.join(note['passages'])}]" if note["passages"] else ""
-    remark = f" ({note['remark']})" if note.get("remark") else ""
-    return f"found: {note['finding'] or '–'}{where}{remark}"
 
 
 def answer_view(answer: Answer) -> RenderableType:

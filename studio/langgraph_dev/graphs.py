@@ -18,10 +18,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_sdk import get_client
 from pydantic import Field, ValidationError, create_model
 
-from sleuth.graphs.core import Budget, Context, HopInput, MethodSettings, PrivateCompiled, faults
-from sleuth.graphs.registry import configure, runnable
+from sleuth.graphs.core import Budget, Context, MethodSettings, PrivateCompiled, SubrunRequest, describe_errors
+from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs import NO_LIMIT, SaverHops, check_question
 from sleuth.studio.client import Sleuth, open_sleuth
+from sleuth.studio.langgraph_dev.config import variable_of
 from sleuth.tools.errors import RunError, SleuthError, UsageError
 from sleuth.tools.storage import Archive, SqlArchive, open_engine, sqlite_url
 
@@ -84,7 +85,7 @@ class Served(PrivateCompiled):
         try:
             chosen = self.context_schema(**_given(given))
         except ValidationError as error:
-            raise UsageError(f"A setting of {self.name} cannot be used: {faults(error)}.") from None
+            raise UsageError(f"A setting of {self.name} cannot be used: {describe_errors(error)}.") from None
         values = chosen.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
         context = services.context(
             archive=archive,
@@ -109,7 +110,7 @@ async def _archive(home: Path) -> AsyncIterator[Archive]:
         await asyncio.to_thread(engine.dispose)
 
 
-async def _announce(thread: str, hop: HopInput) -> None:
+async def _announce(thread: str, hop: SubrunRequest) -> None:
     """Puts a hop's thread on the server's list, so that Studio shows its steps too."""
     metadata = {"part_of": hop.parent, "hop": hop.number, "parent_checkpoint": hop.checkpoint}
     client = get_client()
@@ -149,16 +150,5 @@ def _served(name: str, served: type[Served] = Served) -> Served:
     return served(**vars(builder.compile(name=name)))
 
 
-plain_rag = _served("plain-rag")
-par_rag = _served("par-rag")
-crp_rag = _served("crp-rag")
-retro_rag = _served("retro-rag")
-ras = _served("ras")
-hybrid_rag = _served("hybrid-rag")
-auto = _served("auto")
-closed_book = _served("closed-book")
-iter_retgen = _served("iter-retgen")
-self_ask = _served("self-ask")
-ircot = _served("ircot")
-agent = _served("agent")
+globals().update({variable_of(name): _served(name) for name in METHODS})
 chat = _served("chat", ServedChat)

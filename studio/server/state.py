@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from sleuth.agents.formatting import Turn
-from sleuth.graphs.chat import Rewriting, rewritten
+from sleuth.graphs.chat import RewrittenQuestion, rewrite_question
 from sleuth.graphs.persistence import open_store
 from sleuth.studio.server.home_lock import Door
 from sleuth.studio.server.ingestion import Ingests, Uploads
@@ -35,7 +35,7 @@ class House:
     door: Door
     conversations: Conversations
 
-    async def understood(self, owner: str, message: str, turns: Sequence[Turn]) -> Rewriting:
+    async def understood(self, owner: str, message: str, turns: Sequence[Turn]) -> RewrittenQuestion:
         """A message of a conversation as a question that stands alone; what that takes counts for its owner.
 
         Raises:
@@ -46,7 +46,7 @@ class House:
         runs = await self.tenants.runs(owner)
         assert runs.services
         services = runs.services
-        made = await rewritten(
+        made = await rewrite_question(
             message, turns, model=services.model, archive=runs.store.archive, tracing=services.tracing
         )
         await self.quota.add(owner, sum(c["prompt_tokens"] + c["completion_tokens"] for c in made.calls.values()))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sleuth.agents.roles.judging.evaluator import CONSISTENCY
-from sleuth.graphs.core.thresholds import fitted
+from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.studio.model_server.adapter import PACKAGED, TUNED_NAME, chosen, fingerprint, rank
 from sleuth.studio.model_server.convert import MARKER, checkpoint_folder, is_converted
 from sleuth.studio.model_server.flags import ServeOptions, gpu_command, physical_cores, serve_command, serve_environment
@@ -232,5 +232,5 @@ def test_a_checkpoint_is_of_one_adapter(tmp_path: Path) -> None:
 
 
 def test_a_threshold_for_the_prompt_as_it_is_comes_with_the_tuned_model() -> None:
-    assert fitted([PACKAGED], lambda _: TUNED_NAME).keys() == {CONSISTENCY.prompt}
-    assert fitted([PACKAGED], lambda _: "another") == {}
+    assert fitted_thresholds([PACKAGED], lambda _: TUNED_NAME).keys() == {CONSISTENCY.prompt}
+    assert fitted_thresholds([PACKAGED], lambda _: "another") == {}

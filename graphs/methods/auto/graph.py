@@ -1,11 +1,12 @@
-"""auto: begin with a cheap method, check its answer, and go on with a stronger one where it does not hold.
+"""auto: start with a cheap method, check its answer, and continue with a stronger one if the answer is rejected.
 
     plan -> act -> verify -> (plan -> act -> verify)* -> answer
 
-Every hop is an ordinary run of another method in a thread of its own (`graphs/runs/subruns.py`). What it found is
-handed to the next one; an answer that did not pass its check is not.
+Each sub-run is an ordinary run of another method in a thread of its own (`graphs/runs/subruns.py`). Its findings are
+passed to the next one; a rejected answer is not.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -17,7 +18,6 @@ from sleuth.agents.roles.planning import planner
 from sleuth.graphs.core import (
     Call,
     Context,
-    Hop,
     Keyed,
     Method,
     MethodSettings,
@@ -25,27 +25,30 @@ from sleuth.graphs.core import (
     Question,
     RunState,
     RunUpdate,
+    Subrun,
     ask_or,
-    counted,
-    delegate,
-    ended,
-    from_json,
+    new_subrun,
+    parse_json,
+    prefix_nodes,
+    public_subrun,
+    run_subrun,
+    summarize_update,
+    with_result,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import known_steps
+from sleuth.graphs.evidence import as_steps
 from sleuth.graphs.methods.auto.escalation import (
-    answers_to,
-    concluded,
-    doubt_about,
-    handed_over,
-    independent,
-    new_hop,
-    support,
+    best_verdict,
+    final_answers,
+    has_independent_parts,
+    inherited_notes,
+    rejection_reason,
+    support_probability,
 )
-from sleuth.graphs.methods.par_rag import Step, numbered
+from sleuth.graphs.methods.par_rag import Step, number_steps
 
 METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag")
-"""What can be a hop."""
+"""The methods that `auto` can run."""
 
 
 def _order(text: str) -> str:
@@ -60,7 +63,7 @@ def _order(text: str) -> str:
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`."""
+    """Settings of `--set`."""
 
     order: Annotated[str, AfterValidator(_order)] = Field(
         default="plain-rag,par-rag/crp-rag",
@@ -70,7 +73,7 @@ class Settings(MethodSettings):
     min_confidence: float = Field(
         default=0.5, ge=0, lt=1, description="an answer is accepted above this P(yes, it holds); 0: not asked"
     )
-    hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(from_json)] = Field(
+    hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_json)] = Field(
         default={}, description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}'
     )
 
@@ -81,49 +84,49 @@ class Settings(MethodSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Hops are keyed by their number as text; calls are those of all hops too, their nodes as `method/node`."""
+    """State of `auto`. Sub-runs are keyed by their number as text; calls include theirs, as `method/node`."""
 
     order: list[str] = field(default_factory=list)
-    """The methods in turn, two with a stroke between them where the question decides."""
+    """The methods in turn; of two separated by a slash the question decides."""
     parts: Annotated[dict[str, Step], Keyed] = field(default_factory=dict)
-    """The question's parts, once it had to be known whether they need each other."""
-    hops: Annotated[dict[str, Hop], Keyed] = field(default_factory=dict)
-    """The methods that have had their turn, and what became of it."""
+    """The question's parts, if the choice between two methods depends on them."""
+    hops: Annotated[dict[str, Subrun], Keyed] = field(default_factory=dict)
+    """The sub-runs so far, with their results."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change; None removes a key."""
+    """Fields that a node may change; None removes a key."""
 
     order: list[str]
     parts: dict[str, Step]
-    hops: dict[str, Hop]
+    hops: dict[str, Subrun]
 
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """Which method is next; where two are named, a plan of the question tells whether its parts need each other."""
+    """Choose the next method; of two, by a plan that shows if the question's parts depend on each other."""
     settings = call.settings
     order = state.order or settings.order.split(",")
     choices = order[len(state.hops)].split("/")
-    if not call.affords(len(choices)):  # one to choose where there is a choice, one of the hop's at least
+    if not call.affords(len(choices)):  # one call to choose, if there is a choice, and at least one of the sub-run
         return {"order": order, "halted": True}
     why = [_why(state)]
     parts: dict[str, Step] = {}
     if len(choices) > 1:
         parts = await _parts(state, call.model)
-        why.append(f"its parts {'need nothing of' if independent(parts) else 'build on'} each other")
-    method = choices[-1] if independent(parts) else choices[0]
+        why.append(f"its parts {'need nothing of' if has_independent_parts(parts) else 'build on'} each other")
+    method = choices[-1] if has_independent_parts(parts) else choices[0]
     update: Update = {"order": order, "parts": parts}
-    return {**update, "hops": {str(len(state.hops) + 1): new_hop(method, "; ".join(why))}}
+    return {**update, "hops": {str(len(state.hops) + 1): new_subrun(method, "; ".join(why))}}
 
 
 @node
 async def act(state: State, call: Call[Settings]) -> Update:
-    """The method answers the question in its own thread, from what is known and with what is left of the budget."""
+    """Let the method answer the question in its own thread, from the known notes and with the rest of the budget."""
     number, hop = _latest(state)
-    given = handed_over(state.notes, state.hops.values())
+    given = inherited_notes(state.notes, state.hops.values())
     values = call.settings.hop_settings.get(hop["method"], {})
-    end = await delegate(state, call.runtime, method=hop["method"], number=int(number), notes=given, values=values)
+    end = await run_subrun(state, call.runtime, method=hop["method"], number=int(number), notes=given, values=values)
     handed = [(note["question"], note["finding"]) for note in given.values()]
     new = {
         f"{hop['method']} {key}": note
@@ -131,58 +134,58 @@ async def act(state: State, call: Call[Settings]) -> Update:
         if (note["question"], note["finding"]) not in handed
     }
     warnings = [f"{hop['method']}: {warning}" for warning in end.warnings]
-    calls = counted(hop["method"], end)
-    return {"hops": {number: ended(hop, end, list(new))}, "notes": new, "calls": calls, "warnings": warnings}  # type: ignore[typeddict-item]
+    calls = prefix_nodes(hop["method"], end)
+    return {"hops": {number: with_result(hop, end, list(new))}, "notes": new, "calls": calls, "warnings": warnings}  # type: ignore[typeddict-item]
 
 
 @node
 async def verify(state: State, call: Call[Settings]) -> Update:
-    """Whether the answer is accepted: it is one, it cites, and a reader of what it cites says that it holds.
+    """Accept or reject the answer: it must be an answer with citations, and a reader of these must confirm it.
 
-    The last method's answer stands as it is: nothing could follow from a doubt.
+    The last method's answer is always accepted: no other method could follow.
     """
     number, hop = _latest(state)
     if not _more(state) or hop["status"] == "out_of_budget":
         return {}
     settings = call.settings
-    doubt, confidence = doubt_about(hop, settings.min_citations), None
+    doubt, confidence = rejection_reason(hop, settings.min_citations), None
     if not doubt and settings.min_confidence:
         call.require()
-        confidence = await support(call.model, state.question, hop)
+        confidence = await support_probability(call.model, state.question, hop)
         if confidence <= settings.min_confidence:
             doubt = f"P(it holds) is {confidence:.2f}, not above {settings.min_confidence:g}"
     if not doubt:
-        checked = Hop(**{**hop, "confidence": confidence})
+        checked = Subrun(**{**hop, "confidence": confidence})
         return {"hops": {number: checked}}
-    taken_back: dict[str, Note | None] = dict.fromkeys(answers_to(state.question, state.notes, hop["notes"]))
+    taken_back: dict[str, Note | None] = dict.fromkeys(final_answers(state.question, state.notes, hop["notes"]))
     kept = [key for key in hop["notes"] if key not in taken_back]
-    checked = Hop(**{**hop, "confidence": confidence, "doubt": doubt, "notes": kept})
+    checked = Subrun(**{**hop, "confidence": confidence, "doubt": doubt, "notes": kept})
     return {"hops": {number: checked}, "notes": taken_back}
 
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """The last method's answer or refusal; what was not accepted before it is told beside it."""
+    """Return the last method's answer or refusal, and warn of the rejected answers before it."""
     doubted = [hop for hop in state.hops.values() if hop["doubt"] and hop["status"] == "answered"]
     told = [f"{hop['method']} had answered {hop['text']!r}, not accepted: {hop['doubt']}." for hop in doubted]
-    return {"verdict": concluded(list(state.hops.values()), state.notes, cut_short=state.halted), "warnings": told}
+    return {"verdict": best_verdict(list(state.hops.values()), state.notes, cut_short=state.halted), "warnings": told}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
 
 
 def begin_hop(state: State) -> Literal["act", "answer"]:
-    """To the method chosen."""
+    """Route to the chosen method."""
     return "answer" if state.halted else "act"
 
 
 def escalate(state: State) -> Literal["plan", "answer"]:
-    """To the next method where the answer was not accepted."""
+    """Route to the next method if the answer was rejected."""
     return "plan" if _more(state) and _latest(state)[1]["doubt"] and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(plan)
     graph.add_node(act)
@@ -199,12 +202,12 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 
-def _latest(state: State) -> tuple[str, Hop]:
+def _latest(state: State) -> tuple[str, Subrun]:
     return list(state.hops.items())[-1]
 
 
 def _more(state: State) -> bool:
-    """Whether a further method could have its turn."""
+    """Return whether another method is left."""
     return len(state.hops) < len(state.order)
 
 
@@ -215,21 +218,44 @@ def _why(state: State) -> str:
     return f"{before['method']} was not accepted: {before['doubt']}"
 
 
-async def _parts(state: State, asking: Desk) -> dict[str, Step]:
-    known = known_steps(handed_over(state.notes, state.hops.values()).values())
+async def _parts(state: State, model: Desk) -> dict[str, Step]:
+    known = as_steps(inherited_notes(state.notes, state.hops.values()).values())
     given = planner.PlanInput(question=state.question, known=known)
     single = planner.Plan(steps=[planner.PlanStep.model_construct(question=state.question)])
     loss = "The parts of the question are taken to build on each other."
-    return numbered((await ask_or(asking, planner.PLAN, given, single, loss)).steps)
+    return number_steps((await ask_or(model, planner.PLAN, given, single, loss)).steps)
+
+
+def summarize(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    parts = [f"part {key}: {part['question']}" for key, part in (update.get("parts") or {}).items()]
+    hops = [_summarize_subrun(hop) for hop in (update.get("hops") or {}).values()]
+    return [*parts, *hops, *summarize_update(update)]
+
+
+def _summarize_subrun(hop: Subrun) -> str:
+    if hop["doubt"]:
+        return f"{hop['method']} is not accepted: {hop['doubt']}"
+    if hop["confidence"] is not None:
+        return f"{hop['method']} is accepted: P(it holds) is {hop['confidence']:.2f}"
+    ended = f"{hop['method']}: {hop['status'].replace('_', ' ')}, in thread {hop['thread']}"
+    return ended if hop["thread"] else f"{hop['method']}: {hop['why']}"
+
+
+def read_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
+    """Return the runs of other methods that a state contains, in order."""
+    return [public_subrun(hop) for hop in state["hops"].values()] if "hops" in state else None
 
 
 METHOD = Method(
     name="auto",
-    line="begin with a cheap method, check its answer, and go on with a stronger one where it does not hold",
+    line="start with a cheap method, check its answer, and continue with a stronger one if the answer is rejected",
     paper="none: our way of choosing among the methods above",
     when="you do not know how hard the question is, and an easy one should stay cheap",
     calls="2 to 14; 4 on two hops",
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize,
+    read_subruns=read_subruns,
 )

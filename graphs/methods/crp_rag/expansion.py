@@ -1,4 +1,4 @@
-"""How CRP-RAG's reasoning graph gets a new layer: steps are proposed, and similar ones become one (section 3.2)."""
+"""Expansion of CRP-RAG's reasoning graph: steps are proposed, and similar ones merged (section 3.2)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,26 +13,26 @@ from sleuth.graphs.methods.crp_rag.reasoning_graph import (
     SOURCE,
     Nodes,
     Proposal,
-    distinct,
-    groups,
-    joined,
-    leading_to,
-    repeats,
+    ancestors,
+    group_rows,
+    merge_duplicates,
+    merge_proposals,
+    repeats_ancestor,
 )
 from sleuth.tools.search.vectors import Embedder
 
 Structure = Literal["graph", "tree", "chain", "text"]
 
 
-def bound(depth: int, max_depth: int, steps: int, max_nodes: int) -> str | None:
-    """The bound that keeps the graph from a further layer, with which it would have at least so many steps."""
+def limit_reached(depth: int, max_depth: int, steps: int, max_nodes: int) -> str | None:
+    """Return the limit that prevents a further layer, with which the graph would have at least this number of steps."""
     if depth >= max_depth:
         return "max_depth"
     return "max_nodes" if steps > max_nodes else None
 
 
-def drawn(sinks: Sequence[str], structure: Structure, samples: int) -> list[str]:
-    """The sinks to draw steps for, one entry each: all of them once before any of them again.
+def sample_sinks(sinks: Sequence[str], structure: Structure, samples: int) -> list[str]:
+    """Return the sinks to propose steps for, one entry per sample: all of them once before any of them again.
 
     A chain branches at the question only; a text has one step.
     """
@@ -42,58 +42,59 @@ def drawn(sinks: Sequence[str], structure: Structure, samples: int) -> list[str]
     return [*sinks, *branching * (samples - 1)]
 
 
-async def propose(
-    nodes: Nodes, sinks: Sequence[str], known: tuple[Step, ...], structure: Structure, asking: Desk
+async def propose_steps(
+    nodes: Nodes, sinks: Sequence[str], known: tuple[Step, ...], structure: Structure, model: Desk
 ) -> list[Proposal]:
-    """A sampled next step for each sink named, as often as it is named; none that repeats what leads to it."""
+    """Sample a next step for each entry of `sinks`; steps that repeat one of their ancestors are dropped."""
     step = _rewrite if structure == "text" else _next_step
-    proposals = await asyncio.gather(*(step(nodes, sink, known, asking) for sink in sinks))
-    new = [proposal for proposal in proposals if not repeats(nodes, proposal)]
-    return distinct(new, across=structure == "graph")
+    proposals = await asyncio.gather(*(step(nodes, sink, known, model) for sink in sinks))
+    new = [proposal for proposal in proposals if not repeats_ancestor(nodes, proposal)]
+    return merge_duplicates(new, across=structure == "graph")
 
 
-async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Desk) -> Proposal:
+async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], model: Desk) -> Proposal:
     question = nodes[SOURCE]["content"]
-    steps = tuple(nodes[key]["content"] for key in leading_to(nodes, sink))
+    steps = tuple(nodes[key]["content"] for key in ancestors(nodes, sink))
     given = expander.ExpandInput(question=question, steps=steps, known=known)
     itself = expander.NextStep.model_construct(step=question, final=True)
-    said = await ask_or(asking, expander.EXPAND, given, itself, "The question itself is proposed as the last step.")
+    said = await ask_or(model, expander.EXPAND, given, itself, "The question itself is proposed as the last step.")
     return Proposal(content=said.step, end=said.final, prev=(sink,))
 
 
-async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Desk) -> Proposal:
-    """The question said in another way, as the only step (the structure "text" of section 5.5)."""
+async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], model: Desk) -> Proposal:
+    """Propose a rewording of the question as the only step (the structure "text" of section 5.5)."""
     question = nodes[SOURCE]["content"]
     given = refiner.RefineInput(question=question, answers=known, original=question)
-    as_it_is, loss = refiner.Refined.model_construct(question=question), "The question is searched for as it is."
-    said = await ask_or(asking, refiner.REFINE, given, as_it_is, loss)
+    as_it_is, loss = refiner.Refined.model_construct(question=question), "The question is searched for unchanged."
+    said = await ask_or(model, refiner.REFINE, given, as_it_is, loss)
     return Proposal(content=said.question.strip() or question, end=True, prev=(sink,))
 
 
-async def alike(
-    proposals: Sequence[Proposal], embedder: Embedder | None, threshold: float | None, asking: Desk
+async def group_similar(
+    proposals: Sequence[Proposal], embedder: Embedder | None, threshold: float | None, model: Desk
 ) -> list[list[Proposal]]:
-    """Which proposals say nearly the same: those whose encodings' inner product exceeds the threshold (equation 5).
+    """Group proposals of nearly the same meaning: the inner product of their encodings exceeds the threshold (equation
+    5).
 
-    None do without a threshold, or, which is worth a warning, without an embedder.
+    Without a threshold, or without an embedder (with a warning), every proposal is a group of its own.
     """
     if embedder is None and threshold is not None:
-        asking.warn("There is no embedder: steps are merged only where they are the same word for word.")
+        model.warn("There is no embedder: steps are merged only where they are the same word for word.")
     if embedder is None or threshold is None or len(proposals) < 2:
         return [[proposal] for proposal in proposals]
     vectors = await asyncio.to_thread(embedder.embed_passages, [proposal.content for proposal in proposals])
-    return [[proposals[at] for at in group] for group in groups((vectors @ vectors.T).tolist(), threshold)]
+    return [[proposals[at] for at in group] for group in group_rows((vectors @ vectors.T).tolist(), threshold)]
 
 
-async def fuse(question: str, similar: Sequence[Sequence[Proposal]], asking: Desk) -> list[Proposal]:
-    """One node for each group: a group of several is fused by one call, and keeps all edges (equation 6)."""
-    return await asyncio.gather(*(_fuse(question, group, asking) for group in similar))
+async def merge_similar(question: str, similar: Sequence[Sequence[Proposal]], model: Desk) -> list[Proposal]:
+    """Return one node per group: one call merges a group of several, which keeps all edges (equation 6)."""
+    return await asyncio.gather(*(_fuse(question, group, model) for group in similar))
 
 
-async def _fuse(question: str, group: Sequence[Proposal], asking: Desk) -> Proposal:
+async def _fuse(question: str, group: Sequence[Proposal], model: Desk) -> Proposal:
     if len(group) == 1:
         return group[0]
     given = fuser.FuseInput(question=question, steps=tuple(proposal.content for proposal in group))
     first = fuser.Fused(step=group[0].content)
-    said = await ask_or(asking, fuser.FUSE, given, first, "The first of the similar steps stands for all.")
-    return joined(group, said.step)
+    said = await ask_or(model, fuser.FUSE, given, first, "The first of the similar steps represents all of them.")
+    return merge_proposals(group, said.step)

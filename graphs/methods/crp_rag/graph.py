@@ -2,8 +2,8 @@
 
     plan -> plan ... -> retrieve -> aggregate -> verify -> answer      (Xu et al., Electronics 2025, 14(1), 47)
 
-The nodes that are given knowledge at one time are the `wave`: all of the finished graph, or at first the question alone
-(the short cut that section 5.8 proposes), which leads back to `plan` unless what was found for it answers it.
+The nodes that receive knowledge in one pass are the `wave`: all of the finished graph, or at first the question alone
+(the shortcut that section 5.8 proposes), which leads back to `plan` unless its knowledge answers the question.
 """
 
 from collections.abc import Iterable
@@ -17,30 +17,43 @@ from pydantic import Field
 from sleuth.agents.roles.judging import VerifyInput
 from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Question, RunState, RunUpdate, Threshold
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import answered, conclude, find, known_steps, load
-from sleuth.graphs.methods.crp_rag.expansion import Structure, alike, bound, drawn, fuse, propose
-from sleuth.graphs.methods.crp_rag.knowledge import Backing, Holdings, Knowledge, handed_over, summarise
-from sleuth.graphs.methods.crp_rag.path_answers import Walk, along, contradictions
+from sleuth.graphs.evidence import as_steps, load_passages, make_verdict, search_passages, verdict_for
+from sleuth.graphs.methods.crp_rag.expansion import (
+    Structure,
+    group_similar,
+    limit_reached,
+    merge_similar,
+    propose_steps,
+    sample_sinks,
+)
+from sleuth.graphs.methods.crp_rag.knowledge import EvidenceLoader, Knowledge, StepEvidence, inherited_notes, summarise
+from sleuth.graphs.methods.crp_rag.path_answers import PathAnswerer, find_contradictions, notes_on_path
 from sleuth.graphs.methods.crp_rag.reasoning_graph import (
     SOURCE,
     Node,
     Path,
-    closed,
-    grown,
+    add_layer,
+    initial_graph,
+    mark_final,
     open_sinks,
-    planted,
+    path_steps,
     shortest_and_longest,
-    steps_of,
     sufficient_paths,
 )
-from sleuth.graphs.methods.crp_rag.sufficiency import Verification, agree, limit_of, measure, missing
+from sleuth.graphs.methods.crp_rag.sufficiency import (
+    Verification,
+    describe_missing,
+    measure_perplexity,
+    perplexity_limit,
+    self_consistency,
+)
 from sleuth.tools.search import Mode, Query
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`.
+    """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`.
 
-    The bounds are ours too, and stay: the paper has none. Reaching one is a warning.
+    The bounds are ours too, and stay on: the paper has none. Reaching one is a warning.
     """
 
     structure: Structure = Field(default="graph", description="or tree (no merging), chain, text (one step)")
@@ -56,7 +69,7 @@ class Settings(MethodSettings):
     agreement_samples: int = Field(default=3, ge=1, le=20, description="answers compared without log-probabilities")
     aggregate: bool = Field(default=True, description="off: passages are read as they are (ablation)")
     verify: bool = Field(default=True, description="off: the shortest and the longest path answer (ablation)")
-    iterate: bool = Field(default=True, description="off: a path is answered at once (ablation)")
+    iterate: bool = Field(default=True, description="off: a path is answered in one call (ablation)")
     shortcut: bool = Field(default=True, description="ours: no graph where the question itself has its knowledge")
     contradictions: bool = Field(default=True, description="ours: warn where paths differ at a step that they share")
     max_depth: int = Field(default=5, ge=1, le=20, description="steps on a path")
@@ -65,32 +78,32 @@ class Settings(MethodSettings):
     max_paths: int = Field(default=4, ge=1, le=100, description="paths that are answered from")
 
     def as_in_paper(self) -> "Settings":
-        """Vector search, always a graph, and paths may contradict each other unseen."""
+        """Return settings with vector search, always a graph, and no check for contradictions."""
         return self.model_copy(update={"mode": "dense", "shortcut": False, "contradictions": False})
 
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Nodes are keyed by their number as text; "1" is the question."""
+    """State of CRP-RAG. Nodes are keyed by their number as text; "1" is the question."""
 
     nodes: Annotated[dict[str, Node], Keyed] = field(default_factory=dict)
     """The reasoning graph."""
     depth: int = 0
-    """How many layers it has below the question."""
+    """The number of layers below the question."""
     wave: list[str] = field(default_factory=list)
-    """The nodes that are given knowledge now."""
+    """The nodes that receive knowledge now."""
     passages: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
     """Passages found for each node, by archive reference."""
     knowledge: Annotated[dict[str, Knowledge], Keyed] = field(default_factory=dict)
-    """What they say about it."""
+    """Summaries of these passages for each node."""
     verified: Annotated[dict[str, Verification], Keyed] = field(default_factory=dict)
-    """Whether that is enough; a node that nothing was found for is not here."""
+    """The verdict on the knowledge of each node; a node without passages is absent."""
     threshold: Threshold | None = None
-    """The perplexity below which it is."""
+    """The perplexity below which knowledge suffices."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change; None removes a key."""
+    """Fields that a node may change; None removes a key."""
 
     nodes: dict[str, Node]
     depth: int
@@ -103,58 +116,58 @@ class Update(RunUpdate, total=False):
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """One layer more: next steps are drawn for every open one, and similar ones merged (section 3.2)."""
+    """Add a layer: propose next steps for every open one, and merge similar ones (section 3.2)."""
     settings = call.settings
-    nodes = state.nodes or planted(state.question)
+    nodes = state.nodes or initial_graph(state.question)
     if not state.nodes and settings.verify and (settings.shortcut or state.notes):
-        known = list(handed_over(nodes, state.notes))
-        return {"nodes": closed(nodes, known), "wave": [] if known else [SOURCE]}
+        known = list(inherited_notes(nodes, state.notes))
+        return {"nodes": mark_final(nodes, known), "wave": [] if known else [SOURCE]}
     sinks = open_sinks(nodes)
-    if reached := bound(state.depth, settings.max_depth, len(nodes) - 1 + len(sinks), settings.max_nodes):
+    if reached := limit_reached(state.depth, settings.max_depth, len(nodes) - 1 + len(sinks), settings.max_nodes):
         loss = f"{reached} is reached: {len(sinks)} open steps were taken as the last ones."
-        return {**_planned(state, closed(nodes, sinks)), "warnings": [loss]}
-    draws = drawn(sinks, settings.structure, settings.samples)
+        return {**_planned(state, mark_final(nodes, sinks)), "warnings": [loss]}
+    draws = sample_sinks(sinks, settings.structure, settings.samples)
     call.require(len(draws))
-    proposals = await propose(nodes, draws, known_steps(state.notes.values()), settings.structure, call.model)
+    proposals = await propose_steps(nodes, draws, as_steps(state.notes.values()), settings.structure, call.model)
     threshold = settings.merge_threshold if settings.structure == "graph" else None
-    similar = await alike(proposals, call.context.embedder, threshold, call.model)
+    similar = await group_similar(proposals, call.context.embedder, threshold, call.model)
     room = min(settings.max_width, settings.max_nodes + 1 - len(nodes))
     fuses = sum(len(group) > 1 for group in similar[:room])
     call.require(fuses)
     if len(similar) > room:
         full = "max_width" if room == settings.max_width else "max_nodes"
         call.model.warn(f"{full} is reached: {len(similar) - room} proposed steps were left out.")
-    layer = await fuse(state.question, similar[:room], call.model)
+    layer = await merge_similar(state.question, similar[:room], call.model)
     below = {key for proposal in layer for key in proposal.prev}
-    nodes = closed(grown(nodes, layer), [sink for sink in sinks if sink not in below])
+    nodes = mark_final(add_layer(nodes, layer), [sink for sink in sinks if sink not in below])
     return {**_planned(state, nodes), "depth": state.depth + 1}
 
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Passages for each step (equation 7)."""
+    """Search passages for each step (equation 7)."""
     settings, asked = call.settings, state.question
     queries = {
         key: Query(text=(text := state.nodes[key]["content"]), k=settings.top_k, mode=settings.mode, hop=text != asked)
         for key in state.wave
     }
-    return {"passages": await find(call.context, queries)}
+    return {"passages": await search_passages(call.context, queries)}
 
 
 @node
 async def aggregate(state: State, call: Call[Settings]) -> Update:
-    """A summary of each step's passages (equation 8)."""
+    """Summarize each step's passages (equation 8)."""
     settings = call.settings
     found = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
     call.require(len(found))
-    shown = {key: await load(call.context.archive, state.passages[key]) for key in found}
+    shown = {key: await load_passages(call.context.archive, state.passages[key]) for key in found}
     knowledge = await summarise(state.nodes, shown, call.model)
     return {"knowledge": knowledge}
 
 
 @node
 async def verify(state: State, call: Call[Settings]) -> Update:
-    """Each step is answered from its knowledge alone: is the model sure of that answer? (section 3.4)."""
+    """Answer each step from its knowledge alone, and measure the certainty of that answer (section 3.4)."""
     settings = call.settings
     backing = await _backing(state, state.wave, call) if settings.verify else {}
     given = {
@@ -163,44 +176,46 @@ async def verify(state: State, call: Call[Settings]) -> Update:
         if back.sources
     }
     call.require(len(given))
-    limit = state.threshold or limit_of(settings.perplexity_threshold, call.context.thresholds)
-    verified = await measure(given, limit["value"], call.model)
+    limit = state.threshold or perplexity_limit(settings.perplexity_threshold, call.context.thresholds)
+    verified = await measure_perplexity(given, limit["value"], call.model)
     unsure = {key: given[key] for key, found in verified.items() if found["answer"] and found["perplexity"] is None}
     samples = settings.agreement_samples
     call.require(len(unsure) * samples)
-    verified |= await agree(unsure, verified, samples, call.model)
+    verified |= await self_consistency(unsure, verified, samples, call.model)
     return {"verified": verified, "threshold": limit}
 
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """Every path of sufficient knowledge is answered step by step, and their answers made one (section 3.4)."""
+    """Answer every path of sufficient knowledge step by step, and combine the answers (section 3.4)."""
     settings = call.settings
     if state.halted:
-        return {"verdict": conclude("out_of_budget", "", [])}
+        return {"verdict": make_verdict("out_of_budget", "", [])}
     paths = _paths(state, settings)
     if not paths:
-        return {"verdict": conclude("refused", missing(state.nodes, _sufficient(state), state.verified), [])}
+        return {
+            "verdict": make_verdict("refused", describe_missing(state.nodes, _sufficient(state), state.verified), [])
+        }
     if len(paths) > settings.max_paths:
         call.model.warn(f"max_paths is reached: only {settings.max_paths} paths were answered from.")
     paths = paths[: settings.max_paths]
-    backing = await _backing(state, dict.fromkeys(key for path in paths for key in steps_of(path)), call)
-    walk = Walk(nodes=state.nodes, notes=state.notes, backing=backing, iterate=settings.iterate)
+    backing = await _backing(state, dict.fromkeys(key for path in paths for key in path_steps(path)), call)
+    walk = PathAnswerer(nodes=state.nodes, notes=state.notes, backing=backing, iterate=settings.iterate)
     results = await walk.results(paths, call.model, call.affords)
     if settings.contradictions:
-        call.model.warn(*contradictions(state.nodes, results))
+        call.model.warn(*find_contradictions(state.nodes, results))
     told = [path for path in paths if path in results and results[path]["finding"]]
-    found = [*state.notes.values(), *(note for path in told for note in along(path, results))]
+    found = [*state.notes.values(), *(note for path in told for note in notes_on_path(path, results))]
     text = results[told[0]]["finding"] if told else ""
     unfinished = not all(path in results for path in paths)
     if not told and not unfinished and open_sinks(state.nodes):
         shortcut = Verification(**{**state.verified[SOURCE], "sufficient": False})
         return {"verified": {SOURCE: shortcut}}
     if unfinished or (len(told) > 1 and not call.affords(1)):
-        verdict = conclude("out_of_budget", text, found)
+        verdict = make_verdict("out_of_budget", text, found)
     else:
         text = await walk.integrate(told, results, call.model) if len(told) > 1 else text
-        verdict = answered(call.model, text, found) if text else conclude("unknown", "", [])
+        verdict = verdict_for(call.model, text, found) if text else make_verdict("unknown", "", [])
     return {"notes": walk.notes_of(results), "verdict": verdict}
 
 
@@ -208,7 +223,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def grow(state: State) -> Literal["plan", "retrieve", "answer"]:
-    """On with the plan until every sink is a last step; then to what the steps need to know."""
+    """Route to the plan until every sink is a last step; then to the retrieval for the steps."""
     if state.halted:
         return "answer"
     if state.wave:
@@ -217,23 +232,23 @@ def grow(state: State) -> Literal["plan", "retrieve", "answer"]:
 
 
 def check_knowledge(state: State) -> Literal["verify", "answer"]:
-    """To the verification."""
+    """Route to the verification."""
     return "answer" if state.halted else "verify"
 
 
 def expand_or_answer(state: State) -> Literal["plan", "answer"]:
-    """To the graph, where only the question has been tried so far and its knowledge does not suffice."""
+    """Route to the plan if only the question has been tried so far and its knowledge does not suffice."""
     tried = state.wave == [SOURCE] and not state.halted
     return "plan" if tried and SOURCE not in _sufficient(state) else "answer"
 
 
 def after_answer(state: State) -> Literal["plan", "__end__"]:
-    """To the graph where the short cut led nowhere after all."""
+    """Route to the plan if the shortcut found no answer."""
     return "plan" if state.verdict is None else "__end__"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(plan)
     graph.add_node(retrieve)
@@ -253,14 +268,14 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 def _planned(state: State, nodes: dict[str, Node]) -> Update:
-    """What has changed in the graph; once it is finished, its steps are to be given knowledge."""
+    """Return the changes of the graph; once it is finished, its steps are to receive knowledge."""
     changed = {key: node for key, node in nodes.items() if state.nodes.get(key) != node}
-    known = {SOURCE, *handed_over(nodes, state.notes)}
+    known = {SOURCE, *inherited_notes(nodes, state.notes)}
     return {"nodes": changed, "wave": [] if open_sinks(nodes) else [key for key in nodes if key not in known]}
 
 
-async def _backing(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, Backing]:
-    holdings = Holdings(
+async def _backing(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, StepEvidence]:
+    holdings = EvidenceLoader(
         nodes=state.nodes,
         notes=state.notes,
         passages=state.passages,
@@ -271,14 +286,14 @@ async def _backing(state: State, keys: Iterable[str], call: Call[Settings]) -> d
 
 
 def _sufficient(state: State) -> set[str]:
-    """The nodes whose knowledge suffices; the question needs none as soon as steps lead on from it."""
+    """Return the nodes with sufficient knowledge; the question needs none as soon as it has further steps."""
     found = {key for key, checked in state.verified.items() if checked["sufficient"]}
     needless = {SOURCE} if len(state.nodes) > 1 else set()
-    return found | needless | handed_over(state.nodes, state.notes).keys()
+    return found | needless | inherited_notes(state.nodes, state.notes).keys()
 
 
 def _paths(state: State, settings: Settings) -> list[Path]:
-    """The paths to answer from; one more than allowed where there are too many."""
+    """Return the paths to answer from; one more than allowed if there are too many."""
     if not settings.verify:
         return shortest_and_longest(state.nodes)
     return list(islice(sufficient_paths(state.nodes, _sufficient(state)), settings.max_paths + 1))

@@ -1,6 +1,6 @@
 """CRP-RAG's reasoning graph: steps in layers below the question, its only source (section 3.2). Pure functions.
 
-A layer hangs below the one before it and no edge ever leads back, so the graph is acyclic however steps repeat.
+Edges lead from a layer to the next one only, so the graph is acyclic even if steps repeat.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 
 class Node(TypedDict):
-    """One step: `start` at the source only, `end` where nothing comes after it, `next` and `prev` its neighbours."""
+    """One step: `start` at the source only, `end` at a last step, `next` and `prev` its neighbors."""
 
     content: str
     start: bool
@@ -39,18 +39,18 @@ class Proposal:
     prev: tuple[str, ...]
 
 
-def planted(question: str) -> dict[str, Node]:
-    """A graph of the question alone."""
+def initial_graph(question: str) -> dict[str, Node]:
+    """Return a graph of the question alone."""
     return {SOURCE: Node(content=question, start=True, end=False, next=[], prev=[])}
 
 
 def open_sinks(nodes: Nodes) -> list[str]:
-    """The nodes at which the graph still grows."""
+    """Return the nodes at which the graph still grows."""
     return [key for key, node in nodes.items() if not node["next"] and not node["end"]]
 
 
-def leading_to(nodes: Nodes, key: str) -> list[str]:
-    """A node and all before it, the source left out, in the order in which they were added."""
+def ancestors(nodes: Nodes, key: str) -> list[str]:
+    """Return a node and its ancestors, without the source, in the order in which they were added."""
     found = {key}
     for earlier in sorted(nodes, key=int, reverse=True):
         if earlier in found:
@@ -58,28 +58,28 @@ def leading_to(nodes: Nodes, key: str) -> list[str]:
     return sorted(found - {SOURCE}, key=int)
 
 
-def repeats(nodes: Nodes, proposal: Proposal) -> bool:
-    """Whether a proposed step is one of those that lead to it."""
-    before = {words(nodes[earlier]["content"]) for key in proposal.prev for earlier in leading_to(nodes, key)}
+def repeats_ancestor(nodes: Nodes, proposal: Proposal) -> bool:
+    """Return whether a proposed step repeats one of its ancestors."""
+    before = {words(nodes[earlier]["content"]) for key in proposal.prev for earlier in ancestors(nodes, key)}
     return words(proposal.content) in before
 
 
-def distinct(proposals: Sequence[Proposal], *, across: bool) -> list[Proposal]:
-    """Proposals that are the same word for word become one: below the same node, or `across` all of them."""
+def merge_duplicates(proposals: Sequence[Proposal], *, across: bool) -> list[Proposal]:
+    """Merge proposals that are the same word for word: below the same node, or `across` all of them."""
     same: dict[tuple[str, tuple[str, ...]], list[Proposal]] = {}
     for proposal in proposals:
         same.setdefault((words(proposal.content), () if across else proposal.prev), []).append(proposal)
-    return [joined(each, each[0].content) for each in same.values()]
+    return [merge_proposals(each, each[0].content) for each in same.values()]
 
 
-def joined(similar: Sequence[Proposal], content: str) -> Proposal:
-    """One node instead of several, below all of theirs; it is the last step only if all say so."""
+def merge_proposals(similar: Sequence[Proposal], content: str) -> Proposal:
+    """Return one node instead of several, below all of theirs; it is a last step only if all of them are."""
     prev = dict.fromkeys(key for proposal in similar for key in proposal.prev)
     return Proposal(content=content, end=all(proposal.end for proposal in similar), prev=tuple(prev))
 
 
-def groups(similarity: Sequence[Sequence[float]], threshold: float) -> list[list[int]]:
-    """Which of several texts belong together: each joins the first group whose first member it is like."""
+def group_rows(similarity: Sequence[Sequence[float]], threshold: float) -> list[list[int]]:
+    """Group texts by similarity: each joins the first group whose first member is similar to it."""
     found: list[list[int]] = []
     for at, row in enumerate(similarity):
         group = next((group for group in found if row[group[0]] > threshold), None)
@@ -90,8 +90,8 @@ def groups(similarity: Sequence[Sequence[float]], threshold: float) -> list[list
     return found
 
 
-def grown(nodes: Nodes, proposals: Sequence[Proposal]) -> dict[str, Node]:
-    """The graph with a layer more."""
+def add_layer(nodes: Nodes, proposals: Sequence[Proposal]) -> dict[str, Node]:
+    """Return the graph with one more layer."""
     new = {key: Node(**node) for key, node in nodes.items()}
     last = max(map(int, nodes))
     for at, proposal in enumerate(proposals, start=last + 1):
@@ -103,13 +103,13 @@ def grown(nodes: Nodes, proposals: Sequence[Proposal]) -> dict[str, Node]:
     return new
 
 
-def closed(nodes: Nodes, keys: Container[str]) -> dict[str, Node]:
-    """The graph with these nodes as last steps."""
+def mark_final(nodes: Nodes, keys: Container[str]) -> dict[str, Node]:
+    """Return the graph with these nodes as last steps."""
     return {key: Node(**{**node, "end": node["end"] or key in keys}) for key, node in nodes.items()}
 
 
 def sufficient_paths(nodes: Nodes, sufficient: Container[str]) -> Iterator[Path]:
-    """Every path from the source to a sink over sufficient nodes only (section 3.4), without detours into dead ends."""
+    """Yield every path from the source to a sink over sufficient nodes only (section 3.4), without dead ends."""
     leading: set[str] = set()
     for key in sorted(nodes, key=int, reverse=True):
         after = nodes[key]["next"]
@@ -128,7 +128,7 @@ def sufficient_paths(nodes: Nodes, sufficient: Container[str]) -> Iterator[Path]
 
 
 def shortest_and_longest(nodes: Nodes) -> list[Path]:
-    """The first and the last sink's path that a breadth-first search comes upon (section 5.1)."""
+    """Return the first and the last sink's path in the order of a breadth-first search (section 5.1)."""
     found: dict[str, Path] = {}
     queue: list[Path] = [(SOURCE,)]
     for path in queue:
@@ -139,13 +139,13 @@ def shortest_and_longest(nodes: Nodes) -> list[Path]:
     return list(dict.fromkeys([ends[0], ends[-1]]))
 
 
-def steps_of(path: Path) -> Path:
-    """What is answered on a path: its nodes after the question, or the question where nothing comes after it."""
+def path_steps(path: Path) -> Path:
+    """Return the nodes to answer on a path: those after the question, or the question alone."""
     return path[1:] or path
 
 
-def stages(paths: Sequence[Path]) -> list[list[Path]]:
-    """The beginnings of paths up to each step, every one once, the shorter first: a shared one is answered once."""
+def path_prefixes(paths: Sequence[Path]) -> list[list[Path]]:
+    """Return the prefixes of paths up to each step, shorter ones first; a shared prefix is answered once."""
     longest = max(map(len, paths), default=0)
     shortest = 1 if (SOURCE,) in paths else 2
     return [

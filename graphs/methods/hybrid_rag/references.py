@@ -1,7 +1,7 @@
-"""The reference document of the hybrid system: what was gathered, numbered, within a length, and how each is cited.
+"""The reference document of the hybrid system: numbered findings of limited length, and the citation of each kind.
 
-A citation counts only if it holds: a quote stands in a passage or table that was shown, an expression was worked out, a
-call was made and says what is quoted, a model's recollection has the answer in it.
+A citation counts only if it can be verified: a quote is in a shown passage or table, an expression was evaluated, a
+result of a call contains the quote, a model's recollection contains the answer.
 """
 
 import re
@@ -13,14 +13,21 @@ from typing_extensions import TypedDict
 from sleuth.agents.formatting import LABELS, Kind, Labelled, Quote
 from sleuth.agents.model_calls import Desk
 from sleuth.graphs.core import Citation, Note
-from sleuth.graphs.evidence import check, locate, passage_of, quote_at, record, sentence_with
+from sleuth.graphs.evidence import (
+    citation_at,
+    deserialize_passage,
+    find_quote,
+    find_sentence,
+    serialize_passage,
+    verify_quotes,
+)
 from sleuth.tools.sources.web_pages import PageText, Table, cell_at
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
 
 
 class Finding(TypedDict):
-    """What a source other than a search has given: an expression and its value, a call and its result."""
+    """A result of a source other than a search: an expression and its value, a call and its result."""
 
     title: str
     text: str
@@ -39,15 +46,15 @@ class Reference(TypedDict):
 
 
 ROOMY: tuple[Kind, ...] = ("text", "table")
-"""These come last, best first, and give way first."""
+"""Kinds that come last, best first, and are cut first."""
 
 _TABLE_LINE = re.compile(r"\s*\|.*\|\s*")
 _LEAST = 40
-"""Characters; a shorter beginning of a reference says nothing."""
+"""Characters; a shorter beginning of a reference is useless."""
 
 
 def is_table(passage: Passage) -> bool:
-    """Whether a passage is rows of a table in Markdown."""
+    """Return whether a passage consists of rows of a table in Markdown."""
     lines = passage.text.strip().splitlines()
     return bool(lines) and all(_TABLE_LINE.fullmatch(line) for line in lines)
 
@@ -59,12 +66,15 @@ async def collect(
     limits: Mapping[Kind, int],
     total: int,
 ) -> tuple[list[Reference], list[str]]:
-    """The reference document: all kinds in their order, none longer than its limit, at most `total` characters.
+    """Collect the reference document: all kinds in their order, none longer than its limit, at most `total` characters.
 
-    Returns the references, and a line for each kind that was cut.
+    Returns:
+        The references, and a line for each kind that was cut.
     """
     given = [(kind, each["title"], each["text"], each["text"]) for kind, those in findings.items() for each in those]
-    given += [(kind, each.title, each.text, record(each)) for kind, those in passages.items() for each in those]
+    given += [
+        (kind, each.title, each.text, serialize_passage(each)) for kind, those in passages.items() for each in those
+    ]
     lengths = _lengths([(kind, text) for kind, _, text, _ in given], limits, total)
     kept = [(*each, length) for each, length in zip(given, lengths, strict=True) if length]
     names = await archive.keep([held for _, _, _, held, _ in kept])
@@ -76,7 +86,7 @@ async def collect(
 
 
 def _lengths(given: Sequence[tuple[Kind, str]], limits: Mapping[Kind, int], total: int) -> list[int]:
-    """How much of each reference is shown: in order, until its kind's room or all room is used up."""
+    """Return the shown length of each reference: in order, until its kind's limit or the total is used up."""
     room, left = dict(limits), total
     lengths: list[int] = []
     for kind, text in given:
@@ -89,7 +99,7 @@ def _lengths(given: Sequence[tuple[Kind, str]], limits: Mapping[Kind, int], tota
 
 
 def _fitting(text: str, room: int, *, by_line: bool) -> int:
-    """The length of as much of a text as there is room for; of a table whole rows, and one below its header."""
+    """Return the length that fits the room; of a table whole rows, at least one below its header."""
     if len(text) <= room:
         return len(text)
     if by_line:
@@ -110,7 +120,7 @@ def _losses(given: Sequence[tuple[Kind, str]], lengths: Sequence[int]) -> list[s
 
 
 class Document:
-    """The references as they were loaded: for the roles to read, and for their citations to be checked."""
+    """The loaded references, for the roles to read and to verify their citations."""
 
     def __init__(self, references: Sequence[Reference], held: Sequence[str], pages: Sequence[PageText] = ()) -> None:
         self._references = references
@@ -121,57 +131,61 @@ class Document:
 
     @classmethod
     async def load(cls, archive: Archive, references: Sequence[Reference], pages: Sequence[PageText]) -> "Document":
-        """The references of a run."""
+        """Load the references of a run."""
         return cls(references, await archive.load([each["held"] for each in references]), pages)
 
     @property
     def sources(self) -> tuple[Labelled, ...]:
-        """All of them in their order, as far as they are shown."""
+        """Return the shown part of all references in order."""
         return tuple(
             Labelled(kind=each["kind"], title=each["title"], text=passage.text)
             for each, passage in zip(self._references, self._passages, strict=True)
         )
 
-    def cite(self, asking: Desk, answer: str, quotes: Iterable[Quote], notes: Iterable[Note] = ()) -> list[Citation]:
-        """The citations that hold; each that does not is reported among the desk's warnings."""
+    def cite(self, model: Desk, answer: str, quotes: Iterable[Quote], notes: Iterable[Note] = ()) -> list[Citation]:
+        """Return the citations that can be verified, and warn of each other quote."""
         found: list[Citation] = []
         for quote in quotes:
             if quote.source <= len(self._references) and self._references[quote.source - 1]["kind"] not in ROOMY:
-                found += self._cite_finding(asking, answer, quote, notes)
+                found += self._cite_finding(model, answer, quote, notes)
             else:
-                checked = check(asking, answer, [quote], self._passages)
+                checked = verify_quotes(model, answer, [quote], self._passages)
                 found += [self._with_kind(quote.source, each, answer) for each in checked]
         return [each for at, each in enumerate(found) if each not in found[:at]]
 
     def support(self, answer: str) -> list[Citation]:
-        """The first sentence shown, of text or table, in which an answer stands, as its citation."""
+        """Cite the first shown sentence, of text or table, that contains an answer."""
         for at, (reference, passage) in enumerate(zip(self._references, self._passages, strict=True), start=1):
-            span = sentence_with(answer, passage.text) if reference["kind"] in ROOMY else None
+            span = find_sentence(answer, passage.text) if reference["kind"] in ROOMY else None
             if span:
-                return [self._with_kind(at, quote_at(passage, span), answer)]
+                return [self._with_kind(at, citation_at(passage, span), answer)]
         return []
 
-    def _cite_finding(self, asking: Desk, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
+    def _cite_finding(self, model: Desk, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
         reference, passage = self._references[quote.source - 1], self._passages[quote.source - 1]
         if reference["kind"] == "note":
             return [each for note in notes if note["finding"] == passage.text for each in note.get("citations", [])]
         whole = reference["kind"] == "expression"
-        span = (0, len(passage.text)) if whole else locate(quote.quote, passage.text) or locate(answer, passage.text)
+        span = (
+            (0, len(passage.text))
+            if whole
+            else find_quote(quote.quote, passage.text) or find_quote(answer, passage.text)
+        )
         if not span:
             label = LABELS[reference["kind"]]
-            asking.warn(f"dropped a citation of source {quote.source} ({label}): it does not say so")
+            model.warn(f"dropped a citation of source {quote.source} ({label}): it does not contain the quote")
             return []
-        return [{**quote_at(passage, span), "kind": reference["kind"], "reference": reference["title"]}]
+        return [{**citation_at(passage, span), "kind": reference["kind"], "reference": reference["title"]}]
 
     def _with_kind(self, number: int, citation: Citation, answer: str) -> Citation:
         if self._references[number - 1]["kind"] != "table":
             return {**citation, "kind": "text"}
-        in_row = locate(answer, citation["quote"])  # a quote may be a whole row
+        in_row = find_quote(answer, citation["quote"])  # a quote may be a whole row
         place = citation["start"] + (in_row[0] if in_row else 0)
         return {**citation, "kind": "table", "reference": self._cell(self._passages[number - 1], place)}
 
     def _cell(self, passage: Passage, place: int) -> str:
-        """Row and column of a cell, as far as they are known; a table of the collection may be cut into passages."""
+        """Return row and column of a cell, if known; a table of the collection may be cut into passages."""
         table = self._tables.get(passage.document_id)
         if table is None and passage.start == 0:
             table = Table(markdown=passage.text)
@@ -183,9 +197,9 @@ class Document:
 
 
 def _as_passage(reference: Reference, held: str) -> Passage:
-    """What is shown of a reference; one that is no passage has neither an id nor a document."""
+    """Return the shown part of a reference; one without a passage has neither an id nor a document."""
     if reference["kind"] in ROOMY:
-        whole = passage_of(held)
+        whole = deserialize_passage(held)
         text = whole.text[: reference["shown"]]
         return replace(whole, text=text, end=whole.start + len(text))
     text = held[: reference["shown"]]

@@ -1,4 +1,4 @@
-"""The settings of the hybrid system, and the ladder on which the paper has built it (its table 2)."""
+"""Settings of the hybrid system, and the stages of its cumulative ablation (table 2 of the paper)."""
 
 from typing import Any, Literal
 
@@ -23,16 +23,16 @@ LADDER: dict[Rung, str] = {
     "recall": "recall",
     "full": "graph",
 }
-"""What each rung adds to the one before (the paper's table 2); the first, "llm", has nothing of it."""
+"""The setting that each stage adds to the one before (table 2 of the paper); the first, "llm", has none."""
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
+    """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
     rung: Rung | None = Field(default=None, description="the system as far as it was built: what comes later is off")
     retrieve: bool = Field(default=True, description="search pages or the collection (ablation)")
     sentences: bool = Field(default=True, description="pages in chunks of sentences; off: in windows (ablation)")
-    refuse: bool = Field(default=True, description="it may say that it does not know (ablation)")
+    refuse: bool = Field(default=True, description="it may answer that it does not know (ablation)")
     attributes: bool = Field(default=True, description="predict domain, and static or dynamic (ablation)")
     tables: bool = Field(default=True, description="show tables too (ablation)")
     calculate: bool = Field(default=True, description="work out expressions from what was found (ablation)")
@@ -53,7 +53,7 @@ class Settings(MethodSettings):
         default="rules", description="to the knowledge graph: entities and rules, or function calls by the model"
     )
     max_table_characters: int = Field(default=4000, ge=0, le=100_000, description="of all tables shown")
-    max_graph_characters: int = Field(default=1000, ge=0, le=100_000, description="of all that the graph says")
+    max_graph_characters: int = Field(default=1000, ge=0, le=100_000, description="of all results of the graph")
     max_characters: int = Field(default=12_000, ge=200, le=1_000_000, description="of all references together")
     source_seconds: float = Field(
         default=120.0, gt=0, le=600, description="ours: the most a search or look-up may take"
@@ -62,7 +62,7 @@ class Settings(MethodSettings):
     @model_validator(mode="before")
     @classmethod
     def _climb(cls, given: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        """Switches off what comes after the rung; what is switched by hand stays so."""
+        """Switch off the settings of later stages; explicit settings are kept."""
         if not isinstance(given, dict) or given.get("rung") not in ("llm", *LADDER):
             return given
         rungs = list(LADDER)
@@ -70,5 +70,5 @@ class Settings(MethodSettings):
         return {**{LADDER[rung]: False for rung in above}, **given}
 
     def as_in_paper(self) -> "Settings":
-        """Vector search; the model votes on attributes; dynamic questions are never answered."""
+        """Return settings with vector search, attributes by the model's votes, and no answers to dynamic questions."""
         return self.model_copy(update={"mode": "dense", "predictor": "in_context", "fresh": False})

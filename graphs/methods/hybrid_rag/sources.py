@@ -1,6 +1,6 @@
-"""What the sources of the hybrid system give, each in its own way: documents, a calculator, a knowledge graph.
+"""Sources of the hybrid system: documents, a calculator, a knowledge graph.
 
-Whatever keeps a source from giving anything is a line that says so; it never ends a run.
+A failure of a source becomes a warning; it never ends a run.
 """
 
 import asyncio
@@ -10,18 +10,23 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TypeVar
 
+from typing_extensions import TypedDict
+
 from sleuth.agents.formatting import Labelled
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities, Recollection
+from sleuth.agents.roles.judging import InContextPredictor
 from sleuth.graphs.core import Context, ask_or
-from sleuth.graphs.evidence import clean
+from sleuth.graphs.evidence import strip_marks
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents import split
-from sleuth.tools.errors import SleuthError, UsageError
+from sleuth.tools.errors import BadReply, SleuthError, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.sources import NotCalculable, calculate
-from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, Lookup, Named, explore, look_up, tidy
+from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, Named, explore, look_up, tidy
+from sleuth.tools.sources.question_attributes import Domain, Predictor
+from sleuth.tools.sources.question_attributes.svm import TRAINING
 from sleuth.tools.sources.web_pages import PageRetriever, PageText, table_passages
 from sleuth.tools.types import Passage
 
@@ -35,13 +40,38 @@ _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})")
 _AMERICAN = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
 
 
-def now() -> str:
-    """The day in UTC: that a prompt changes with every second would help nobody."""
+class PredictedAttributes(TypedDict):
+    """The attributes of a question (section 4.2)."""
+
+    domain: Domain
+    dynamic: bool
+
+
+async def predict_attributes(
+    model: Desk, question: str, predictor: Predictor | None, settings: Settings
+) -> PredictedAttributes | None:
+    """Predict the attributes with a predictor, or by votes of the model; None if the votes cannot be parsed.
+
+    A configured SVM that is absent is a warning.
+    """
+    if predictor is None and settings.predictor == "svm":
+        why = "there is no SVM for the embedder: the model votes on the question's attributes"
+        model.warn(f"{why} (`{TRAINING}` trains one)")
+    try:
+        found = await (predictor or InContextPredictor(model, samples=settings.votes)).predict(question)
+    except BadReply as error:
+        model.warn(f"{error} The question counts as static.")
+        return None
+    return PredictedAttributes(domain=found.domain, dynamic=found.dynamic)
+
+
+def current_day() -> str:
+    """Return the day in UTC; a time of day would change every prompt."""
     return datetime.now(UTC).date().isoformat()
 
 
-def day_of(moment: str) -> date | None:
-    """The day in a time as people or the benchmark write it (2024-03-13, 03/13/2024); None where it names none."""
+def parse_day(moment: str) -> date | None:
+    """Return the day of a time as people or the benchmark write it (2024-03-13, 03/13/2024); None if it has none."""
     if found := _ISO.search(moment):
         year, month, day = map(int, found.groups())
     elif found := _AMERICAN.search(moment):
@@ -55,34 +85,34 @@ def day_of(moment: str) -> date | None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gathered:
-    """Passages of text and of tables, best first, and what was left out of them."""
+class SourceResult:
+    """Passages of text and of tables, best first, and warnings about omitted ones."""
 
     texts: tuple[Passage, ...] = ()
     tables: tuple[Passage, ...] = ()
     left_out: tuple[str, ...] = ()
 
 
-async def found_passages(context: Context, question: str, settings: Settings) -> Gathered:
-    """What a search finds; of pages handed in also the tables that it did not find, last, as far as there is room."""
+async def find_passages(context: Context, question: str, settings: Settings) -> SourceResult:
+    """Search passages; given pages also add the tables that the search did not find, last, while there is room."""
     retriever = context.retriever
     if context.pages and not settings.sentences:
-        retriever = PageRetriever(windows(context.pages), context.embedder)
+        retriever = PageRetriever(cut_windows(context.pages), context.embedder)
     wanted = settings.chunks * 2 if settings.tables else settings.chunks
     found = [hit.passage for hit in await retriever.search(Query(text=question, k=wanted, mode=settings.mode))]
     texts = tuple(each for each in found if not is_table(each))[: settings.chunks]
     if not settings.tables:
-        return Gathered(texts=texts)
+        return SourceResult(texts=texts)
     handed_in = [each for page in context.pages for each in table_passages(page)]
     every = {each.id: each for each in [*filter(is_table, found), *handed_in]}
-    tables = _begun_within(every.values(), settings.max_table_characters)
+    tables = _first_within(every.values(), settings.max_table_characters)
     lost = len(every) - len(tables)
     left_out = (f"{lost} pieces of tables are left out: there is room for {len(tables)}",) if lost else ()
-    return Gathered(texts=texts, tables=tables, left_out=left_out)
+    return SourceResult(texts=texts, tables=tables, left_out=left_out)
 
 
-def _begun_within(passages: Iterable[Passage], room: int) -> tuple[Passage, ...]:
-    """The first passages, up to the one that uses up the room."""
+def _first_within(passages: Iterable[Passage], room: int) -> tuple[Passage, ...]:
+    """Return the first passages, up to the one that uses up the room."""
     kept: list[Passage] = []
     for passage in passages:
         if room <= 0:
@@ -92,8 +122,8 @@ def _begun_within(passages: Iterable[Passage], room: int) -> tuple[Passage, ...]
     return tuple(kept)
 
 
-def windows(pages: Sequence[PageText]) -> list[Passage]:
-    """The texts of pages in windows of one size, whatever their sentences are: what a plain system does."""
+def cut_windows(pages: Sequence[PageText]) -> list[Passage]:
+    """Cut the texts of pages into windows of one size, regardless of sentences, as a plain system does."""
     return [
         Passage(
             id=f"{page.id}@{start}-{end}",
@@ -108,27 +138,29 @@ def windows(pages: Sequence[PageText]) -> list[Passage]:
     ]
 
 
-async def or_without(source: str, gathering: Awaitable[T], nothing: T, *, seconds: float) -> tuple[T, list[str]]:
-    """What a source gives; where it fails or takes too long `nothing`, and a line that says why."""
+async def or_default_on_failure(
+    source: str, gathering: Awaitable[T], nothing: T, *, seconds: float
+) -> tuple[T, list[str]]:
+    """Return the result of a source; if it fails or takes too long, `nothing` and a line with the reason."""
     try:
         async with asyncio.timeout(seconds):
             return await gathering, []
-    except UsageError:  # a setting that a person can mend
+    except UsageError:  # a setting that a person can correct
         raise
     except (SleuthError, TimeoutError) as error:
         return nothing, [f"{source} is missing: {str(error) or f'it took longer than {seconds:g} s'}"]
 
 
-def labelled(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[Labelled, ...]:
-    """Texts and tables as a role reads them."""
+def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[Labelled, ...]:
+    """Return texts and tables in the form that a role reads."""
     return (
         *(Labelled(kind="text", title=each.title, text=each.text) for each in texts),
         *(Labelled(kind="table", title=each.title, text=each.text) for each in tables),
     )
 
 
-def evaluated(expressions: Iterable[str], today: date | None) -> tuple[list[Finding], list[str]]:
-    """Each expression once with its value, and a line that counts those that have none."""
+def evaluate_expressions(expressions: Iterable[str], today: date | None) -> tuple[list[Finding], list[str]]:
+    """Return each distinct expression with its value, and a line that counts those without one."""
     wanted = list(dict.fromkeys(each.strip() for each in expressions if each.strip()))
     found: list[Finding] = []
     faults: list[str] = []
@@ -143,39 +175,33 @@ def evaluated(expressions: Iterable[str], today: date | None) -> tuple[list[Find
     return found, lines
 
 
-def recollected(said: Recollection) -> Finding:
-    """What a model has said of itself, as a reference."""
-    text = INVALID if said.false_premise else clean(said.answer) if said.known else ""
+def memory_finding(said: Recollection) -> Finding:
+    """Return the model's own recollection as a reference."""
+    text = INVALID if said.false_premise else strip_marks(said.answer) if said.known else ""
     return Finding(title="answered without sources", text=text or UNKNOWN)
 
 
-async def chosen(asking: Desk, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
-    """What to look up, by the model: entities for the rules, or calls (the route "functions")."""
+async def choose_lookups(model: Desk, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
+    """Let the model choose the look-ups: entities for the rules, or calls (the route "functions")."""
     loss = "The knowledge graph is not asked."
     if route == "functions":
         signatures = tuple(each.signature() for each in graph.functions)
         given = ChooseInput(question=asked.question, asked_at=asked.asked_at, functions=signatures)
-        return await ask_or(asking, CHOOSE_CALLS, given, Calls(calls=[]), loss)
-    return await ask_or(asking, NAME_ENTITIES, asked, Entities(entities=[]), loss)
+        return await ask_or(model, CHOOSE_CALLS, given, Calls(calls=[]), loss)
+    return await ask_or(model, NAME_ENTITIES, asked, Entities(entities=[]), loss)
 
 
-async def explored(
+async def run_lookups(
     graph: KnowledgeGraph, said: Entities | Calls, asked: Asked, *, domain: str | None, seconds: float
 ) -> tuple[list[Finding], list[str]]:
-    """What a graph says to the calls chosen, or about the entities named; what failed is a line each."""
+    """Run the chosen calls, or look up the named entities; each failure is a line."""
     if isinstance(said, Calls):
         calls = [(each.function, {one.name: one.value for one in each.arguments}) for each in said.calls]
         lookups = await look_up(graph, calls, seconds=seconds)
     else:
-        named, today = (
-            tidy(Named(name=each.name.strip(), kind=each.kind) for each in said.entities),
-            day_of(asked.asked_at),
-        )
+        named = tidy(Named(name=each.name.strip(), kind=each.kind) for each in said.entities)
+        today = parse_day(asked.asked_at)
         day = today.isoformat() if today else ""
         lookups = await explore(graph, named, asked.question, domain=domain, today=day, seconds=seconds)
-    return [Finding(title=each.call, text=each.text) for each in lookups if each.text], _problems(lookups)
-
-
-def _problems(lookups: Iterable[Lookup]) -> list[str]:
-    """That nothing is known is an answer."""
-    return [f"{each.call}: {each.problem}" for each in lookups if each.problem not in ("", _NOTHING)]
+    problems = [f"{each.call}: {each.problem}" for each in lookups if each.problem not in ("", _NOTHING)]
+    return [Finding(title=each.call, text=each.text) for each in lookups if each.text], problems

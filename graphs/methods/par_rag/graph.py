@@ -2,45 +2,58 @@
 
     plan -> retrieve_coarse -> draft -> retrieve_fine -> review -> (refine -> retrieve_coarse ...)* -> answer
 
-The steps in work at one time are the `wave`: one in the paper, several where their answers do not need each other.
-A step's note is its entry in the trajectory; a step without a note is still to be done.
+The steps in progress are the `wave`: one in the paper, several if their answers do not depend on each other. A step's
+note is its entry in the trajectory; a step without a note is still to be done.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
+from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.judging import reviewer
-from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Note, Question, RunState, RunUpdate
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Keyed,
+    Method,
+    MethodSettings,
+    Note,
+    Question,
+    RunState,
+    RunUpdate,
+    summarize_update,
+)
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import conclude, final_answer, find, load
+from sleuth.graphs.evidence import answer_question, load_passages, make_verdict, search_passages
 from sleuth.graphs.methods.par_rag.steps import (
     Draft,
     Step,
-    already_known,
-    built_on,
+    answer_from_notes,
+    dependents,
     draft_step,
+    is_unambiguously_supported,
+    is_unfinished,
     past_steps,
-    plainly,
     plan_steps,
-    ready,
+    ready_steps,
     refine_step,
     review_step,
     step_note,
     step_query,
-    told_alone,
     trajectory,
-    unfinished,
+    with_verbatim_citations,
 )
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
 
 class Settings(MethodSettings):
-    """What can be set with `--set`; what is marked "ours" goes beyond the paper and is off under `profile=paper`."""
+    """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
     coarse_k: int = Field(default=5, ge=1, le=100, description="passages for a draft (paper: 10)")
     fine_k: int = Field(default=4, ge=1, le=100, description="passages for a review (paper: 10)")
@@ -50,12 +63,14 @@ class Settings(MethodSettings):
     max_requeries: int = Field(default=1, ge=0, le=10, description="new questions per step after UNCONFIDENT")
     plan: bool = Field(default=True, description="off: the question is a plan of one step (ablation)")
     review: bool = Field(default=True, description="off: drafts are final (ablation)")
-    parallel: bool = Field(default=True, description="ours: steps that do not need each other run side by side")
+    parallel: bool = Field(default=True, description="ours: steps that do not need each other run in parallel")
     max_returns: int = Field(default=1, ge=0, le=10, description="ours: times a review may reopen an earlier step")
     skip_supported: bool = Field(default=True, description="ours: no review where the passage cited alone fits")
 
     def as_in_paper(self) -> "Settings":
-        """Drafts from vector search, reviews from hybrid, ten passages each; in order, no going back, all reviewed."""
+        """Return settings as in the paper: vector search for drafts, hybrid for reviews, ten passages each, steps in
+        order.
+        """
         ours = {"parallel": False, "max_returns": 0, "skip_supported": False, "fine_with_question": False}
         return self.model_copy(
             update={"coarse_mode": "dense", "fine_mode": "hybrid", "coarse_k": 10, "fine_k": 10, **ours}
@@ -64,12 +79,12 @@ class Settings(MethodSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """Steps are keyed by their number as text, so that a repeated update is harmless."""
+    """State of PAR-RAG. Steps are keyed by their number as text, so that a repeated update is harmless."""
 
     plan: Annotated[dict[str, Step], Keyed] = field(default_factory=dict)
     """The steps, "1" first."""
     wave: list[str] = field(default_factory=list)
-    """The steps in work now."""
+    """The steps in progress."""
     coarse: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
     """Passages shown to the draft of each step, by archive reference."""
     drafts: Annotated[dict[str, Draft], Keyed] = field(default_factory=dict)
@@ -77,13 +92,13 @@ class State(RunState):
     fine: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
     """Passages shown to the review of each step, by archive reference."""
     requeries: Annotated[dict[str, int], Keyed] = field(default_factory=dict)
-    """New questions that reviews have put to each step."""
+    """The number of new questions that reviews have given each step."""
     returns: int = 0
-    """How often a review has reopened an earlier step."""
+    """The number of times that a review has reopened an earlier step."""
 
 
 class Update(RunUpdate, total=False):
-    """What a node may change; None removes a key."""
+    """Fields that a node may change; None removes a key."""
 
     plan: dict[str, Step]
     wave: list[str]
@@ -96,32 +111,32 @@ class Update(RunUpdate, total=False):
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """The whole question at once becomes a list of steps (section 3.4); what is known already is not asked again."""
+    """Plan the steps of the whole question (section 3.4); those that inherited notes answer are done."""
     call.require()
     settings = call.settings
     planned = await plan_steps(
         state.question, state.notes, call.model, planned=settings.plan, side_by_side=settings.parallel
     )
-    notes = already_known(planned, state.notes)
-    wave = [key for key in ready(planned, (), side_by_side=settings.parallel) if not notes.get(key)]
+    notes = answer_from_notes(planned, state.notes)
+    wave = [key for key in ready_steps(planned, (), side_by_side=settings.parallel) if not notes.get(key)]
     return {"plan": planned, "notes": notes, "wave": wave}
 
 
 @node
 async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
-    """Passages similar to each step's question (section 3.5)."""
+    """Search passages similar to each step's question (section 3.5)."""
     settings = call.settings
     queries = {
         key: replace(step_query(state.plan, state.notes, key), k=settings.coarse_k, mode=settings.coarse_mode)
         for key in state.wave
         if state.plan[key]["action"] == "Retrieve"
     }
-    return {"coarse": await find(call.context, queries)}
+    return {"coarse": await search_passages(call.context, queries)}
 
 
 @node
 async def draft(state: State, call: Call[Settings]) -> Update:
-    """Each step is answered from its passages alone, with citations, or without search from the trajectory."""
+    """Answer each step from its passages alone, with citations, or without a search from the trajectory."""
     call.require(len(state.wave))
     settings = call.settings
     shown = await _shown(state.coarse, state.wave, call)
@@ -130,14 +145,14 @@ async def draft(state: State, call: Call[Settings]) -> Update:
     drafts = dict(zip(state.wave, written, strict=True))
     final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], shown.get(key, []), settings)]
     notes: dict[str, Note | None] = {
-        key: step_note(state.plan[key], plainly(drafts[key], shown.get(key, []))) for key in final
+        key: step_note(state.plan[key], with_verbatim_citations(drafts[key], shown.get(key, []))) for key in final
     }
     return {"drafts": drafts, "notes": notes}
 
 
 @node
 async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
-    """Passages for each draft, now that it says what to look for (section 3.6); without one, others than before."""
+    """Search passages for each draft (section 3.6); for a step without a draft, other passages than before."""
     settings = call.settings
     drafts = {key: state.drafts[key]["answer"] for key in _open(state)}
     in_vain = await _shown(state.coarse, [key for key in drafts if not drafts[key]], call)
@@ -146,17 +161,17 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
         query = step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
         seen = frozenset(passage.id for passage in in_vain.get(key, []))
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
-    return {"fine": await find(call.context, queries)}
+    return {"fine": await search_passages(call.context, queries)}
 
 
 @node
 async def review(state: State, call: Call[Settings]) -> Update:
-    """Each draft passes or is revised, or its step, or an earlier one, is asked anew (section 3.6)."""
+    """Accept or revise each draft, or ask a new question for its step or an earlier one (section 3.6)."""
     call.require(len(_open(state)))
     settings, opened = call.settings, _open(state)
     shown = await _shown(state.fine, opened, call)
     past = past_steps(state.plan, state.notes) if settings.max_returns else None
-    asks = (review_step(state.plan, key, state.drafts[key], shown[key], past=past, asking=call.model) for key in opened)
+    asks = (review_step(state.plan, key, state.drafts[key], shown[key], past=past, model=call.model) for key in opened)
     reviewed = await asyncio.gather(*asks)
     said = dict(zip(opened, reviewed, strict=True))
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
@@ -179,27 +194,27 @@ async def review(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def refine(state: State, call: Call[Settings]) -> Update:
-    """The next steps' questions, with what they leave open replaced by what was found (section 3.5)."""
-    wave = ready(state.plan, state.notes, side_by_side=call.settings.parallel)
+    """Insert findings into the next steps' questions (section 3.5)."""
+    wave = ready_steps(state.plan, state.notes, side_by_side=call.settings.parallel)
     built = [key for key in wave if state.plan[key]["needs"]]
     call.require(len(built))
     asks = (refine_step(state.question, state.plan, state.notes, key, call.model) for key in built)
     questions = await asyncio.gather(*asks)
     steps = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
     handed_over = {key: found for key, found in state.notes.items() if key not in state.plan}
-    notes = already_known(steps, handed_over)  # now that the question has its names
+    notes = answer_from_notes(steps, handed_over)  # the question has its names now
     wave = [key for key in wave if key not in notes]
     return {"plan": steps, "notes": notes, "wave": wave}
 
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
-    """The question answered from the trajectory; that it is unknown is an answer too (section 3.5)."""
+    """Answer the question from the trajectory; "unknown" is an answer too (section 3.5)."""
     notes = list(trajectory(state.plan, state.notes).values())
     if state.halted or not call.affords():
-        return {"verdict": conclude("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+        return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
     return {
-        "verdict": await final_answer(call.model, state.question, notes),
+        "verdict": await answer_question(call.model, state.question, notes),
     }
 
 
@@ -207,21 +222,21 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 
 def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
-    """To the steps in work, else to the next ones, else to the end."""
-    if state.halted or not (state.wave or unfinished(state.plan, state.notes)):
+    """Route to the steps in progress, else to the next ones, else to the answer."""
+    if state.halted or not (state.wave or is_unfinished(state.plan, state.notes)):
         return "answer"
     return "retrieve_coarse" if _open(state) else "refine"
 
 
 def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
-    """To the review of what needs one."""
+    """Route to the review of drafts that need one."""
     if _open(state) and not state.halted:
         return "retrieve_fine"
-    return "refine" if unfinished(state.plan, state.notes) and not state.halted else "answer"
+    return "refine" if is_unfinished(state.plan, state.notes) and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
-    """The state machine, not compiled."""
+    """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
     graph.add_node(plan)
     graph.add_node(retrieve_coarse)
@@ -244,28 +259,34 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # One step at a time: what the nodes above are made of
 
 
+async def plan_with(question: str, model: Desk, values: Mapping[str, Any]) -> dict[str, Step]:
+    """Return the plan that this method would make with these settings, for approval before the run."""
+    settings = Settings.model_validate(values)
+    return await plan_steps(question, {}, model, planned=settings.plan, side_by_side=settings.parallel)
+
+
 def start_from_plan(steps: dict[str, Step], settings: Settings) -> Update:
     """Return the update of `plan` for steps that come from elsewhere."""
-    return {"plan": steps, "wave": ready(steps, (), side_by_side=settings.parallel)}
+    return {"plan": steps, "wave": ready_steps(steps, (), side_by_side=settings.parallel)}
 
 
 def _open(state: State) -> list[str]:
-    """The steps in work whose answer does not stand yet."""
+    """Return the steps in progress that have no accepted answer."""
     return [key for key in state.wave if key not in state.notes]
 
 
 async def _shown(shown: dict[str, list[str]], keys: list[str], call: Call[Settings]) -> dict[str, list[Passage]]:
-    """The steps' passages, all loaded before the first ask: after a crash, asks are matched by their order."""
-    return {key: await load(call.context.archive, shown[key]) for key in keys if key in shown}
+    """Load the steps' passages, all before the first call: after a crash, calls are matched by their order."""
+    return {key: await load_passages(call.context.archive, shown[key]) for key in keys if key in shown}
 
 
 def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Settings) -> bool:
-    stands = settings.skip_supported and told_alone(step["question"], draft, shown)
+    stands = settings.skip_supported and is_unambiguously_supported(step["question"], draft, shown)
     return settings.review and step["action"] == "Retrieve" and not stands
 
 
 def _blamed(state: State, said: reviewer.StepReview, settings: Settings) -> str | None:
-    """The earlier step that a review holds to be wrong, if it may be reopened."""
+    """Return the earlier step that a review rejects, if it may be reopened."""
     earlier = said.earlier_step if isinstance(said, reviewer.Review) and said.status == "UNCONFIDENT" else None
     past = list(trajectory(state.plan, state.notes))
     key = past[earlier - 1] if earlier and earlier <= len(past) else None
@@ -273,13 +294,21 @@ def _blamed(state: State, said: reviewer.StepReview, settings: Settings) -> str 
 
 
 def _reopen(state: State, update: Update, by: str, said: reviewer.StepReview, settings: Settings) -> None:
-    """The blamed step is asked anew; it and all that was built on it lose their answers."""
+    """Reopen the rejected step with a new question; it and all steps that depend on it lose their answers."""
     blamed = _blamed(state, said, settings) or by
     remark = f"asked again: the review of step {by} doubted {state.notes[blamed]['finding']!r}"
     update["plan"][blamed] = Step(**{**state.plan[blamed], "question": said.question, "remark": remark})
-    update["notes"] |= dict.fromkeys(built_on(state.plan, blamed) | {by})
+    update["notes"] |= dict.fromkeys(dependents(state.plan, blamed) | {by})
     update["wave"] = [blamed]
     update["returns"] = state.returns + 1
+
+
+def summarize(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    found = [f"passages for step {key}: {len(refs)}" for key, refs in (update.get("coarse") or {}).items()]
+    fine = [f"passages for the review of step {key}: {len(refs)}" for key, refs in (update.get("fine") or {}).items()]
+    drafts = [f"draft of step {key}: {draft['answer'] or '–'}" for key, draft in (update.get("drafts") or {}).items()]
+    return [*found, *fine, *drafts, *summarize_update(update)]
 
 
 METHOD = Method(
@@ -291,5 +320,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    summarize_update=summarize,
     start_from_plan=start_from_plan,
 )

@@ -1,7 +1,7 @@
-"""A plan of steps and how far it has come: what a method that plans ahead keeps in its state, and does with each step.
+"""A plan of steps and its progress: the state of a method that plans ahead, and the work on each step.
 
-Steps are keyed by their number as text. A step is done when there is a note under its key; notes under other keys were
-handed over from another run.
+Steps are keyed by their number as text. A step is done when there is a note under its key; notes under other keys are
+inherited from another run.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -15,7 +15,16 @@ from sleuth.agents.roles.judging import reviewer
 from sleuth.agents.roles.planning import OrderedStep, PlanStep, planner, refiner
 from sleuth.agents.roles.reading import drafter
 from sleuth.graphs.core import Citation, Note, Question, ask_or, same_question
-from sleuth.graphs.evidence import check, clean, known_steps, names_in, note, saying, sentence_with, sources
+from sleuth.graphs.evidence import (
+    as_sources,
+    as_steps,
+    ensure_verbatim_support,
+    find_sentence,
+    make_note,
+    short_names,
+    strip_marks,
+    verify_quotes,
+)
 from sleuth.tools.search import Query
 from sleuth.tools.search.entity_graph import FUNCTION_WORDS, spans
 from sleuth.tools.text import words
@@ -23,7 +32,7 @@ from sleuth.tools.types import Passage
 
 
 class Step(TypedDict):
-    """`question` is what is asked now, `planned` what the plan said, `needs` the steps that it builds on."""
+    """`question` is the present question, `planned` that of the plan, `needs` the steps that it builds on."""
 
     thought: str
     planned: str
@@ -34,7 +43,7 @@ class Step(TypedDict):
 
 
 class Draft(TypedDict):
-    """What a step has been answered, and where that stands."""
+    """A step's answer with its citations."""
 
     answer: str
     citations: list[Citation]
@@ -44,8 +53,8 @@ Plan = Mapping[str, Step]
 Notes = Mapping[str, Note]
 
 
-def numbered(steps: Sequence[OrderedStep]) -> dict[str, Step]:
-    """A planner's steps; one that does not say what it needs builds on the one before, as in the paper."""
+def number_steps(steps: Sequence[OrderedStep]) -> dict[str, Step]:
+    """Number a planner's steps; one without `needs` builds on the one before, as in the paper."""
     plan: dict[str, Step] = {}
     for at, step in enumerate(steps, start=1):
         needs = step.needs if isinstance(step, PlanStep) else [at - 1]
@@ -59,8 +68,8 @@ def numbered(steps: Sequence[OrderedStep]) -> dict[str, Step]:
     return plan
 
 
-def already_known(plan: Plan, notes: Notes) -> dict[str, Note | None]:
-    """The handed-over notes that answer a step, word for word, moved to its key; none other keeps a step's key."""
+def answer_from_notes(plan: Plan, notes: Notes) -> dict[str, Note | None]:
+    """Move inherited notes that answer a step, word for word, to its key; no other note keeps a step's key."""
     answered = {words(found["question"]): key for key, found in notes.items() if found["finding"]}
     taken = {
         key: answered[words(step["question"])] for key, step in plan.items() if words(step["question"]) in answered
@@ -70,39 +79,39 @@ def already_known(plan: Plan, notes: Notes) -> dict[str, Note | None]:
     return {**left, **{f"known {key}": notes[key] for key in aside}, **{key: notes[old] for key, old in taken.items()}}
 
 
-def ready(plan: Plan, done: Container[str], *, side_by_side: bool) -> list[str]:
-    """The steps to take next: those with all that they need, or only the first of them."""
+def ready_steps(plan: Plan, done: Container[str], *, side_by_side: bool) -> list[str]:
+    """Return the next steps: those whose needs are done, or only the first of them."""
     steps = [key for key, step in plan.items() if key not in done and all(need in done for need in step["needs"])]
     return steps if side_by_side else steps[:1]
 
 
-def unfinished(plan: Plan, notes: Notes) -> bool:
-    """Whether a step is still to be done."""
+def is_unfinished(plan: Plan, notes: Notes) -> bool:
+    """Return whether a step is still to be done."""
     return any(key not in notes for key in plan)
 
 
 def step_query(plan: Plan, notes: Notes, key: str, *, draft: str = "", with_question: bool = True) -> Query:
-    """What to look for: a step's question or its draft, or both, with the names that it builds on."""
+    """Return the query of a step: its question or its draft, or both, with the names that it builds on."""
     question = plan[key]["question"]
     text = f"{question} {draft}".strip() if with_question or not draft else draft
     built_on = (notes[need]["finding"] for need in plan[key]["needs"] if need in notes)
-    return Query(text=text, hop=len(plan) > 1, entities=names_in([*built_on, draft]))
+    return Query(text=text, hop=len(plan) > 1, entities=short_names([*built_on, draft]))
 
 
 def trajectory(plan: Plan, notes: Notes) -> dict[str, Note]:
-    """What is known: first what was handed over, then the steps that are done, in the plan's order."""
+    """Return the known findings: first the inherited notes, then finished steps, in the plan's order."""
     handed_over = [key for key in notes if key not in plan]
     return {key: notes[key] for key in [*handed_over, *plan] if key in notes}
 
 
 def step_note(step: Step, draft: Draft, doubt: str = "") -> Note:
-    """The entry of a finished step in the trajectory."""
+    """Return the entry of a finished step in the trajectory."""
     remark = "; ".join(text for text in (step.get("remark", ""), doubt) if text)
-    return note(step["question"], draft["answer"], draft["citations"], remark)
+    return make_note(step["question"], draft["answer"], draft["citations"], remark)
 
 
-def built_on(plan: Plan, key: str) -> set[str]:
-    """A step and every later one that needs it, directly or through others."""
+def dependents(plan: Plan, key: str) -> set[str]:
+    """Return a step and every later one that needs it, directly or through others."""
     found = {key}
     for later, step in plan.items():
         if found & set(step["needs"]):
@@ -111,34 +120,33 @@ def built_on(plan: Plan, key: str) -> set[str]:
 
 
 def past_steps(plan: Plan, notes: Notes) -> tuple[PastStep, ...]:
-    """The trajectory as the roles see it."""
-    return known_steps(trajectory(plan, notes).values())
+    """Return the trajectory in the form that roles read."""
+    return as_steps(trajectory(plan, notes).values())
 
 
-async def plan_steps(
-    question: str, notes: Notes, asking: Desk, *, planned: bool, side_by_side: bool
-) -> dict[str, Step]:
-    """The steps to answer a question of which notes tell what is known (PAR-RAG, section 3.4).
+async def plan_steps(question: str, notes: Notes, model: Desk, *, planned: bool, side_by_side: bool) -> dict[str, Step]:
+    """Plan the steps of a question whose notes are known (PAR-RAG, section 3.4).
 
-    Not `planned`: the question is the only step. Steps taken `side_by_side` say what they need. A plan that would
-    answer the question from handed-over notes alone is replaced by one step that searches for the question.
+    If not `planned`, the question is the only step. Steps that may run in parallel (`side_by_side`) name their needs. A
+    plan that would answer the question from inherited notes alone is replaced by one step that searches for the
+    question.
     """
     single = planner.PlanStep.model_construct(question=question)  # may be longer than a reply's
-    given = planner.PlanInput(question=question, known=known_steps(notes.values()))
+    given = planner.PlanInput(question=question, known=as_steps(notes.values()))
     loss = "The question is taken as a plan of one step."
     if not planned:
-        return numbered([single])
+        return number_steps([single])
     steps: Sequence[OrderedStep]
     if side_by_side:
-        steps = (await ask_or(asking, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps
+        steps = (await ask_or(model, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps
     else:
         in_order = planner.OrderedPlan(steps=[single])
-        steps = (await ask_or(asking, planner.PLAN_IN_ORDER, given, in_order, loss)).steps
-    return numbered(steps if _searches(steps, question, notes) else [single])
+        steps = (await ask_or(model, planner.PLAN_IN_ORDER, given, in_order, loss)).steps
+    return number_steps(steps if _searches(steps, question, notes) else [single])
 
 
 def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool:
-    """Whether a plan searches for something; one for a run without notes, or with its final answer, need not."""
+    """Return whether a plan searches for something; one for a run without notes, or with its final answer, need not."""
     if not notes or Question(question=question, notes=dict(notes)).is_settled:
         return True
     known = [found["question"] for found in notes.values() if found["finding"]]
@@ -147,23 +155,25 @@ def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool
     )
 
 
-async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], asking: Desk) -> Draft:
-    """A step answered from the passages shown, or without any from the trajectory (PAR-RAG, section 3.5)."""
+async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], model: Desk) -> Draft:
+    """Answer a step from the shown passages, or without any from the trajectory (PAR-RAG, section 3.5)."""
     question, loss = plan[key]["question"], f"Step {key} has no draft."
     if plan[key]["action"] == "Answer":
         past = drafter.ConcludeInput(question=question, trajectory=past_steps(plan, notes))
-        concluded = await ask_or(asking, drafter.CONCLUDE, past, drafter.Conclusion(answer=""), loss)
-        return Draft(answer=clean(concluded.answer), citations=[])
-    given = drafter.DraftInput(question=question, sources=sources(shown))
-    said = await ask_or(asking, drafter.DRAFT, given, drafter.Draft(answer=""), loss)
-    return Draft(answer=clean(said.answer), citations=check(asking, said.answer, said.citations, shown))
+        concluded = await ask_or(model, drafter.CONCLUDE, past, drafter.Conclusion(answer=""), loss)
+        return Draft(answer=strip_marks(concluded.answer), citations=[])
+    given = drafter.DraftInput(question=question, sources=as_sources(shown))
+    said = await ask_or(model, drafter.DRAFT, given, drafter.Draft(answer=""), loss)
+    return Draft(answer=strip_marks(said.answer), citations=verify_quotes(model, said.answer, said.citations, shown))
 
 
-def told_alone(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
-    """Whether a cited sentence has the draft's answer and fits the question best, and no other passage fits as well.
+def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
+    """Return whether a cited sentence with the draft's answer fits the question best, and no other passage fits as
+    well.
 
-    A sentence fits by the question's words that it has; those of its passage's title, which says whom all its sentences
-    are about, count as its own. Another passage fits as well where one of its sentences has all the same words.
+    A sentence fits by the question's words that it contains; those of its passage's title count as its own, since the
+    title names the subject of all its sentences. Another passage fits as well if one of its sentences has all the same
+    words.
     """
     asked, cited = _content(question), {citation["passage"]: citation["start"] for citation in draft["citations"]}
     told: frozenset[str] = frozenset()
@@ -174,7 +184,7 @@ def told_alone(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
             fit = asked & _content(f"{passage.title} {sentence}")
             fits.append((passage.id, fit))
             at = cited.get(passage.id, -1) - passage.start
-            if start <= at < end and sentence_with(draft["answer"], sentence):
+            if start <= at < end and find_sentence(draft["answer"], sentence):
                 told = max(told, fit, key=len)
     best = all(len(fit) <= len(told) for _, fit in fits)
     return bool(told) and best and not any(fit >= told for id, fit in fits if id not in cited)
@@ -185,38 +195,38 @@ def _content(text: str) -> frozenset[str]:
 
 
 async def review_step(
-    plan: Plan, key: str, draft: Draft, shown: Sequence[Passage], *, past: tuple[PastStep, ...] | None, asking: Desk
+    plan: Plan, key: str, draft: Draft, shown: Sequence[Passage], *, past: tuple[PastStep, ...] | None, model: Desk
 ) -> tuple[reviewer.StepReview, Draft]:
-    """What a review says, and the answer that stands if it is final (PAR-RAG, section 3.6).
+    """Return the review, and the final answer if the review accepts or revises it (PAR-RAG, section 3.6).
 
-    With `past` the reviewer sees the steps before, any of which it may blame. A revised answer stands only if one of
-    its citations does.
+    With `past` the reviewer sees the steps before, any of which it may reject. A revised answer is accepted only if one
+    of its citations can be verified.
     """
-    loss = f"The draft of step {key} stands unreviewed."
-    given = reviewer.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=sources(shown))
+    loss = f"The draft of step {key} is accepted without a review."
+    given = reviewer.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=as_sources(shown))
     if past is None:
-        said = await ask_or(asking, reviewer.REVIEW_STEP, given, reviewer.StepReview(status="PASS"), loss)
+        said = await ask_or(model, reviewer.REVIEW_STEP, given, reviewer.StepReview(status="PASS"), loss)
     else:
         looking_back = reviewer.looking_back(given, past)
-        looked_back = await ask_or(asking, reviewer.REVIEW, looking_back, reviewer.Review(status="PASS"), loss)
+        looked_back = await ask_or(model, reviewer.REVIEW, looking_back, reviewer.Review(status="PASS"), loss)
         said = looked_back
     if said.status != "REVISED":
-        return said, plainly(draft, shown)
-    citations = check(asking, said.answer, said.citations, shown)
+        return said, with_verbatim_citations(draft, shown)
+    citations = verify_quotes(model, said.answer, said.citations, shown)
     if not citations:
-        asking.warn(f"The revised answer of step {key} cites nothing that was shown: its draft stands.")
-        return said, plainly(draft, shown)
-    return said, plainly(Draft(answer=clean(said.answer), citations=citations), shown)
+        model.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
+        return said, with_verbatim_citations(draft, shown)
+    return said, with_verbatim_citations(Draft(answer=strip_marks(said.answer), citations=citations), shown)
 
 
-def plainly(draft: Draft, shown: Sequence[Passage]) -> Draft:
-    """A draft that stands, with citations that say its answer word for word where the passages do."""
-    return Draft(answer=draft["answer"], citations=saying(draft["answer"], draft["citations"], shown))
+def with_verbatim_citations(draft: Draft, shown: Sequence[Passage]) -> Draft:
+    """Return an accepted draft whose citations contain the answer verbatim where possible."""
+    return Draft(answer=draft["answer"], citations=ensure_verbatim_support(draft["answer"], draft["citations"], shown))
 
 
-async def refine_step(original: str, plan: Plan, notes: Notes, key: str, asking: Desk) -> str:
-    """A step's question with what it leaves open replaced by what was found (PAR-RAG, section 3.5)."""
-    planned, answers = plan[key]["planned"], known_steps(notes[need] for need in plan[key]["needs"])
+async def refine_step(original: str, plan: Plan, notes: Notes, key: str, model: Desk) -> str:
+    """Return a step's question with findings in place of what it leaves open (PAR-RAG, section 3.5)."""
+    planned, answers = plan[key]["planned"], as_steps(notes[need] for need in plan[key]["needs"])
     given = refiner.RefineInput(question=planned, answers=answers, original=original)
     as_planned, loss = refiner.Refined(question=planned), f"Step {key} is asked as planned."
-    return (await ask_or(asking, refiner.REFINE, given, as_planned, loss)).question
+    return (await ask_or(model, refiner.REFINE, given, as_planned, loss)).question

@@ -1,6 +1,6 @@
 """A question's own graph: entities and the facts between them, each with its passages (RAS, section 3.2).
 
-Facts are keyed by their number as text. It is what roles are shown and cite, so it never changes.
+Facts are keyed by their number as text. Roles read and cite this number, so it never changes.
 """
 
 import asyncio
@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -16,8 +17,8 @@ from sleuth.agents.formatting import Facts
 from sleuth.agents.formatting import facts as chain
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.reading import EXTRACT, MOST, ExtractInput, Extraction
-from sleuth.graphs.core import Citation, ask_or
-from sleuth.graphs.evidence import sources, support
+from sleuth.graphs.core import Citation, Entity, Graph, Relation, ask_or
+from sleuth.graphs.evidence import as_sources, find_support
 from sleuth.tools.storage import Triple, TripleStore
 from sleuth.tools.text import one_line, words
 from sleuth.tools.types import Passage
@@ -25,13 +26,6 @@ from sleuth.tools.types import Passage
 _ARTICLE = re.compile(r"^(?:the|an|a) (?=\S)")
 _MARKS = " \"'“”‘’«».,;:!?()[]"
 _PRONOUNS = frozenset({"he", "she", "it", "they", "him", "her", "them"})
-
-
-class Round(TypedDict):
-    """A sub-query, and the passages found with it, best first, by archive reference."""
-
-    query: str
-    passages: list[str]
 
 
 class Fact(TypedDict):
@@ -46,12 +40,12 @@ class Fact(TypedDict):
 
 Entities = Mapping[str, str]
 Rounds = Mapping[str, Sequence[Passage]]
-Found = Sequence[tuple[Passage, Sequence[Triple]]]
-"""What passages say, best first."""
+PassageTriples = Sequence[tuple[Passage, Sequence[Triple]]]
+"""Passages with their triples, best first."""
 
 
-def identity(name: str) -> str:
-    """What makes two names one entity: letter case, spaces, an article before and marks around do not matter."""
+def entity_key(name: str) -> str:
+    """Return the key that equal names share, without letter case, spaces, a leading article and surrounding marks."""
     kept, before = name, None
     while kept != before:
         before = kept
@@ -59,57 +53,49 @@ def identity(name: str) -> str:
     return kept
 
 
-async def look_up(store: TripleStore, passages: Mapping[str, Passage]) -> dict[str, list[Triple]]:
-    """The triples of those passages that were read before, by any run."""
+async def stored_triples(store: TripleStore, passages: Mapping[str, Passage]) -> dict[str, list[Triple]]:
+    """Return the triples of passages that any run has read before."""
     marks = {name: passage.fingerprint() for name, passage in passages.items()}
     kept = await store.get(marks.values(), version=await prompt_version())
     return {name: kept[mark] for name, mark in marks.items() if mark in kept}
 
 
-async def extract(store: TripleStore, passages: Sequence[Passage], asking: Desk) -> Found:
-    """Reads passages side by side, and keeps their triples for all further runs; a failed reading is not kept."""
+async def extract_triples(store: TripleStore, passages: Sequence[Passage], model: Desk) -> PassageTriples:
+    """Extract triples from passages in parallel and store them for all runs; a failed extraction is not stored."""
     version = await prompt_version()
-    said = await asyncio.gather(*(_read(passage, asking) for passage in passages))
+    said = await asyncio.gather(*(_read(passage, model) for passage in passages))
     found = [(passage, triples) for passage, triples in zip(passages, said, strict=True) if triples is not None]
     await store.put({passage.fingerprint(): triples for passage, triples in found}, version=version)
     return found
 
 
 async def prompt_version() -> str:
-    """Names the prompt: what another one has found does not count."""
+    """Return the version of the prompt: triples of another version do not count."""
     await prompts.read(EXTRACT.prompt)
     return prompts.load(EXTRACT.prompt).version
 
 
-async def _read(passage: Passage, asking: Desk) -> list[Triple] | None:
-    """The triples of a passage; None where its reading failed."""
+async def _read(passage: Passage, model: Desk) -> list[Triple] | None:
+    """Extract the triples of a passage; None if that failed."""
     nothing = Extraction(triples=[])
     loss = f"Passage {passage.id} adds no facts."
-    said = await ask_or(asking, EXTRACT, ExtractInput(sources=sources([passage])), nothing, loss)
+    said = await ask_or(model, EXTRACT, ExtractInput(sources=as_sources([passage])), nothing, loss)
     if said is nothing:
         return None
-    written = [(triple.subject, triple.predicate, triple.object) for triple in said.triples]
-    return [triple for triple in (_tidy(parts) for parts in written) if _usable(triple)]
+    written = [(one_line(each.subject), one_line(each.predicate), one_line(each.object)) for each in said.triples]
+    # A pronoun would merge all entities that it refers to.
+    usable = [each for each in written if not {each[0].casefold(), each[2].casefold()} & _PRONOUNS]
+    return [each for each in usable if all(map(entity_key, each))]
 
 
-def _tidy(parts: Triple) -> Triple:
-    subject, predicate, object = (one_line(part) for part in parts)
-    return subject, predicate, object
-
-
-def _usable(triple: Triple) -> bool:
-    """Whether it can be read alone: a pronoun would become one entity of all that it stands for."""
-    return all(identity(part) for part in triple) and not {triple[0].casefold(), triple[2].casefold()} & _PRONOUNS
-
-
-def full(found: Found) -> list[str]:
-    """A warning for each passage that holds as many facts as are asked for, and so perhaps more."""
+def passages_at_limit(found: PassageTriples) -> list[str]:
+    """Return a warning for each passage with as many facts as are asked for, since it may have more."""
     most = [passage.id for passage, triples in found if len(triples) >= MOST]
     return [f"{id} may hold more facts: no more than {MOST} are asked for from one passage" for id in most]
 
 
-def grounded(found: Found) -> tuple[Found, list[str]]:
-    """Without triples of whose subject or object the passage has no word: inventions, which warnings count."""
+def drop_ungrounded(found: PassageTriples) -> tuple[PassageTriples, list[str]]:
+    """Drop triples whose subject or object has no word in the passage: inventions, which warnings count."""
     kept = [(passage, [triple for triple in triples if _named(triple, passage)]) for passage, triples in found]
     lost = [(passage, len(all) - len(some)) for (passage, some), (_, all) in zip(kept, found, strict=True)]
     return kept, [
@@ -119,11 +105,11 @@ def grounded(found: Found) -> tuple[Found, list[str]]:
 
 def _named(triple: Triple, passage: Passage) -> bool:
     text = _folded(f"{passage.title} {passage.text}")
-    return all(any(word in text for word in _telling(name)) for name in (triple[0], triple[2]))
+    return all(any(word in text for word in _significant_words(name)) for name in (triple[0], triple[2]))
 
 
-def _telling(name: str) -> list[str]:
-    """The words of a name that are more than "of" or "the", if it has any such."""
+def _significant_words(name: str) -> list[str]:
+    """Return the words of a name without short ones such as "of" or "the", unless there are no others."""
     every = re.findall(r"\w+", _folded(name)) or [_folded(name)]
     return [word for word in every if len(word) > 3 or word.isdigit()] or every
 
@@ -132,19 +118,19 @@ def _folded(text: str) -> str:
     return words(unicodedata.normalize("NFKC", text))
 
 
-def merge(
-    entities: Entities, facts: Mapping[str, Fact], round: str, found: Found
+def merge_triples(
+    entities: Entities, facts: Mapping[str, Fact], round: str, found: PassageTriples
 ) -> tuple[dict[str, str], dict[str, Fact]]:
-    """The entities that are new, and the facts that are new or stand in further passages (equation 6)."""
-    numbers = {(fact["subject"], identity(fact["predicate"]), fact["object"]): at for at, fact in facts.items()}
+    """Return the new entities, and the facts that are new or have new passages (equation 6)."""
+    numbers = {(fact["subject"], entity_key(fact["predicate"]), fact["object"]): at for at, fact in facts.items()}
     names: dict[str, str] = {}
     changed: dict[str, Fact] = {}
     for passage, triples in found:
         for subject, predicate, object in triples:
-            ends = identity(subject), identity(object)
+            ends = entity_key(subject), entity_key(object)
             names = {**dict(zip(ends, (subject, object), strict=True)), **names}
             number = max(map(int, numbers.values()), default=0) + 1
-            at = numbers.setdefault((ends[0], identity(predicate), ends[1]), str(number))
+            at = numbers.setdefault((ends[0], entity_key(predicate), ends[1]), str(number))
             new = Fact(subject=ends[0], predicate=predicate, object=ends[1], passages=[], round=round)
             fact = changed.get(at) or facts.get(at) or new
             if passage.id not in fact["passages"]:
@@ -152,24 +138,33 @@ def merge(
     return {key: name for key, name in names.items() if key not in entities}, changed
 
 
+def read_graph(state: Mapping[str, Any]) -> Graph | None:
+    """Return the graph that a run's state contains, or None if nothing has been added to it."""
+    if not (state.get("facts") and state.get("entities")):
+        return None
+    shown = tuple(Relation.__annotations__)
+    edges = [Relation(**{key: fact[key] for key in shown}) for fact in state["facts"].values()]  # type: ignore[typeddict-item]
+    return Graph(nodes=[Entity(id=id, name=name) for id, name in state["entities"].items()], edges=edges)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Behind:
-    """What stands behind a number that a role was shown: object and subject of a triple, or a whole passage."""
+class FactSources:
+    """The names and passages of a fact that a role was shown: object and subject of a triple, or a whole passage."""
 
     names: tuple[str, ...] = ()
     passages: list[Passage]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
-    """Facts as roles see them, those of the best passages first, and what stands behind their numbers."""
+class RenderedFacts:
+    """Facts in the form that roles read, those of the best passages first, and the sources of their numbers."""
 
     sources: tuple[Facts, ...]
-    behind: dict[int, Behind] = field(default_factory=dict)
+    behind: dict[int, FactSources] = field(default_factory=dict)
 
 
-def as_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) -> Shown:
-    """The graph: every triple under the sub-query that found it first."""
+def render_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) -> RenderedFacts:
+    """Render the graph: every triple under the sub-query that found it first."""
     by_id = {passage.id: passage for found in rounds.values() for passage in found}
     lines: dict[tuple[int, str], list[str]] = {}
     behind = {}
@@ -178,25 +173,25 @@ def as_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) ->
         line = chain.fact(int(number), (subject, fact["predicate"], object))
         lines.setdefault((int(fact["round"]), fact["passages"][0]), []).append(line)
         stands_in = [by_id[id] for id in fact["passages"] if id in by_id]
-        behind[int(number)] = Behind(names=(object, subject), passages=stands_in)
-    return Shown(sources=_best_first(lines), behind=behind)
+        behind[int(number)] = FactSources(names=(object, subject), passages=stands_in)
+    return RenderedFacts(sources=_best_first(lines), behind=behind)
 
 
-def as_texts(rounds: Rounds) -> Shown:
-    """The passages as they are, in the place of triples (ablation): each under the sub-query that found it first."""
+def render_passages(rounds: Rounds) -> RenderedFacts:
+    """Render passages in place of triples (ablation), each under the sub-query that found it first."""
     lines: dict[tuple[int, str], list[str]] = {}
-    behind: dict[int, Behind] = {}
+    behind: dict[int, FactSources] = {}
     for at, passages in rounds.items():
         for passage in passages:
             if all(passage not in before.passages for before in behind.values()):
                 number = len(behind) + 1
                 lines[int(at), passage.id] = [f"[{number}] {one_line(passage.title)}\n{passage.text.strip()}"]
-                behind[number] = Behind(passages=[passage])
-    return Shown(sources=_best_first(lines), behind=behind)
+                behind[number] = FactSources(passages=[passage])
+    return RenderedFacts(sources=_best_first(lines), behind=behind)
 
 
 def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]:
-    """The best passage of each round, the latest round first, then the second-best: the others may have to go."""
+    """Order the best passages of all rounds, the latest round first, then the second-best: the last may be cut."""
     ranked: list[tuple[int, int, str]] = []
     for (round, _), those in lines.items():
         rank = sum(round == -other for _, other, _ in ranked)
@@ -204,26 +199,30 @@ def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]
     return tuple(Facts(query=-round, text=text) for _, round, text in sorted(ranked, key=lambda entry: entry[:2]))
 
 
-def cite(asking: Desk, shown: Shown, numbers: Sequence[int], answer: str) -> list[Citation]:
-    """Where the facts stand that an answer was made from; where none of them does, those that name the answer."""
-    found = {number: _stands(shown, number, answer) for number in numbers}
+def cite_facts(model: Desk, shown: RenderedFacts, numbers: Sequence[int], answer: str) -> list[Citation]:
+    """Cite the passages of the facts that an answer names; if none can be verified, those of facts that contain the
+    answer.
+    """
+    found = {number: _supporting_citations(shown, number, answer) for number in numbers}
     for number in [number for number, where in found.items() if not where]:
-        reason = "it does not stand in its passage word for word" if number in shown.behind else "there is no such fact"
-        asking.warn(f"dropped a citation of fact {number}: {reason}")
+        reason = "its passage does not contain it word for word" if number in shown.behind else "there is no such fact"
+        model.warn(f"dropped a citation of fact {number}: {reason}")
     if not any(found.values()):
-        naming = (number for number, behind in shown.behind.items() if identity(answer) in map(identity, behind.names))
-        found = {number: _stands(shown, number, answer) for number in naming}
+        naming = (
+            number for number, behind in shown.behind.items() if entity_key(answer) in map(entity_key, behind.names)
+        )
+        found = {number: _supporting_citations(shown, number, answer) for number in naming}
     every = [citation for where in found.values() for citation in where]
     return [citation for at, citation in enumerate(every) if citation not in every[:at]]
 
 
-def _stands(shown: Shown, number: int, answer: str) -> list[Citation]:
+def _supporting_citations(shown: RenderedFacts, number: int, answer: str) -> list[Citation]:
     behind = shown.behind.get(number)
     return _support(behind.names, answer, behind.passages) if behind else []
 
 
 def _support(names: tuple[str, ...], answer: str, passages: Sequence[Passage]) -> list[Citation]:
     if not names:
-        return support(answer, passages)
+        return find_support(answer, passages)
     object, subject = names
-    return support(object, passages, beside=subject) or support(subject, passages)
+    return find_support(object, passages, containing=subject) or find_support(subject, passages)

@@ -14,6 +14,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from sleuth.graphs.core import Answer
+from sleuth.graphs.methods.retro_rag import summarize_removed
 from sleuth.graphs.persistence import Thread, open_store
 from sleuth.graphs.runs import Moment, Preview, Pruned, Runs, preview, remove
 from sleuth.graphs.runs import export as export_run
@@ -21,7 +22,7 @@ from sleuth.graphs.runs import fork as fork_run
 from sleuth.graphs.runs import prune as prune_runs
 from sleuth.graphs.runs.history import history as history_of
 from sleuth.studio.cli.durations import seconds_in
-from sleuth.studio.console import JsonOption, Listing, answer_view, departed, emit, graph_view
+from sleuth.studio.console import JsonOption, Listing, answer_view, emit, graph_view
 from sleuth.studio.server.runs import Conversations, EventLog
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
@@ -96,7 +97,7 @@ def _moment_lines(moment: Moment) -> list[Text]:
     head = Text.assemble((moment.checkpoint, "cyan"), f"  step {moment.step}: ", (place, "bold"))
     changed = {name: value for name, value in moment.changed.items() if value and name not in ("calls", "departures")}
     fields = (f"    {name}: {to_json(value).decode()}" for name, value in changed.items())
-    left = (Text(f"    {line}", "dim") for line in departed(moment.changed))
+    left = (Text(f"    {line}", "dim") for line in summarize_removed(moment.changed))
     return [head, *(Text(field, "dim", no_wrap=True, overflow="ellipsis") for field in fields), *left]
 
 

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from sleuth import prompts
 from sleuth.agents.roles.judging import VERIFY
-from sleuth.graphs.core import Threshold, keep
+from sleuth.graphs.core import Threshold, store_threshold
 from sleuth.graphs.methods.crp_rag import SOURCE
 from sleuth.studio.client import Sleuth, last, open_sleuth
 from sleuth.studio.evaluation.calibration.fit import Fit, Measured, fit
@@ -66,7 +66,7 @@ async def calibrate(settings: Settings, wanted: Calibration, *, on_progress: OnP
         model = next(each.model for each in measured if each.perplexity is not None)
         threshold = _threshold(found, model)
         if found.tells:
-            await asyncio.to_thread(keep, settings.home, model, VERIFY.prompt, threshold)
+            await asyncio.to_thread(store_threshold, settings.home, model, VERIFY.prompt, threshold)
         report = {
             "model": model,
             "prompt": {VERIFY.prompt: await _version()},

@@ -12,7 +12,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from sleuth.graphs.core import Cost, stored_cost
+from sleuth.graphs.core import Cost, upgrade_cost
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.scoring import metrics
 from sleuth.studio.evaluation.scoring.summary import Own
@@ -88,7 +88,7 @@ def _result(line: dict[str, Any]) -> Result:
     scores = line["scores"]
     if "model_seconds" not in scores and "seconds" in scores:
         scores = {**scores, "model_seconds": scores["seconds"], "seconds": None}
-    return Result(**{**line, "cost": stored_cost(line["cost"]), "scores": scores})  # type: ignore[typeddict-item]  # as it was stored
+    return Result(**{**line, "cost": upgrade_cost(line["cost"]), "scores": scores})  # type: ignore[typeddict-item]  # as it was stored
 
 
 def _append(path: Path, line: str) -> None:

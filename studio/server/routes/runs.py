@@ -9,7 +9,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Body, Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from sleuth.graphs.core import cost_of, seconds_at
+from sleuth.graphs.core import seconds_at, total_cost
 from sleuth.graphs.persistence import naming
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import Runs, check_question, export, fork
@@ -108,7 +108,7 @@ async def _follow_up(asked: forms.RunForm, id: str, house: House, owner: str) ->
         after=after,
         conversation=before.conversation if before else after,
         asked=message,
-        cost=cost_of(made.calls),
+        cost=total_cost(made.calls),
         warnings=made.warnings,
     )
     await house.conversations.add(follow_up)
@@ -127,7 +127,7 @@ async def show(thread: Known, runs: Reading, house: TheHouse) -> forms.RunView:
         thread=forms.ThreadRow(**row.to_json()),
         answer=await _answer(runs, thread),
         state=state,
-        cost=cost_of(state.get("calls", {})),
+        cost=total_cost(state.get("calls", {})),
         seconds=seconds_at(snapshot),
         follow_up=forms.FollowUpView(**asdict(follow_up)) if follow_up else None,
     )

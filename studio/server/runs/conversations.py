@@ -13,8 +13,8 @@ from sqlalchemy import Column, MetaData, String, Table, Text, delete, insert, se
 from sqlalchemy.engine import Engine
 
 from sleuth.agents.formatting import LATEST, Turn
-from sleuth.graphs.core import Cost, Verdict, stored_cost
-from sleuth.graphs.evidence import footnoted
+from sleuth.graphs.core import Cost, Verdict, upgrade_cost
+from sleuth.graphs.evidence import with_footnotes
 from sleuth.graphs.persistence import LONGEST_NAME
 from sleuth.graphs.persistence.threads import threads
 from sleuth.graphs.runs import Runs
@@ -100,7 +100,7 @@ class Conversations:
         with transaction(self._engine) as connection:
             rows = [dict(row._mapping) for row in connection.execute(select(follow_ups).where(wanted))]
         return [
-            FollowUp(**{**row, "cost": stored_cost(json.loads(row["cost"])), "warnings": json.loads(row["warnings"])})
+            FollowUp(**{**row, "cost": upgrade_cost(json.loads(row["cost"])), "warnings": json.loads(row["warnings"])})
             for row in rows
         ]
 
@@ -119,5 +119,5 @@ async def _said(runs: Runs, thread: str, *, needed: bool) -> Sequence[Turn]:
             raise
         return [Turn(speaker="user", text=(await runs.store.threads.get(thread)).question)]
     verdict = Verdict(status=answer.status, text=answer.text, citations=answer.citations)
-    text = footnoted(verdict).text
+    text = with_footnotes(verdict).text
     return [Turn(speaker="user", text=answer.question), Turn(speaker="assistant", text=text)]

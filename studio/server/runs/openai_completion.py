@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from pydantic_core import to_json
 
-from sleuth.graphs.chat import Rewriting
-from sleuth.graphs.core import Verdict, cost_of
-from sleuth.graphs.evidence import footnoted
-from sleuth.studio.console import details
+from sleuth.graphs.chat import RewrittenQuestion
+from sleuth.graphs.core import Verdict, total_cost
+from sleuth.graphs.evidence import with_footnotes
+from sleuth.graphs.registry import runnable
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.schemas import openai as forms
 
@@ -37,7 +37,7 @@ class Completing:
 
     thread: str
     method: str
-    rewriting: Rewriting
+    rewriting: RewrittenQuestion
     created: int = field(default_factory=lambda: int(time.time()))
 
     async def whole(self, events: AsyncIterator[Event]) -> forms.Completion:
@@ -80,7 +80,7 @@ class Completing:
 
     def _completion(self, answer: Mapping[str, Any], steps: str) -> forms.Completion:
         verdict = Verdict(status=answer["status"], text=answer["text"], citations=answer["citations"])
-        told = footnoted(verdict)
+        told = with_footnotes(verdict)
         annotations = [
             forms.Annotation(
                 url_citation=forms.UrlCitation(
@@ -113,7 +113,7 @@ class Completing:
         return {"thread": self.thread, "question": self.rewriting.question}
 
     def _usage(self, answer: Mapping[str, Any]) -> forms.Usage:
-        costs = (answer["cost"], cost_of(self.rewriting.calls))
+        costs = (answer["cost"], total_cost(self.rewriting.calls))
         prompt, reply, cached = (
             sum(cost[name] for cost in costs) for name in ("prompt_tokens", "completion_tokens", "cached_tokens")
         )
@@ -157,4 +157,7 @@ def _step_text(step: Mapping[str, Any]) -> str:
     if step["state"] == "started":
         return ""
     node = f"{step['method']} {step['node']}" if step["part_of"] else step["node"]
-    return "".join(f"{line}\n" for line in [node, *(f"  {each}" for each in details(step["update"]))])
+    return "".join(
+        f"{line}\n"
+        for line in [node, *(f"  {each}" for each in runnable(step["method"]).summarize_update(step["update"]))]
+    )

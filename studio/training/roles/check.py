@@ -34,8 +34,8 @@ from sleuth.agents.roles.reasoning import evidence_discovery as detective
 from sleuth.agents.roles.reasoning import path_answerer as integrator
 from sleuth.agents.roles.reasoning import reasoner
 from sleuth.graphs.core import Threshold
-from sleuth.graphs.core import keep as keep_threshold
-from sleuth.graphs.evidence import locate
+from sleuth.graphs.core import store_threshold as keep_threshold
+from sleuth.graphs.evidence import find_quote
 from sleuth.studio.cli.app import guarded
 from sleuth.studio.evaluation.calibration import Measured
 from sleuth.studio.evaluation.calibration.fit import fit
@@ -120,7 +120,7 @@ def _quotes(said: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
 
 def _resolves(quote: Mapping[str, Any], sources: Mapping[int, Source]) -> bool:
     source = sources.get(quote["source"])
-    return source is not None and locate(quote["quote"], source.text) is not None
+    return source is not None and find_quote(quote["quote"], source.text) is not None
 
 
 def table(checked: Sequence[Checked]) -> dict[str, dict[str, float | int | None]]:

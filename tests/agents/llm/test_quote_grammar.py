@@ -19,7 +19,7 @@ from sleuth.agents.roles.planning.search_agent import ACT
 from sleuth.agents.roles.reading.drafter import DRAFT, DraftInput
 from sleuth.agents.roles.reading.reader import READ
 from sleuth.agents.roles.reasoning.reasoner import REASON
-from sleuth.graphs.evidence.text_spans import locate
+from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.studio.simulation.wording import clause
 from sleuth.tools.text.normalization import sentences
 
@@ -132,7 +132,7 @@ def test_whatever_may_be_quoted_stands_in_its_source(text: str) -> None:
     json.dumps(schema)
     longest = [re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)(\(\?:|\)\?)", "", way)) for way in _ways(pattern)]
     for quote in longest:
-        assert re.search(pattern, quote) and locate(quote, text) and len(quote) <= MOST_CHARS
+        assert re.search(pattern, quote) and find_quote(quote, text) and len(quote) <= MOST_CHARS
 
 
 def _ways(pattern: str) -> list[str]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from everyone import Everyone, finds
+from all_roles_model import AllRolesModel, finds
 from retro_scenes import Judging
 from scenes import Case, Shelf, example, finish
 from test_plain_rag import TOWER
@@ -21,35 +21,35 @@ def closed(*replies: Any, settings: Settings | None = None, **more: Any) -> Case
     return Case(closed_book.graph, ScriptedModel(replies), Shelf([TOWER]), settings or Settings(), **more)
 
 
-async def test_it_asks_once_and_searches_nothing() -> None:
+async def test_closed_book_makes_one_call_without_search() -> None:
     case = closed({"answer": "30 m", "known": True})
     verdict = await case.run("How high is the tower?")
     assert (case.nodes, case.prompts(), case.retriever.queries) == (["answer"], ["answerer/from_memory"], [])
     assert verdict == {"status": "answered", "text": "30 m", "citations": []}
-    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+    assert case.state["warnings"] == ["no passage supports this answer word for word"]
     assert case.state["notes"]["answer"]["finding"] == "30 m"
 
 
 @pytest.mark.parametrize(("profile", "status"), [(Settings(), "unknown"), (Settings().as_in_paper(), "answered")])
-async def test_a_guess_is_an_answer_only_as_in_the_paper(profile: Settings, status: str) -> None:
+async def test_closed_book_guess_is_answer_in_paper_profile_only(profile: Settings, status: str) -> None:
     case = closed({"answer": "30 m", "known": False}, settings=profile)
     assert (await case.run("?"))["status"] == status
 
 
-async def test_a_reply_that_cannot_be_read_leaves_the_question_open() -> None:
+async def test_closed_book_unreadable_reply_is_unknown() -> None:
     case = closed("no", "no")
     assert (await case.run("?"))["status"] == "unknown"
     assert case.state["warnings"][0].endswith("The question stays open.")
 
 
-async def test_without_a_budget_it_asks_nothing() -> None:
+async def test_closed_book_without_budget_makes_no_call() -> None:
     case = closed(budget=Budget(max_calls=0))
     assert (await case.run("?"))["status"] == "out_of_budget"
 
 
-async def test_a_fork_into_it_knows_what_was_found_and_cites_it(store: Store) -> None:
+async def test_closed_book_fork_knows_and_cites_notes(store: Store) -> None:
     chain = example("q08")
-    services = Services(model=Judging(Everyone(chain).reply_to), retriever=finds(chain, at_once=True))
+    services = Services(model=Judging(AllRolesModel(chain).reply_to), retriever=finds(chain, at_once=True))
     runs = Runs(store, services)
     id = await runs.start(chain.question, "plain-rag")
     cited = (await finish(runs, id)).citations

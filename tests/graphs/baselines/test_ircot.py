@@ -23,7 +23,7 @@ def thinking(*replies: Any, settings: Settings | None = None, **more: Any) -> Ca
     return Case(ircot.graph, ScriptedModel(replies), shelf, settings or Settings(), **more)
 
 
-async def test_each_sentence_is_the_next_query_and_a_reader_answers_from_all_passages() -> None:
+async def test_ircot_sentences_are_queries_and_reader_answers() -> None:
     case = thinking(FIRST, SECOND, LAST, READ)
     verdict = await case.run(QUESTION)
     assert case.nodes == [*["retrieve", "reason"] * 3, "answer"]
@@ -45,7 +45,7 @@ async def test_each_sentence_is_the_next_query_and_a_reader_answers_from_all_pas
         (f"  {FIRST}\n\nQuestion: ", FIRST),
     ],
 )
-async def test_of_what_is_said_the_first_sentence_counts(said: str, kept: str) -> None:
+async def test_ircot_keeps_first_sentence(said: str, kept: str) -> None:
     case = thinking(said, LAST, READ)
     await case.run(QUESTION)
     assert case.state["thoughts"] == [kept, LAST]
@@ -54,33 +54,33 @@ async def test_of_what_is_said_the_first_sentence_counts(said: str, kept: str) -
 @pytest.mark.parametrize(
     "said", ["The answer is Varn", "So the final answer is: Varn.", "so the answer is: Varn (1868)."]
 )
-async def test_a_sentence_that_gives_the_answer_is_the_last(said: str) -> None:
+async def test_ircot_ends_at_sentence_with_answer(said: str) -> None:
     case = thinking(said, READ)
     await case.run(QUESTION)
     assert case.nodes == ["retrieve", "reason", "answer"]
 
 
-async def test_a_sentence_said_twice_is_the_last() -> None:
+async def test_ircot_ends_at_repeated_sentence() -> None:
     case = thinking(FIRST, FIRST, READ)
     assert (await case.run(QUESTION))["text"] == "Varn"
     assert case.state["thoughts"] == [FIRST]
 
 
-async def test_steps_and_passages_are_bounded() -> None:
+async def test_ircot_steps_and_passages_are_bounded() -> None:
     case = thinking(FIRST, SECOND, NO_ANSWER, settings=Settings(max_steps=2, max_passages=1))
     assert (await case.run(QUESTION))["status"] == "unknown"
     assert case.nodes == [*["retrieve", "reason"] * 2, "answer"]
     assert [len(request.input["sources"]) for request in case.model.requests] == [1, 1, 1]
 
 
-async def test_a_reply_that_cannot_be_read_ends_the_chain() -> None:
+async def test_ircot_unreadable_reply_ends_the_chain() -> None:
     case = thinking(FIRST, "", "<think>", READ)
     assert (await case.run(QUESTION))["text"] == "Varn"
     assert case.state["warnings"][0].endswith("The question is answered from what was found.")
 
 
 @pytest.mark.parametrize(("calls", "text"), [(0, ""), (1, ""), (2, ""), (3, "Varn")])
-async def test_it_keeps_to_its_budget_and_ends_with_the_answer_of_its_chain(calls: int, text: str) -> None:
+async def test_ircot_out_of_budget_answers_from_chain(calls: int, text: str) -> None:
     case = thinking(FIRST, SECOND, LAST, READ, budget=Budget(max_calls=calls))
     verdict = await case.run(QUESTION)
     assert (verdict["status"], verdict["text"], len(case.model.requests)) == ("out_of_budget", text, calls)
@@ -90,21 +90,21 @@ async def test_it_keeps_to_its_budget_and_ends_with_the_answer_of_its_chain(call
 @pytest.mark.parametrize(
     ("read", "nodes"), [(READ, ["answer"]), (NO_ANSWER, ["answer", "retrieve", "reason", "answer"])]
 )
-async def test_a_final_answer_that_was_handed_over_is_tried_first(read: dict[str, Any], nodes: list[str]) -> None:
+async def test_ircot_tries_inherited_answer_first(read: dict[str, Any], nodes: list[str]) -> None:
     known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
     case = thinking(read, *([LAST, READ] if read is NO_ANSWER else []))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert case.nodes == nodes
-    assert "nothing that was read supports this answer word for word" in case.state["warnings"]
+    assert "no passage supports this answer word for word" in case.state["warnings"]
 
 
-async def test_a_collection_without_passages_ends_too() -> None:
+async def test_ircot_without_passages_ends() -> None:
     case = thinking("Nothing is told.", "Nothing is told.", NO_ANSWER)
     case.retriever.passages = []
     assert (await case.run(QUESTION))["status"] == "unknown"
 
 
-async def test_without_a_reader_the_answer_in_the_last_sentence_stands() -> None:
+async def test_ircot_without_reader_keeps_answer_of_chain() -> None:
     case = thinking(FIRST, SECOND, LAST, settings=Settings(reader=False))
     verdict = await case.run(QUESTION)
     assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
@@ -112,7 +112,3 @@ async def test_without_a_reader_the_answer_in_the_last_sentence_stands() -> None
     for said in (FIRST, "So the answer is: unknown."):
         unsure = thinking(FIRST, said, settings=Settings(reader=False))
         assert (await unsure.run(QUESTION))["status"] == "unknown"
-
-
-def test_as_in_the_paper_it_searches_by_words() -> None:
-    assert Settings().as_in_paper().mode == "keyword"

@@ -27,7 +27,7 @@ def iterating(*replies: Any, settings: Settings | None = None, **more: Any) -> C
     return Case(iter_retgen.graph, ScriptedModel(replies), shelf, settings or Settings(iterations=2), **more)
 
 
-async def test_it_searches_with_what_it_generated_and_reads_only_what_that_finds() -> None:
+async def test_iter_retgen_searches_with_its_generation() -> None:
     case = iterating(FIRST, THEN)
     verdict = await case.run(QUESTION)
     assert case.nodes == ["retrieve", "answer"] * 2
@@ -40,7 +40,7 @@ async def test_it_searches_with_what_it_generated_and_reads_only_what_that_finds
     assert all(resolves(citation, [BRELL]) for citation in verdict["citations"])
 
 
-async def test_the_last_generation_stands_also_where_an_earlier_one_had_an_answer() -> None:
+async def test_iter_retgen_last_generation_is_final() -> None:
     case = iterating(THEN, FIRST)
     assert (await case.run(QUESTION))["status"] == "unknown"
     assert case.state["attempts"]["1"]["answer"] == "Varn"
@@ -48,19 +48,19 @@ async def test_the_last_generation_stands_also_where_an_earlier_one_had_an_answe
 
 
 @pytest.mark.parametrize("said", ["unknown", "I don't know.", " [1] "])
-async def test_an_answer_that_states_nothing_is_none(said: str) -> None:
+async def test_iter_retgen_answer_without_statement_is_dropped(said: str) -> None:
     case = iterating(FIRST, {**THEN, "answer": said})
     assert (await case.run(QUESTION))["status"] == "unknown"
 
 
-async def test_how_often_and_how_it_searches_can_be_set() -> None:
+async def test_iter_retgen_iterations_and_mode_are_settings() -> None:
     case = iterating(*[THEN] * 4, settings=Settings(iterations=4, top_k=2, mode="keyword"))
     await case.run(QUESTION)
     assert [asked[1:] for asked in case.retriever.asked()] == [("keyword", 2)] * 4
     assert Settings().as_in_paper().mode == "dense"
 
 
-async def test_a_round_without_a_readable_reply_searches_with_the_question_again() -> None:
+async def test_iter_retgen_unreadable_round_searches_question() -> None:
     case = iterating("no", "no", THEN)
     assert (await case.run(QUESTION))["status"] == "answered"
     assert [query.text for query in case.retriever.queries] == [QUESTION] * 2
@@ -68,7 +68,7 @@ async def test_a_round_without_a_readable_reply_searches_with_the_question_again
 
 
 @pytest.mark.parametrize(("calls", "text"), [(0, ""), (1, "Varn"), (2, "Varn")])
-async def test_it_keeps_to_its_budget_and_ends_with_the_latest_answer(calls: int, text: str) -> None:
+async def test_iter_retgen_out_of_budget_returns_latest_answer(calls: int, text: str) -> None:
     case = iterating(*[THEN] * 3, settings=Settings(iterations=3), budget=Budget(max_calls=calls))
     case.retriever.passages = [BRELL]
     verdict = await case.run(QUESTION)
@@ -76,12 +76,12 @@ async def test_it_keeps_to_its_budget_and_ends_with_the_latest_answer(calls: int
     assert len(verdict["citations"]) == min(calls, 1)
 
 
-async def test_a_final_answer_that_was_handed_over_is_tried_first() -> None:
+async def test_iter_retgen_tries_inherited_answer_first() -> None:
     known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
     enough = iterating(THEN)
     assert (await enough.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert (enough.nodes, enough.retriever.queries) == (["answer"], [])
-    assert "nothing that was read supports this answer word for word" in enough.state["warnings"]
+    assert "no passage supports this answer word for word" in enough.state["warnings"]
     not_enough = iterating(FIRST, FIRST, THEN)
     assert (await not_enough.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert not_enough.nodes == ["answer", *["retrieve", "answer"] * 2]

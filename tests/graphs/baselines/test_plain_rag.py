@@ -16,7 +16,7 @@ def reading(answer: str, *quotes: tuple[int, str], answerable: bool = True) -> d
     return {"answerable": answerable, "answer": answer, "citations": citations}
 
 
-async def test_it_searches_once_and_reads_once() -> None:
+async def test_plain_rag_searches_and_reads_once() -> None:
     chain = example("q01")
     case = plain([reading("812 metres", (1, "known: 812 metres"))], chain.passages)
     verdict = await case.run(chain.question)
@@ -29,20 +29,20 @@ async def test_it_searches_once_and_reads_once() -> None:
     assert case.state["notes"]["answer"]["passages"] == ["q01-1"]
 
 
-async def test_how_it_searches_can_be_set() -> None:
+async def test_plain_rag_search_is_a_setting() -> None:
     case = plain([reading("x")], [TOWER], Settings(top_k=2, mode="keyword"))
     await case.run("?")
     assert case.retriever.asked() == [("?", "keyword", 2)]
 
 
 @pytest.mark.parametrize("said", [reading("30 m", answerable=False), reading(" [1] ")])
-async def test_it_may_not_know(said: dict[str, Any]) -> None:
+async def test_plain_rag_may_not_know(said: dict[str, Any]) -> None:
     case = plain([said], [TOWER])
     assert await case.run("?") == {"status": "unknown", "text": "", "citations": []}
     assert case.state["notes"] == {}
 
 
-async def test_a_final_answer_that_is_enough_is_read_without_a_search() -> None:
+async def test_plain_rag_sufficient_inherited_answer_skips_search() -> None:
     citation = {"passage": "p", "document": "d", "title": "T", "quote": "in Varn", "start": 3, "end": 10}
     known = {"question": "Where?", "finding": "Varn", "passages": ["p"], "citations": [citation]}
     case = plain([reading("Varn")], [TOWER])
@@ -55,7 +55,7 @@ async def test_a_final_answer_that_is_enough_is_read_without_a_search() -> None:
 @pytest.mark.parametrize(
     ("second", "status"), [(reading("30 m"), "answered"), (reading("", answerable=False), "unknown")]
 )
-async def test_a_final_answer_that_is_not_enough_is_read_with_passages(second: dict[str, Any], status: str) -> None:
+async def test_plain_rag_insufficient_inherited_answer_searches(second: dict[str, Any], status: str) -> None:
     known = {"question": "Where?", "finding": "Varn", "passages": []}
     case = plain([reading("", answerable=False), second], [TOWER])
     verdict = await case.run("Where?", {"1": known})  # type: ignore[dict-item]
@@ -65,7 +65,7 @@ async def test_a_final_answer_that_is_not_enough_is_read_with_passages(second: d
     assert verdict["status"] == status
 
 
-async def test_a_sub_answer_that_was_handed_over_is_read_with_passages() -> None:
+async def test_plain_rag_inherited_sub_answer_is_read_with_passages() -> None:
     known = {"question": "Where?", "finding": "Varn", "passages": []}
     case = plain([reading("30 m")], [TOWER])
     await case.run("How high is it there?", {"1": known})  # type: ignore[dict-item]
@@ -74,7 +74,7 @@ async def test_a_sub_answer_that_was_handed_over_is_read_with_passages() -> None
     assert case.model.requests[0].input["known"] == ({"question": "Where?", "answer": "Varn"},)
 
 
-async def test_a_reply_that_cannot_be_read_leaves_the_question_open() -> None:
+async def test_plain_rag_unreadable_reply_is_unknown() -> None:
     case = plain(["no", "no"], [TOWER])
     assert (await case.run("?"))["status"] == "unknown"
     assert len(case.state["calls"]) == 2
@@ -82,7 +82,7 @@ async def test_a_reply_that_cannot_be_read_leaves_the_question_open() -> None:
 
 
 @pytest.mark.parametrize(("budget", "calls"), [(Budget(max_calls=0), 0), (Budget(max_calls=1), 1), (Budget(), 2)])
-async def test_it_keeps_to_its_budget(budget: Budget, calls: int) -> None:
+async def test_plain_rag_stays_within_budget(budget: Budget, calls: int) -> None:
     case = plain(["no", "no"], [TOWER], budget=budget)
     verdict = await case.run("?")
     assert len(case.model.requests) == calls

@@ -36,7 +36,7 @@ def acting(*replies: Any, settings: Settings | None = None, **more: Any) -> Case
     return Case(agent.graph, ScriptedModel(replies), Shelf([], FOUND), settings or Settings(), **more)
 
 
-async def test_it_searches_until_it_answers_and_numbers_each_passage_once() -> None:
+async def test_react_searches_until_it_answers() -> None:
     case = acting(search("tower"), search("Oda Brell"), VARN)
     verdict = await case.run(QUESTION)
     assert case.nodes == [*["act", "retrieve"] * 2, "act", "answer"]
@@ -52,7 +52,7 @@ async def test_it_searches_until_it_answers_and_numbers_each_passage_once() -> N
     assert all(resolves(citation, [TOWER, BRELL]) for citation in verdict["citations"])
 
 
-async def test_each_prompt_goes_on_where_the_one_before_ended() -> None:
+async def test_react_prompts_extend_each_other() -> None:
     case = acting(search("tower"), search("Oda Brell"), search("nothing"), VARN)
     await case.run(QUESTION)
     _, second, third, last = (request.text() for request in case.model.requests)
@@ -62,7 +62,7 @@ async def test_each_prompt_goes_on_where_the_one_before_ended() -> None:
 
 
 class ToolCalling(GenericFakeChatModel):
-    """A model with tool calls of its own, which says what it is given to say."""
+    """A model with tool calls and given replies."""
 
     def bind_tools(self, *_: object, **__: object) -> "ToolCalling":
         return self
@@ -70,7 +70,7 @@ class ToolCalling(GenericFakeChatModel):
 
 @pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
 @pytest.mark.parametrize("queries", [[], ["tower"], ["tower", "Oda Brell"], ["a", "b", "c", "d"]])
-async def test_it_goes_the_way_of_the_prebuilt_agent(queries: list[str]) -> None:
+async def test_react_matches_prebuilt_agent(queries: list[str]) -> None:
     from langgraph.prebuilt import create_react_agent
 
     ours, shelf = acting(*map(search, queries), VARN), Shelf([], FOUND)
@@ -92,7 +92,7 @@ async def test_it_goes_the_way_of_the_prebuilt_agent(queries: list[str]) -> None
     assert verdict["text"] == last.content
 
 
-async def test_the_same_search_twice_ends_the_searching() -> None:
+async def test_react_repeated_search_ends_searching() -> None:
     case = acting(search("tower"), search(" TOWER"), READ)
     assert (await case.run(QUESTION))["text"] == "Varn"
     assert case.prompts()[-1] == "reasoner/reason"
@@ -100,49 +100,42 @@ async def test_the_same_search_twice_ends_the_searching() -> None:
     assert len(case.retriever.queries) == 1
 
 
-async def test_after_the_last_search_it_has_to_answer() -> None:
+async def test_react_answers_after_last_search() -> None:
     case = acting(search("tower"), READ, settings=Settings(max_searches=1))
     assert (await case.run(QUESTION))["status"] == "answered"
     assert case.nodes == ["act", "retrieve", "act", "answer"]
 
 
 @pytest.mark.parametrize("said", [answer(""), answer(" [1] ")])
-async def test_it_may_not_know(said: dict[str, Any]) -> None:
+async def test_react_may_not_know(said: dict[str, Any]) -> None:
     case = acting(search("tower"), said)
     assert await case.run(QUESTION) == {"status": "unknown", "text": "", "citations": []}
 
 
-async def test_an_answer_is_cited_only_with_what_was_shown() -> None:
+async def test_react_cites_shown_passages_only() -> None:
     case = acting(search("tower"), answer("Oda Brell", (7, "Oda Brell"), (1, "by Nobody")))
     verdict = await case.run(QUESTION)
     assert [citation["quote"] for citation in verdict["citations"]] == ["The tower was built by Oda Brell."]
     assert any("source 7" in warning for warning in case.state["warnings"])
 
 
-async def test_a_reply_that_cannot_be_read_leaves_the_question_open() -> None:
+async def test_react_unreadable_reply_is_unknown() -> None:
     case = acting('{"action": "search"}', "no")
     assert (await case.run(QUESTION))["status"] == "unknown"
     assert case.state["warnings"][0].endswith("The question stays open.")
 
 
-async def test_agent_given_the_final_answer_need_not_search() -> None:
+async def test_react_with_inherited_answer_need_not_search() -> None:
     known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
     case = acting(answer("Varn"))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert (case.nodes, case.retriever.queries) == (["act", "answer"], [])
-    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+    assert case.state["warnings"] == ["no passage supports this answer word for word"]
     assert case.model.requests[0].input["known"] == ({"question": known["question"], "answer": "Varn"},)
 
 
 @pytest.mark.parametrize("calls", [0, 1, 2])
-async def test_it_keeps_to_its_budget(calls: int) -> None:
+async def test_react_stays_within_budget(calls: int) -> None:
     case = acting(search("tower"), search("Oda Brell"), VARN, budget=Budget(max_calls=calls))
     verdict = await case.run(QUESTION)
     assert (verdict["status"], len(case.model.requests)) == ("out_of_budget", calls)
-
-
-async def test_how_it_searches_can_be_set() -> None:
-    case = acting(search("tower"), VARN, settings=Settings(top_k=2, mode="keyword"))
-    await case.run(QUESTION)
-    assert case.retriever.asked() == [("tower", "keyword", 2)]
-    assert Settings().as_in_paper().mode == "hybrid"

@@ -43,7 +43,7 @@ def asking(*replies: Any, settings: Settings | None = None, **more: Any) -> Case
     return Case(self_ask.graph, ScriptedModel(replies), shelf, settings or Settings(), **more)
 
 
-async def test_each_follow_up_question_is_searched_for_and_read_alone() -> None:
+async def test_self_ask_reads_each_follow_up_alone() -> None:
     case = asking(*TWO_HOPS)
     verdict = await case.run(QUESTION)
     assert case.nodes == [*["plan", "retrieve", "read"] * 2, "plan", "answer"]
@@ -63,13 +63,13 @@ async def test_each_follow_up_question_is_searched_for_and_read_alone() -> None:
     assert list(case.state["notes"]) == ["follow-up 1", "follow-up 2", "answer"]
 
 
-async def test_without_an_intermediate_answer_it_goes_on_and_may_not_know() -> None:
+async def test_self_ask_continues_without_intermediate_answer() -> None:
     case = asking(follow(BUILDER), read("Oda", answerable=False), final(""))
     assert (await case.run(QUESTION))["status"] == "unknown"
     assert case.model.requests[2].input["known"] == ({"question": BUILDER, "answer": "not found"},)
 
 
-async def test_what_was_asked_already_is_not_asked_again() -> None:
+async def test_self_ask_repeats_no_question() -> None:
     case = asking(follow(BUILDER), read("Oda Brell"), follow(BUILDER.upper()), {"known": True, "answer": "Varn"})
     assert (await case.run(QUESTION))["text"] == "Varn"
     assert case.prompts()[-1] == "answerer/answer"
@@ -77,46 +77,37 @@ async def test_what_was_asked_already_is_not_asked_again() -> None:
     assert len(case.retriever.queries) == 1
 
 
-async def test_the_number_of_follow_up_questions_is_bounded() -> None:
+async def test_self_ask_follow_ups_are_bounded() -> None:
     case = asking(*TWO_HOPS[:2], {"known": True, "answer": "Varn"}, settings=Settings(max_follow_ups=1))
     assert (await case.run(QUESTION))["status"] == "answered"
     assert case.nodes == ["plan", "retrieve", "read", "plan", "answer"]
     assert case.prompts()[-1] == "answerer/answer"
 
 
-async def test_self_ask_given_the_final_answer_need_not_search() -> None:
+async def test_self_ask_with_inherited_answer_need_not_search() -> None:
     known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
     case = asking(final("Varn"))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert (case.nodes, case.retriever.queries) == (["plan", "answer"], [])
-    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
+    assert case.state["warnings"] == ["no passage supports this answer word for word"]
 
 
-async def test_self_ask_given_a_sub_answer_searches_for_the_question() -> None:
+async def test_self_ask_with_sub_answer_searches_question() -> None:
     known = {"question": BIRTHPLACE, "finding": "Varn", "passages": [], "citations": []}
     case = asking(follow(BIRTHPLACE), read("Varn"), final("Varn"))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert [query.text for query in case.retriever.queries] == [QUESTION]
 
 
-async def test_a_reply_that_cannot_be_read_leaves_the_question_open() -> None:
+async def test_self_ask_unreadable_reply_is_unknown() -> None:
     case = asking(*TWO_HOPS[:2], "no", '{"follow_up": "Yes"}')
     assert (await case.run(QUESTION))["status"] == "unknown"
     assert case.state["warnings"][0].endswith("The question stays open.")
 
 
 @pytest.mark.parametrize(("calls", "text"), [(0, ""), (1, ""), (2, "Oda Brell"), (3, "Oda Brell"), (4, "Varn")])
-async def test_it_keeps_to_its_budget_and_ends_with_what_it_has(calls: int, text: str) -> None:
+async def test_self_ask_out_of_budget_answers_from_notes(calls: int, text: str) -> None:
     case = asking(*TWO_HOPS, budget=Budget(max_calls=calls))
     verdict = await case.run(QUESTION)
     assert (verdict["status"], verdict["text"], len(case.model.requests)) == ("out_of_budget", text, calls)
     assert bool(verdict["citations"]) is bool(text)
-
-
-@pytest.mark.parametrize(
-    ("settings", "mode"), [(Settings(mode="keyword"), "keyword"), (Settings().as_in_paper(), "hybrid")]
-)
-async def test_how_it_searches_can_be_set(settings: Settings, mode: str) -> None:
-    case = asking(*TWO_HOPS, settings=settings)
-    await case.run(QUESTION)
-    assert {asked[1] for asked in case.retriever.asked()} == {mode}

@@ -1,10 +1,10 @@
-"""chat: what a message leads to, what is asked back, what is shown for approval, and that a stop loses nothing."""
+"""chat: intents, clarification, approval of plans, and resumed turns."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 import pytest
-from companion import BACK, Companion
+from chat_model import BACK, ChatModel
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Interrupt
@@ -12,9 +12,9 @@ from scenes import Chain, Json, Replying, Shelf, example, resolves, sent, withou
 
 from sleuth.agents.model import Request
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.chat.plan_approval import decided, request
+from sleuth.graphs.chat.plan_approval import approval_request, parse_decision
 from sleuth.graphs.core.context import Budget, Context
-from sleuth.graphs.evidence.answer_text import footnoted
+from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.registry import CHAT, METHODS, configure
 from sleuth.graphs.runs.execution import compiled
@@ -23,7 +23,7 @@ from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.storage.archive import MemoryArchive
 
 PAR_CALLS = 7
-"""Of PAR-RAG over a chain of two hops."""
+"""Calls of PAR-RAG over a chain of two hops."""
 
 FOLLOW_UP = "And in which year was it founded?"
 
@@ -49,7 +49,7 @@ class Talk:
         self.config: Any = {"configurable": {"thread_id": "talk"}}
 
     async def say(self, given: str | list[Any] | Command[Any] | None) -> AIMessage | None:
-        """Sends a message, resumes with a Command, or goes on; returns our message where the turn has ended."""
+        """Send a message or resume; return our message if the turn has ended."""
         messages = [HumanMessage(given)] if isinstance(given, str) else given
         sending: Any = {"messages": messages} if isinstance(messages, list) else given
         run = self.graph.astream(sending, self.config, context=self._context(), stream_mode="tasks")
@@ -91,8 +91,8 @@ def chain() -> Chain:
 # What a message leads to
 
 
-async def test_small_talk_is_answered_without_looking_anything_up(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "small talk"), chain)
+async def test_chat_small_talk_makes_no_search(chain: Chain) -> None:
+    talk = Talk(ChatModel(chain, "small talk"), chain)
     said = await talk.turn("Good morning!")
     assert said.text == "Hello! What would you like to know?"
     assert talk.nodes == ["classify", "converse", "answer"]
@@ -100,8 +100,8 @@ async def test_small_talk_is_answered_without_looking_anything_up(chain: Chain) 
     assert said.additional_kwargs["citations"] == []
 
 
-async def test_a_question_is_answered_by_the_method_with_footnotes(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "question"), chain)
+async def test_chat_question_is_answered_with_footnotes(chain: Chain) -> None:
+    talk = Talk(ChatModel(chain, "question"), chain)
     said = await talk.turn(chain.question)
     assert talk.nodes == ["classify", "plan", "act", "answer"]
     about = said.additional_kwargs
@@ -117,8 +117,8 @@ async def test_a_question_is_answered_by_the_method_with_footnotes(chain: Chain)
     assert (await talk.hop(said))["verdict"]["text"] == "1868"
 
 
-async def test_a_follow_up_is_rewritten_and_the_thread_goes_on(chain: Chain) -> None:
-    model = Companion(chain, "small talk", "follow-up", "small talk")
+async def test_chat_follow_up_is_rewritten(chain: Chain) -> None:
+    model = ChatModel(chain, "small talk", "follow-up", "small talk")
     talk = Talk(model, chain)
     await talk.turn("I like Trevandle & Ruske.")
     said = await talk.turn(FOLLOW_UP)
@@ -132,46 +132,46 @@ async def test_a_follow_up_is_rewritten_and_the_thread_goes_on(chain: Chain) -> 
     assert len(talk.state["calls"]) == 2, "of the latest turn only"
 
 
-async def test_a_first_message_needs_no_rewriting(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "follow-up"), chain)
+async def test_chat_first_message_is_not_rewritten(chain: Chain) -> None:
+    talk = Talk(ChatModel(chain, "follow-up"), chain)
     await talk.turn(chain.question)
     assert "rewriter/rewrite" not in [each.prompt for each in talk.model.requests]
 
 
-async def test_a_kind_that_cannot_be_understood_is_a_question_with_a_warning(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "gossip", "rumour"), chain)
+async def test_chat_unreadable_kind_is_a_question(chain: Chain) -> None:
+    talk = Talk(ChatModel(chain, "gossip", "rumour"), chain)
     said = await talk.turn(chain.question)
     assert said.text.startswith("1868")
     assert "The message is taken for a question" in said.additional_kwargs["warnings"][0]
 
 
-async def test_methods_run_methods(chain: Chain) -> None:
-    model = Companion(chain, "question")
+async def test_chat_runs_auto_with_its_subruns(chain: Chain) -> None:
+    model = ChatModel(chain, "question")
     talk = Talk(model, chain, chat.Settings(method="auto", method_settings={"order": "par-rag"}))
     said = await talk.turn(chain.question)
     assert (said.additional_kwargs["method"], said.text[:4]) == ("auto", "1868")
     assert "auto/par-rag/plan" in said.additional_kwargs["cost"]["nodes"]
 
 
-async def test_what_is_not_known_is_said_in_words(chain: Chain) -> None:
+async def test_chat_unknown_answer_is_explained(chain: Chain) -> None:
     unknown = replace(chain, answer="", hops=[replace(hop, answer="") for hop in chain.hops])
-    said = await Talk(Companion(unknown, "question"), unknown).turn(chain.question)
+    said = await Talk(ChatModel(unknown, "question"), unknown).turn(chain.question)
     assert said.additional_kwargs["status"] == "unknown"
     assert said.text == "I have not found an answer in the documents."
 
 
 @pytest.mark.parametrize("given", [[], [AIMessage("I speak first.")], [HumanMessage("  ")]])
-async def test_there_must_be_something_to_reply_to(chain: Chain, given: list[Any]) -> None:
+async def test_chat_without_message_raises(chain: Chain, given: list[Any]) -> None:
     with pytest.raises(UsageError, match="nothing to reply to"):
-        await Talk(Companion(chain), chain).say(given)
+        await Talk(ChatModel(chain), chain).say(given)
 
 
 INVENTED = ["It was founded in 1871.", "It was founded by Ada Merriweather.", "Merriweather founded it in May."]
 
 
 @pytest.mark.parametrize("reply", INVENTED)
-async def test_converse_with_an_invented_fact_looks_the_message_up(chain: Chain, reply: str) -> None:
-    talk = Talk(Companion(chain, "small talk", "small talk", reply=reply), chain)
+async def test_converse_with_invented_fact_is_looked_up(chain: Chain, reply: str) -> None:
+    talk = Talk(ChatModel(chain, "small talk", "small talk", reply=reply), chain)
     said = await talk.turn("Tell me more about it")
     assert talk.nodes == ["classify", "converse", "refine", "plan", "act", "answer"]
     assert said.additional_kwargs["citations"]
@@ -181,23 +181,23 @@ async def test_converse_with_an_invented_fact_looks_the_message_up(chain: Chain,
     assert "without evidence" in said.additional_kwargs["warnings"][0]
 
 
-async def test_converse_whose_message_finds_nothing_ends_as_unknown(chain: Chain) -> None:
+async def test_converse_looked_up_without_result_is_unknown(chain: Chain) -> None:
     unknown = replace(chain, answer="", hops=[replace(hop, answer="") for hop in chain.hops])
-    said = await Talk(Companion(unknown, "small talk", reply=INVENTED[0]), unknown).turn("Tell me more about it")
+    said = await Talk(ChatModel(unknown, "small talk", reply=INVENTED[0]), unknown).turn("Tell me more about it")
     assert said.additional_kwargs["status"] == "unknown"
 
 
-async def test_converse_takes_its_own_clarification_for_no_evidence(chain: Chain) -> None:
+async def test_converse_ignores_its_own_clarification(chain: Chain) -> None:
     back = {"question": "Do you mean the yard of Ada Merriweather?", "options": []}
-    talk = Talk(Companion(chain, "ambiguous", "small talk", reply="Merriweather was kind.", back=back), chain)
+    talk = Talk(ChatModel(chain, "ambiguous", "small talk", reply="Merriweather was kind.", back=back), chain)
     await talk.say("How old is it?")
     talk.nodes.clear()
     await talk.turn("tell me more")
     assert talk.nodes == ["classify", "converse", "refine", "plan", "act", "answer"]
 
 
-async def test_classify_takes_no_question_for_small_talk(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "small talk", "small talk"), chain)
+async def test_classify_question_is_not_small_talk(chain: Chain) -> None:
+    talk = Talk(ChatModel(chain, "small talk", "small talk"), chain)
     await talk.turn("I like Trevandle & Ruske.")
     talk.nodes.clear()
     assert (await talk.turn(FOLLOW_UP)).text.startswith("1868 [1]")
@@ -205,8 +205,8 @@ async def test_classify_takes_no_question_for_small_talk(chain: Chain) -> None:
 
 
 @pytest.mark.parametrize("most", [2, 3])
-async def test_a_withheld_reply_leaves_the_rest_of_the_budget(chain: Chain, most: int) -> None:
-    talk = Talk(Companion(chain, "small talk", reply=INVENTED[0]), chain, budget=Budget(max_calls=most))
+async def test_chat_withheld_reply_keeps_rest_of_budget(chain: Chain, most: int) -> None:
+    talk = Talk(ChatModel(chain, "small talk", reply=INVENTED[0]), chain, budget=Budget(max_calls=most))
     said = await talk.turn("Tell me more about it")
     assert said.additional_kwargs["status"] == "out_of_budget"
     assert INVENTED[0] not in said.text
@@ -217,28 +217,28 @@ async def test_a_withheld_reply_leaves_the_rest_of_the_budget(chain: Chain, most
 
 async def test_clarify_that_repeats_the_question_answers_it(chain: Chain) -> None:
     back = {"question": f"Do you mean: {chain.question.lower()}", "options": ["yes", "no"]}
-    talk = Talk(Companion(chain, "ambiguous", back=back), chain)
+    talk = Talk(ChatModel(chain, "ambiguous", back=back), chain)
     assert (await talk.turn(chain.question)).text.startswith("1868 [1]")
     assert talk.nodes == ["classify", "clarify", "refine", "plan", "act", "answer"]
     assert [message.type for message in talk.state["messages"]] == ["human", "ai"]
 
 
 async def test_clarify_is_not_repeated_for_the_same_message(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "ambiguous", "ambiguous"), chain)
+    talk = Talk(ChatModel(chain, "ambiguous", "ambiguous"), chain)
     await talk.say("How old is it?")
     await talk.turn(Command(resume="the yard"))
     assert (await talk.turn("how old is it")).text.startswith("1868")
 
 
 async def test_clarify_waits_and_does_not_claim_an_outcome(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "ambiguous"), chain)
+    talk = Talk(ChatModel(chain, "ambiguous"), chain)
     await talk.say("How old is it?")
     assert talk.state["verdict"]["status"] == "waiting"
     assert talk.state["messages"][-1].additional_kwargs["status"] == "waiting"
 
 
-async def test_an_ambiguous_question_is_asked_back_and_the_reply_resumes_it(chain: Chain) -> None:
-    model = Companion(chain, "ambiguous")
+async def test_clarify_reply_resumes_the_question(chain: Chain) -> None:
+    model = ChatModel(chain, "ambiguous")
     talk = Talk(model, chain)
     assert await talk.say("How old is it?") is None
     assert [each.value for each in talk.waiting] == [BACK]
@@ -253,15 +253,15 @@ async def test_an_ambiguous_question_is_asked_back_and_the_reply_resumes_it(chai
 
 
 @pytest.mark.parametrize("empty", ["", {"no": "text"}])
-async def test_an_empty_reply_is_waited_for_again(chain: Chain, empty: Any) -> None:
-    talk = Talk(Companion(chain, "ambiguous"), chain)
+async def test_listen_ignores_empty_reply(chain: Chain, empty: Any) -> None:
+    talk = Talk(ChatModel(chain, "ambiguous"), chain)
     await talk.say("How old is it?")
     assert await talk.say(Command(resume=empty)) is None
     assert [each.value for each in talk.waiting] == [BACK]
 
 
-async def test_a_reply_may_also_come_as_a_message_and_is_not_asked_back_again(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "ambiguous", "ambiguous"), chain)
+async def test_clarify_accepts_reply_as_message(chain: Chain) -> None:
+    talk = Talk(ChatModel(chain, "ambiguous", "ambiguous"), chain)
     await talk.say("How old is it?")
     said = await talk.turn("the yard")
     assert said.text.startswith("1868")
@@ -269,8 +269,8 @@ async def test_a_reply_may_also_come_as_a_message_and_is_not_asked_back_again(ch
     assert talk.nodes[-5:] == ["classify", "refine", "plan", "act", "answer"]
 
 
-async def test_asking_back_can_be_switched_off(chain: Chain) -> None:
-    talk = Talk(Companion(chain, "ambiguous"), chain, chat.Settings(method="par-rag", ask_back=False))
+async def test_clarify_can_be_switched_off(chain: Chain) -> None:
+    talk = Talk(ChatModel(chain, "ambiguous"), chain, chat.Settings(method="par-rag", ask_back=False))
     assert (await talk.turn(chain.question)).text.startswith("1868")
 
 
@@ -288,12 +288,12 @@ def edit(steps: Any) -> Json:
 
 
 async def shown(chain: Chain) -> Talk:
-    talk = Talk(Companion(chain, "question"), chain, SHOWN)
+    talk = Talk(ChatModel(chain, "question"), chain, SHOWN)
     assert await talk.say(chain.question) is None
     return talk
 
 
-async def test_a_plan_is_carried_out_once_it_is_approved(chain: Chain) -> None:
+async def test_approve_runs_approved_plan(chain: Chain) -> None:
     talk = await shown(chain)
     (asked,) = (each.value for each in talk.waiting)
     (action,) = asked["action_requests"]
@@ -307,7 +307,7 @@ async def test_a_plan_is_carried_out_once_it_is_approved(chain: Chain) -> None:
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-async def test_an_edited_plan_is_carried_out_instead(chain: Chain, as_text: bool) -> None:
+async def test_approve_runs_edited_plan(chain: Chain, as_text: bool) -> None:
     talk = await shown(chain)
     asked = chain.hops[1].asked
     said = await talk.turn(reply(edit(f'["{asked}"]' if as_text else [{"question": asked}])))
@@ -321,7 +321,7 @@ async def test_an_edited_plan_is_carried_out_instead(chain: Chain, as_text: bool
     ["go on", {"decisions": []}, {"decisions": [{"type": "perhaps"}]}, {"decisions": [edit([])]}]
     + [{"decisions": [edit(steps)]} for steps in ("{", "1", [{"needs": [1]}], [7])],
 )
-async def test_a_reply_that_cannot_be_used_is_said_and_asked_for_again(chain: Chain, unusable: Any) -> None:
+async def test_approve_invalid_reply_is_asked_again(chain: Chain, unusable: Any) -> None:
     talk = await shown(chain)
     assert await talk.say(Command(resume=unusable)) is None
     (asked,) = (each.value for each in talk.waiting)
@@ -329,7 +329,7 @@ async def test_a_reply_that_cannot_be_used_is_said_and_asked_for_again(chain: Ch
     assert (await talk.turn(reply({"type": "approve"}))).text.startswith("1868")
 
 
-async def test_a_rejected_plan_ends_the_turn(chain: Chain) -> None:
+async def test_approve_rejected_plan_ends_turn(chain: Chain) -> None:
     talk = await shown(chain)
     said = await talk.turn(reply({"type": "reject", "message": "Too long."}))
     assert said.additional_kwargs["status"] == "refused"
@@ -337,17 +337,17 @@ async def test_a_rejected_plan_ends_the_turn(chain: Chain) -> None:
     assert talk.shelf.queries == []
 
 
-def test_what_is_shown_for_approval_is_understood_when_it_comes_back(chain: Chain) -> None:
-    plan = decided({"decisions": [edit([hop.planned for hop in chain.hops])]}, {}).plan
-    steps = request("?", plan, "")["action_requests"][0]["args"]["steps"]
-    assert decided({"decisions": [edit(steps)]}, {}).plan == plan
+def test_approval_request_is_a_valid_reply(chain: Chain) -> None:
+    plan = parse_decision({"decisions": [edit([hop.planned for hop in chain.hops])]}, {}).plan
+    steps = approval_request("?", plan, "")["action_requests"][0]["args"]["steps"]
+    assert parse_decision({"decisions": [edit(steps)]}, {}).plan == plan
     assert plan["2"]["needs"] == ["1"]
 
 
 # Settings and budget
 
 
-def test_every_method_can_answer() -> None:
+def test_chat_runs_every_method() -> None:
     assert {"auto", *auto.METHODS} == set(get_args(chat.MethodName)) <= METHODS.keys()
 
 
@@ -360,14 +360,14 @@ def test_every_method_can_answer() -> None:
         ({"metod": "ras"}, "Did you mean method"),
     ],
 )
-def test_settings_that_cannot_be_used_are_refused(values: Json, says: str) -> None:
+def test_chat_refuses_invalid_settings(values: Json, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         configure(CHAT, values, "default")
 
 
 @pytest.mark.parametrize("most", range(1 + PAR_CALLS))
-async def test_the_budget_is_that_of_a_turn(chain: Chain, most: int) -> None:
-    model = Companion(chain, *["follow-up"] * 3)
+async def test_chat_budget_is_per_turn(chain: Chain, most: int) -> None:
+    model = ChatModel(chain, *["follow-up"] * 3)
     talk = Talk(model, chain, budget=Budget(max_calls=most))
     for _ in range(2):
         before = len(model.requests)
@@ -379,8 +379,8 @@ async def test_the_budget_is_that_of_a_turn(chain: Chain, most: int) -> None:
 
 
 @pytest.mark.parametrize(("kind", "node"), [("small talk", "converse"), ("ambiguous", "clarify")])
-async def test_also_where_nothing_is_looked_up(chain: Chain, kind: str, node: str) -> None:
-    talk = Talk(Companion(chain, kind), chain, budget=Budget(max_calls=1))
+async def test_chat_budget_covers_small_talk(chain: Chain, kind: str, node: str) -> None:
+    talk = Talk(ChatModel(chain, kind), chain, budget=Budget(max_calls=1))
     said = await talk.turn("Well?")
     assert talk.nodes == ["classify", node, "answer"]
     assert said.text == "The budget was used up before there was an answer."
@@ -394,12 +394,12 @@ def essence(talk: Talk) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("at", range(1, 3 + PAR_CALLS))
-async def test_a_stop_at_any_call_loses_nothing_and_repeats_nothing(chain: Chain, at: int) -> None:
-    whole = Talk(Companion(chain, "ambiguous"), chain)
+async def test_chat_stopped_at_any_call_repeats_nothing(chain: Chain, at: int) -> None:
+    whole = Talk(ChatModel(chain, "ambiguous"), chain)
     await whole.say("How old is it?")
     await whole.turn(Command(resume="the yard"))
 
-    model = Companion(chain, "ambiguous")
+    model = ChatModel(chain, "ambiguous")
     say, calls = model.answer, 0
 
     def stopping(request: Request) -> Any:
@@ -415,15 +415,15 @@ async def test_a_stop_at_any_call_loses_nothing_and_repeats_nothing(chain: Chain
             await talk.say(steps[0])
             steps.pop(0)
         except ModelUnavailable:
-            steps[0] = None  # goes on from the last checkpoint
+            steps[0] = None  # resumes from the last checkpoint
     assert calls == len(whole.model.requests) + 1
     assert essence(talk) == essence(whole)
     del model.requests[at - 1]
     assert sent(model.requests) == sent(whole.model.requests)
 
 
-async def test_messages_keep_their_ids_and_can_be_taken_back(chain: Chain) -> None:
-    talk = Talk(Companion(chain, *["small talk"] * 3), chain)
+async def test_append_messages_keeps_ids(chain: Chain) -> None:
+    talk = Talk(ChatModel(chain, *["small talk"] * 3), chain)
     for sent_as in ("Hello", [("user", "Hello again")]):
         await talk.turn(sent_as)
     ids = [message.id for message in talk.state["messages"]]
@@ -435,8 +435,8 @@ async def test_messages_keep_their_ids_and_can_be_taken_back(chain: Chain) -> No
     assert [message.text for message in talk.state["messages"]][1:3] == ["Hello again", talk.state["messages"][0].text]
 
 
-def test_footnotes_tell_where_their_marks_are() -> None:
+def test_with_footnotes_returns_places_of_marks() -> None:
     cited: Any = {"passage": "1", "document": "d", "title": "Varn\nHarbour", "quote": "in  1868", "start": 0, "end": 8}
-    found = footnoted({"status": "answered", "text": "1868", "citations": [cited, {**cited, "title": ""}]})
+    found = with_footnotes({"status": "answered", "text": "1868", "citations": [cited, {**cited, "title": ""}]})
     assert found.text == "1868 [1] [2]\n\n[1] Varn Harbour: “in 1868”\n[2] d: “in 1868”"
     assert [found.text[start:end] for start, end in found.marks] == ["[1]", "[2]"]

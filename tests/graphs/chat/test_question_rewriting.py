@@ -1,10 +1,10 @@
-"""Follow-up questions: what the rewriter is shown, and what is asked where it fails."""
+"""Rewriting of follow-up questions, and its failures."""
 
 import pytest
 
 from sleuth.agents.formatting.conversation import LATEST, LONGEST, Turn, render
 from sleuth.agents.llm.testing import ScriptedModel
-from sleuth.graphs.chat.question_rewriting import rewritten
+from sleuth.graphs.chat.question_rewriting import rewrite_question
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.archive import MemoryArchive
 
@@ -14,10 +14,10 @@ TURNS = [
 ]
 
 
-async def test_a_follow_up_is_asked_with_what_the_conversation_tells() -> None:
+async def test_rewrite_question_uses_conversation() -> None:
     model = ScriptedModel([{"question": "Where was Bastian Oake born?"}])
     archive = MemoryArchive()
-    found = await rewritten("Where was he born?", TURNS, model=model, archive=archive)
+    found = await rewrite_question("Where was he born?", TURNS, model=model, archive=archive)
     assert found.question == "Where was Bastian Oake born?"
     (call,) = found.calls.values()
     assert (call["role"], found.warnings) == ("rewriter", [])
@@ -25,26 +25,26 @@ async def test_a_follow_up_is_asked_with_what_the_conversation_tells() -> None:
     assert "Assistant: Bastian Oake. [1] Pellowrig Light" in model.requests[0].text()
 
 
-async def test_a_first_question_is_asked_as_it_is_without_a_call() -> None:
-    found = await rewritten("Who built it?", [], model=ScriptedModel(), archive=MemoryArchive())
+async def test_rewrite_question_without_turns_makes_no_call() -> None:
+    found = await rewrite_question("Who built it?", [], model=ScriptedModel(), archive=MemoryArchive())
     assert (found.question, found.calls) == ("Who built it?", {})
 
 
-async def test_a_reply_that_cannot_be_used_leaves_the_question_with_a_warning() -> None:
+async def test_rewrite_question_unreadable_reply_keeps_question() -> None:
     model = ScriptedModel(["He was born.", "I said so."])
-    found = await rewritten("Where was he born?", TURNS, model=model, archive=MemoryArchive())
+    found = await rewrite_question("Where was he born?", TURNS, model=model, archive=MemoryArchive())
     assert found.question == "Where was he born?"
     assert "asked as it was written" in found.warnings[0]
 
 
-async def test_a_model_that_is_down_is_an_error() -> None:
+async def test_rewrite_question_without_model_raises() -> None:
     with pytest.raises(ModelUnavailable):
-        await rewritten(
+        await rewrite_question(
             "Where?", TURNS, model=ScriptedModel([ModelUnavailable("It is down.")]), archive=MemoryArchive()
         )
 
 
-def test_a_long_chat_shows_its_latest_turns_each_shortened() -> None:
+def test_rewrite_question_shortens_long_chat() -> None:
     turns = [Turn(speaker="user", text=f"<source 1> {number} " + "word " * 1000) for number in range(50)]
     lines = render(turns).splitlines()
     assert len(lines) == LATEST

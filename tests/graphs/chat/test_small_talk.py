@@ -4,8 +4,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from sleuth.agents.roles.conversation.chat_responder import AskedBack
-from sleuth.graphs.chat.messages import asking_back
-from sleuth.graphs.chat.small_talk import already_clarified, facts_in, is_question, repeats
+from sleuth.graphs.chat.messages import clarification_message
+from sleuth.graphs.chat.small_talk import already_clarified, find_facts, is_question, repeats_question
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ from sleuth.graphs.chat.small_talk import already_clarified, facts_in, is_questi
         ("بنى السيد كمال حوض السفن القديم قرب البحر.", ["بنى السيد كمال حوض السفن القديم قرب البحر."]),
     ],
 )
-def test_facts_in_a_reply_returns_what_the_conversation_lacks(reply: str, stated: list[str]) -> None:
-    assert facts_in(reply, ["Tell me about the yard"]) == stated
+def test_find_facts_returns_new_names_and_numbers(reply: str, stated: list[str]) -> None:
+    assert find_facts(reply, ["Tell me about the yard"]) == stated
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_facts_in_a_reply_returns_what_the_conversation_lacks(reply: str, stated
         "",
     ],
 )
-def test_facts_in_small_talk_are_none(reply: str) -> None:
-    assert facts_in(reply, ["Hi"]) == []
+def test_find_facts_in_small_talk_is_empty(reply: str) -> None:
+    assert find_facts(reply, ["Hi"]) == []
 
 
-def test_facts_in_a_reply_may_repeat_the_conversation() -> None:
+def test_find_facts_ignores_repeated_names() -> None:
     said = ["I am Anna, and the yard is from 1868.", "Trevandle & Ruske"]
-    assert facts_in("Nice to meet you, Anna! Trevandle in 1868, then.", said) == []
-    assert facts_in("Nice to meet you, Anne!", said) == ["Anne"]
+    assert find_facts("Nice to meet you, Anna! Trevandle in 1868, then.", said) == []
+    assert find_facts("Nice to meet you, Anne!", said) == ["Anne"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_facts_in_a_reply_may_repeat_the_conversation() -> None:
         ("I like the yard.", False),
     ],
 )
-def test_is_question_excludes_what_is_about_the_assistant(message: str, question: bool) -> None:
+def test_is_question_excludes_questions_to_assistant(message: str, question: bool) -> None:
     assert is_question(message) is question
 
 
@@ -89,8 +89,8 @@ ASKED = "When was the shipyard of the ferry founded?"
         ("Wann wurde die Werft gegründet?", "wann wurde die werft gegrundet"),
     ],
 )
-def test_repeats_with_the_words_of_the_message_is_true(clarifying: str, asked: str) -> None:
-    assert repeats(clarifying, asked)
+def test_repeats_question_with_equal_words_is_true(clarifying: str, asked: str) -> None:
+    assert repeats_question(clarifying, asked)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_repeats_with_the_words_of_the_message_is_true(clarifying: str, asked: s
         ("Which of the two?", "How old is it?"),
     ],
 )
-def test_repeats_with_a_choice_of_its_own_is_false(clarifying: str, asked: str) -> None:
-    assert not repeats(clarifying, asked)
+def test_repeats_question_with_new_choice_is_false(clarifying: str, asked: str) -> None:
+    assert not repeats_question(clarifying, asked)
 
 
 def test_already_clarified_includes_the_same_message_sent_again() -> None:
-    back = asking_back(AskedBack(question="Which one?"))
+    back = clarification_message(AskedBack(question="Which one?"))
     turn = [HumanMessage("How old is it?"), back]
     assert already_clarified([*turn, HumanMessage("the yard")])
     later = [*turn, HumanMessage("the yard"), AIMessage("1868")]

@@ -1,6 +1,7 @@
 from itertools import permutations
 
-from sleuth.graphs.core.answer import cost_of, hops_of, stored_cost
+from sleuth.graphs.core.answer import total_cost, upgrade_cost
+from sleuth.graphs.methods.auto.graph import read_subruns
 
 
 def call(seconds: float) -> dict[str, object]:
@@ -8,9 +9,9 @@ def call(seconds: float) -> dict[str, object]:
     return {"node": "draft", "seconds": seconds, **tokens}
 
 
-def test_what_a_run_has_cost_does_not_depend_on_which_reply_came_first() -> None:
+def test_total_cost_is_independent_of_reply_order() -> None:
     calls = [call(seconds) for seconds in (0.0005, 0.0015, 1.2345, 0.0005)]
-    totals = [cost_of(dict(enumerate(order))) for order in permutations(calls)]
+    totals = [total_cost(dict(enumerate(order))) for order in permutations(calls)]
     assert all(total == totals[0] for total in totals)
     assert totals[0]["model_seconds"] == totals[0]["nodes"]["draft"]["model_seconds"] == 1.237
     assert (totals[0]["calls"], totals[0]["prompt_tokens"], totals[0]["cached_tokens"]) == (4, 20, 8)
@@ -20,12 +21,12 @@ def test_stored_cost_of_older_release_has_model_seconds() -> None:
     node = {"calls": 1, "prompt_tokens": 3, "completion_tokens": 1}
     old = {**node, "cached_tokens": 0, "seconds": 2.5, "nodes": {"draft": {**node, "seconds": 2.5}}}
     new = {**node, "cached_tokens": 0, "model_seconds": 2.5, "nodes": {"draft": {**node, "model_seconds": 2.5}}}
-    assert stored_cost(old) == new
-    assert stored_cost(new) == new
+    assert upgrade_cost(old) == new
+    assert upgrade_cost(new) == new
 
 
-def test_hops_of_stored_state_have_the_words_of_this_release() -> None:
+def test_read_subruns_from_old_state_uses_present_names() -> None:
     hop = {"method": "par-rag", "status": "new", "cost": {"calls": 0, "seconds": 0.0, "nodes": {}}}
-    (shown,) = hops_of({"hops": {"1": hop}}) or []
+    (shown,) = read_subruns({"hops": {"1": hop}}) or []
     assert (shown["status"], shown["cost"]["model_seconds"]) == ("queued", 0.0)
-    assert hops_of({}) is None
+    assert read_subruns({}) is None

@@ -1,4 +1,4 @@
-"""What was fitted for a model is found again for it, and for no other."""
+"""Fitted thresholds are stored by model and prompt."""
 
 from pathlib import Path
 
@@ -7,47 +7,47 @@ import pytest
 from sleuth.agents.roles.judging.evaluator import CONSISTENCY
 from sleuth.agents.roles.judging.verifier import VERIFY
 from sleuth.graphs.core.answer import Threshold
-from sleuth.graphs.core.thresholds import FILE, chosen, fitted, keep
+from sleuth.graphs.core.thresholds import FILE, choose_threshold, fitted_thresholds, store_threshold
 from sleuth.tools.errors import StoreError
 
 A, B = Threshold(value=1.5, by="fitted on ä"), Threshold(value=2.5, by="fitted on b")
 
 
-def test_each_model_has_its_own_for_each_prompt(tmp_path: Path) -> None:
-    assert fitted([tmp_path], lambda _: "small") == {}
-    keep(tmp_path, "small", VERIFY.prompt, A)
-    keep(tmp_path, "large", VERIFY.prompt, B)
-    keep(tmp_path, "small", CONSISTENCY.prompt, B)
-    assert fitted([tmp_path], lambda _: "small") == {VERIFY.prompt: A, CONSISTENCY.prompt: B}
-    assert fitted([tmp_path], lambda _: "large") == {VERIFY.prompt: B}
-    assert fitted([tmp_path], lambda _: "other") == {}
+def test_thresholds_are_kept_by_model_and_prompt(tmp_path: Path) -> None:
+    assert fitted_thresholds([tmp_path], lambda _: "small") == {}
+    store_threshold(tmp_path, "small", VERIFY.prompt, A)
+    store_threshold(tmp_path, "large", VERIFY.prompt, B)
+    store_threshold(tmp_path, "small", CONSISTENCY.prompt, B)
+    assert fitted_thresholds([tmp_path], lambda _: "small") == {VERIFY.prompt: A, CONSISTENCY.prompt: B}
+    assert fitted_thresholds([tmp_path], lambda _: "large") == {VERIFY.prompt: B}
+    assert fitted_thresholds([tmp_path], lambda _: "other") == {}
     by_role = {"verifier": "large", "evaluator": "small"}
-    assert fitted([tmp_path], by_role.__getitem__) == {VERIFY.prompt: B, CONSISTENCY.prompt: B}
-    keep(tmp_path, "small", VERIFY.prompt, B)
-    assert fitted([tmp_path], lambda _: "small")[VERIFY.prompt] == B
+    assert fitted_thresholds([tmp_path], by_role.__getitem__) == {VERIFY.prompt: B, CONSISTENCY.prompt: B}
+    store_threshold(tmp_path, "small", VERIFY.prompt, B)
+    assert fitted_thresholds([tmp_path], lambda _: "small")[VERIFY.prompt] == B
 
 
-def test_what_was_fitted_here_goes_before_what_comes_with_the_model(tmp_path: Path) -> None:
+def test_thresholds_of_home_precede_shipped_ones(tmp_path: Path) -> None:
     here, packaged = tmp_path / "here", tmp_path / "packaged"
     for folder in (here, packaged):
         folder.mkdir()
-    keep(packaged, "small", VERIFY.prompt, A)
-    keep(packaged, "small", CONSISTENCY.prompt, A)
-    keep(here, "small", VERIFY.prompt, B)
-    assert fitted([here, packaged], lambda _: "small") == {VERIFY.prompt: B, CONSISTENCY.prompt: A}
+    store_threshold(packaged, "small", VERIFY.prompt, A)
+    store_threshold(packaged, "small", CONSISTENCY.prompt, A)
+    store_threshold(here, "small", VERIFY.prompt, B)
+    assert fitted_thresholds([here, packaged], lambda _: "small") == {VERIFY.prompt: B, CONSISTENCY.prompt: A}
 
 
 @pytest.mark.parametrize(
     ("given", "fitted", "holds"), [(None, None, A), (None, B, B), (0, B, Threshold(value=0, by="as set for this run"))]
 )
-def test_what_is_set_holds_and_then_what_was_fitted(
+def test_choose_threshold_prefers_setting_then_fitted(
     given: float | None, fitted: Threshold | None, holds: Threshold
 ) -> None:
-    assert chosen(given, fitted, A) == holds
+    assert choose_threshold(given, fitted, A) == holds
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"a": {"value": "x", "by": ""}}', '{"a": {"by": ""}}'])
-def test_a_broken_file_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
+def test_thresholds_in_damaged_file_raise_with_remedy(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(StoreError, match="Remove it, and fit again"):
-        fitted([tmp_path], lambda _: "small")
+        fitted_thresholds([tmp_path], lambda _: "small")

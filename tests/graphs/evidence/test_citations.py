@@ -1,4 +1,4 @@
-"""Where a citation stands, and what becomes of one that stands nowhere."""
+"""Verification of citations, and the positions of quotes and answers."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,10 +16,10 @@ from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation, Status
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.state import Question
-from sleuth.graphs.evidence.citations import check, cited, saying, support
-from sleuth.graphs.evidence.outcomes import conclude, known_steps, note
-from sleuth.graphs.evidence.retrieval import as_query, find, load, names_in, sources
-from sleuth.graphs.evidence.text_spans import clean, locate, sentence_with
+from sleuth.graphs.evidence.citations import ensure_verbatim_support, find_support, verified_citations, verify_quotes
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict
+from sleuth.graphs.evidence.retrieval import as_sources, load_passages, make_query, search_passages, short_names
+from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, strip_marks
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Explanation, Hit, Reason
@@ -44,8 +44,8 @@ def desk() -> Desk:
         ('" "', None),
     ],
 )
-def test_a_quote_is_found_whatever_its_case_and_white_space(quote: str, found: str | None) -> None:
-    span = locate(quote, TEXT)
+def test_find_quote_ignores_case_and_white_space(quote: str, found: str | None) -> None:
+    span = find_quote(quote, TEXT)
     assert (TEXT[slice(*span)] if span else None) == found
 
 
@@ -61,14 +61,14 @@ def test_a_quote_is_found_whatever_its_case_and_white_space(quote: str, found: s
         ("[1]", None),
     ],
 )
-def test_the_sentence_or_line_around_an_answer_is_found(answer: str, found: str | None) -> None:
-    span = sentence_with(answer, TEXT)
+def test_find_sentence_returns_sentence_or_line(answer: str, found: str | None) -> None:
+    span = find_sentence(answer, TEXT)
     assert (TEXT[slice(*span)] if span else None) == found
 
 
-async def test_a_quote_that_stands_there_is_cited_with_its_place_in_the_document() -> None:
+async def test_verify_quotes_returns_document_offsets() -> None:
     asking = desk()
-    (citation,) = check(asking, "?", [Quote(source=1, quote="lies on")], [TOWN])
+    (citation,) = verify_quotes(asking, "?", [Quote(source=1, quote="lies on")], [TOWN])
     assert citation == {
         "passage": "town",
         "document": "doc-town",
@@ -80,16 +80,16 @@ async def test_a_quote_that_stands_there_is_cited_with_its_place_in_the_document
     assert asking.warnings == []
 
 
-async def test_a_misquoted_source_is_cited_where_it_has_the_answer() -> None:
-    (citation,) = check(desk(), "1861", [Quote(source=1, quote="born in the year 1861")], [TOWN])
+async def test_verify_quotes_replaces_misquote_with_answer_sentence() -> None:
+    (citation,) = verify_quotes(desk(), "1861", [Quote(source=1, quote="born in the year 1861")], [TOWN])
     assert citation["quote"] == "in 1861 (so they say)."
 
 
-async def test_what_resolves_in_neither_way_is_dropped_and_reported() -> None:
+async def test_verify_quotes_drops_unresolved_with_warning() -> None:
     asking = desk()
-    assert check(asking, "?!", [Quote(source=1, quote="nothing"), Quote(source=2, quote="Varn")], [TOWN]) == []
+    assert verify_quotes(asking, "?!", [Quote(source=1, quote="nothing"), Quote(source=2, quote="Varn")], [TOWN]) == []
     assert asking.warnings == [
-        "dropped a citation of source 1: neither its quote nor the answer stands in town",
+        "dropped a citation of source 1: neither its quote nor the answer is in town",
         "dropped a citation of source 2: no such source was shown",
     ]
 
@@ -105,78 +105,76 @@ MAYOR = passage("mayor", LIFE)
         ("1861", "Lena Holt lived", "Holt was born in 1861."),  # the nearest of two
         ("1861", "She died in 1933", "She died in 1933, in 1861 style."),  # the sentence that it is taken from
         ("1861", "was born in 1861", "was born in 1861"),
-        ("1704", "She taught", "She taught"),  # nothing says it
+        ("1704", "She taught", "She taught"),  # no passage contains it
         ("yes", "She taught", "She taught"),
     ],
 )
-async def test_a_quote_without_the_answer_makes_way_for_a_sentence_that_has_it(
-    answer: str, quote: str, cited_instead: str
-) -> None:
-    found = cited(desk(), answer, [Quote(source=1, quote=quote)], [MAYOR])
+async def test_verbatim_support_replaces_quote_without_answer(answer: str, quote: str, cited_instead: str) -> None:
+    found = verified_citations(desk(), answer, [Quote(source=1, quote=quote)], [MAYOR])
     assert [each["quote"] for each in found] == [cited_instead]
     assert resolves(found[0], [MAYOR])
 
 
-async def test_where_no_cited_passage_has_the_answer_another_one_is_cited_too() -> None:
+async def test_verbatim_support_adds_passage_with_answer() -> None:
     quotes = [Quote(source=1, quote="Its mayor is Dr. Lena Holt!"), Quote(source=1, quote="Varn lies")]
-    found = cited(desk(), "1933", quotes, [TOWN, MAYOR])
+    found = verified_citations(desk(), "1933", quotes, [TOWN, MAYOR])
     assert [each["passage"] for each in found] == ["town", "town", "mayor"]
     assert found[-1]["quote"] == "She died in 1933, in 1861 style."
-    assert cited(desk(), "Varn", [], [TOWN, MAYOR]) == support("Varn", [TOWN, MAYOR])
-    assert cited(desk(), "", quotes, [TOWN, MAYOR]) == []
+    assert verified_citations(desk(), "Varn", [], [TOWN, MAYOR]) == find_support("Varn", [TOWN, MAYOR])
+    assert verified_citations(desk(), "", quotes, [TOWN, MAYOR]) == []
 
 
-async def test_any_quote_of_a_passage_that_is_about_the_answer_stays() -> None:
-    """Which of two came first is told by a year that stands beside "it", not beside the name."""
+async def test_verbatim_support_keeps_quote_if_title_has_answer() -> None:
+    """The year that decides between two is next to "it", not next to the name."""
     mill = passage("mill", "The Ostel Mill is of stone. It was founded in 1811.")
     mill = replace(mill, title="Ostel Mill")
-    found = cited(desk(), "Ostel Mill", [Quote(source=1, quote="founded in 1811")], [mill])
+    found = verified_citations(desk(), "Ostel Mill", [Quote(source=1, quote="founded in 1811")], [mill])
     assert [each["quote"] for each in found] == ["founded in 1811", "The Ostel Mill is of stone."]
 
 
-async def test_quotes_that_make_way_for_one_sentence_are_one_citation() -> None:
+async def test_verbatim_support_merges_equal_replacements() -> None:
     quotes = [Quote(source=1, quote=quote) for quote in ("Lena Holt lived", "She taught", "She died")]
-    assert [each["quote"] for each in cited(desk(), "1890", quotes, [MAYOR])] == ["She taught until 1890."]
+    assert [each["quote"] for each in verified_citations(desk(), "1890", quotes, [MAYOR])] == ["She taught until 1890."]
 
 
-async def test_a_citation_of_what_is_no_longer_shown_is_kept() -> None:
-    quotes = check(desk(), "1933", [Quote(source=1, quote="Varn lies")], [TOWN])
-    assert saying("1933", quotes, [MAYOR])[0] == quotes[0]
+async def test_verbatim_support_keeps_citation_of_hidden_passage() -> None:
+    quotes = verify_quotes(desk(), "1933", [Quote(source=1, quote="Varn lies")], [TOWN])
+    assert ensure_verbatim_support("1933", quotes, [MAYOR])[0] == quotes[0]
 
 
-async def test_the_same_place_is_cited_once() -> None:
+async def test_verify_quotes_cites_each_place_once() -> None:
     twice = [Quote(source=1, quote="Varn"), Quote(source=1, quote="VARN")]
-    assert len(check(desk(), "?", twice, [TOWN])) == 1
+    assert len(verify_quotes(desk(), "?", twice, [TOWN])) == 1
 
 
 @given(st.text(), st.text(), st.integers(1, 4), st.lists(st.text(min_size=1), max_size=3))
-async def test_no_citation_is_invented(answer: str, quote: str, source: int, texts: list[str]) -> None:
+async def test_verify_quotes_invents_no_citation(answer: str, quote: str, source: int, texts: list[str]) -> None:
     shown = [passage(str(at), text) for at, text in enumerate(texts)]
-    citations = check(desk(), answer, [Quote(source=source, quote=quote[:240])], shown)
+    citations = verify_quotes(desk(), answer, [Quote(source=source, quote=quote[:240])], shown)
     assert all(resolves(citation, shown) for citation in citations)
 
 
 @given(st.text(min_size=1), st.data())
-def test_every_literal_quote_resolves(text: str, data: Any) -> None:
+def test_verify_quotes_resolves_every_literal_quote(text: str, data: Any) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
     quote = text[start : data.draw(st.integers(start + 1, len(text)))]
     if quote.strip().strip("\"'“”‘’").split():
-        assert locate(quote, text)
+        assert find_quote(quote, text)
 
 
-def test_marks_are_cleaned_off() -> None:
-    assert clean(" Varn [1], on the Oss [2, 3] ") == "Varn, on the Oss"
+def test_strip_marks_removes_citation_marks() -> None:
+    assert strip_marks(" Varn [1], on the Oss [2, 3] ") == "Varn, on the Oss"
 
 
-async def test_a_note_names_each_passage_once_and_a_remark_only_if_there_is_one() -> None:
-    citations = check(desk(), "?", [Quote(source=1, quote="Varn"), Quote(source=1, quote="Oss")], [TOWN])
-    assert note("q", "f", citations)["passages"] == ["town"]
-    assert "remark" not in note("q", "f", citations)
-    assert note("q", "f", [], "second attempt")["remark"] == "second attempt"
+async def test_make_note_lists_passages_once() -> None:
+    citations = verify_quotes(desk(), "?", [Quote(source=1, quote="Varn"), Quote(source=1, quote="Oss")], [TOWN])
+    assert make_note("q", "f", citations)["passages"] == ["town"]
+    assert "remark" not in make_note("q", "f", citations)
+    assert make_note("q", "f", [], "second attempt")["remark"] == "second attempt"
 
 
-def test_a_finding_that_is_empty_is_shown_as_not_found() -> None:
-    assert [step.answer for step in known_steps([note("q", "", []), note("q", "f", [])])] == ["not found", "f"]
+def test_as_steps_shows_empty_finding_as_not_found() -> None:
+    assert [step.answer for step in as_steps([make_note("q", "", []), make_note("q", "f", [])])] == ["not found", "f"]
 
 
 @pytest.mark.parametrize(
@@ -189,9 +187,9 @@ def test_a_finding_that_is_empty_is_shown_as_not_found() -> None:
         ("refused", "I will not say", 0),
     ],
 )
-async def test_only_an_answer_cites_and_nothing_twice(status: Status, text: str, cited: int) -> None:
-    (citation,) = check(desk(), "?", [Quote(source=1, quote="Varn")], [TOWN])
-    verdict = conclude(status, text, [note("a", "b", [citation]), note("c", "d", [Citation(**citation)])])
+async def test_make_verdict_cites_for_answers_only_and_once(status: Status, text: str, cited: int) -> None:
+    (citation,) = verify_quotes(desk(), "?", [Quote(source=1, quote="Varn")], [TOWN])
+    verdict = make_verdict(status, text, [make_note("a", "b", [citation]), make_note("c", "d", [Citation(**citation)])])
     assert len(verdict["citations"]) == cited
 
 
@@ -202,24 +200,24 @@ class Two:
         return [Hit(passage=passage(query.text, f"About {query.text}: “ä”."), score=1.0, rank=1)] * query.k
 
 
-async def test_what_was_found_is_kept_as_it_was() -> None:
+async def test_archived_passages_load_unchanged() -> None:
     archive = MemoryArchive()
     context = Context(model=ScriptedModel(), retriever=Two(), archive=archive, settings=Settings())
-    found = await find(context, {"a": Query(text="tower", k=1), "b": Query(text="bridge", k=2)})
+    found = await search_passages(context, {"a": Query(text="tower", k=1), "b": Query(text="bridge", k=2)})
     assert [len(references) for references in found.values()] == [1, 2]
-    shown = await load(archive, found["a"] + found["b"])
+    shown = await load_passages(archive, found["a"] + found["b"])
     assert [each.id for each in shown] == ["tower", "bridge", "bridge"]
     assert shown[0] == passage("tower", "About tower: “ä”.")
-    assert [source.title for source in sources(shown)] == ["Tower", "Bridge", "Bridge"]
+    assert [source.title for source in as_sources(shown)] == ["Tower", "Bridge", "Bridge"]
 
 
 @pytest.mark.parametrize("answer", ["no", "Yes.", "NO"])
-def test_a_yes_or_no_is_not_found_in_a_sentence(answer: str) -> None:
-    assert sentence_with(answer, "There is no bridge. Yes, there was.") is None
+def test_find_sentence_ignores_yes_and_no(answer: str) -> None:
+    assert find_sentence(answer, "There is no bridge. Yes, there was.") is None
 
 
 class ByName:
-    """Finds a passage along a name; how far that and how far its own words count is said by the test."""
+    """A retriever that reaches a passage along a name, with the scores of the test."""
 
     def __init__(self, edges: float, alone: float, source: str) -> None:
         self._parts = {"edges": edges, "alone": alone}
@@ -244,45 +242,47 @@ class ByName:
     ("edges", "alone", "source", "told"),
     [(0.6, 0.5, "film", True), (0.4, 0.5, "film", False), (0.6, 0.5, "", False)],
 )
-async def test_a_citation_says_by_which_name_its_passage_was_found(
-    edges: float, alone: float, source: str, told: bool
-) -> None:
+async def test_citation_has_path_of_graph_search(edges: float, alone: float, source: str, told: bool) -> None:
     archive = MemoryArchive()
     context = Context(
         model=ScriptedModel(), retriever=ByName(edges, alone, source), archive=archive, settings=Settings()
     )
-    shown = await load(archive, (await find(context, {"": Query(text="mayor")}))[""])
-    [citation] = support("Lena Holt", shown)
+    shown = await load_passages(archive, (await search_passages(context, {"": Query(text="mayor")}))[""])
+    [citation] = find_support("Lena Holt", shown)
     assert citation.get("why") == ({"passage": "film", "name": "Lena Holt"} if told else None)
     assert resolves(citation, [TOWN])
 
 
-def test_a_place_that_was_found_in_two_ways_is_cited_once() -> None:
-    [plain] = support("Lena Holt", [TOWN])
+def test_make_verdict_ignores_path_of_equal_places() -> None:
+    [plain] = find_support("Lena Holt", [TOWN])
     reached = Citation(**plain, why={"passage": "film", "name": "Lena Holt"})
-    notes = [note("a", "Lena Holt", [plain]), note("b", "Lena Holt", [reached])]
-    assert conclude("answered", "Lena Holt", notes)["citations"] == [plain]
+    notes = [make_note("a", "Lena Holt", [plain]), make_note("b", "Lena Holt", [reached])]
+    assert make_verdict("answered", "Lena Holt", notes)["citations"] == [plain]
 
 
-def test_names_are_short_findings() -> None:
+def test_short_names_returns_short_findings() -> None:
     long = "She was born in a house by the river."
-    assert names_in(["Lena Holt", " Varn ", "no", "Yes", "", long, "Varn"]) == ("Lena Holt", "Varn")
+    assert short_names(["Lena Holt", " Varn ", "no", "Yes", "", long, "Varn"]) == ("Lena Holt", "Varn")
 
 
-def test_a_query_builds_on_the_findings_that_it_says() -> None:
-    known = {"1": note("Who?", "Lena Holt", []), "2": note("Where?", "Varn", []), "3": note("When?", "18", [])}
+def test_make_query_uses_mentioned_findings() -> None:
+    known = {
+        "1": make_note("Who?", "Lena Holt", []),
+        "2": make_note("Where?", "Varn", []),
+        "3": make_note("When?", "18", []),
+    }
     asked = Question(question="Where was the mayor born?", notes=known)
-    query = as_query("Where was lena holt born in 1861?", asked, k=3, mode="graph", seen=["town"])
+    query = make_query("Where was lena holt born in 1861?", asked, k=3, mode="graph", seen=["town"])
     assert (query.entities, query.seen, query.hop) == (("Lena Holt",), {"town"}, True)
-    assert not as_query(asked.question, asked, k=3, mode="graph", seen=()).hop
+    assert not make_query(asked.question, asked, k=3, mode="graph", seen=()).hop
 
 
 @pytest.mark.parametrize(("answer", "piece"), [("word", "word. "), ("a b", "a b\n"), ("x", " "), ("x", "[1, ")])
-def test_finding_an_answer_in_hostile_text_takes_linear_time(answer: str, piece: str) -> None:
+def test_find_sentence_in_hostile_text_takes_linear_time(answer: str, piece: str) -> None:
     def find(size: int) -> None:
         text = piece * (size // len(piece))
-        saying(answer, [], [passage("hostile", text)])
-        assert locate(f"{answer} no", text) is None
-        clean(text)
+        ensure_verbatim_support(answer, [], [passage("hostile", text)])
+        assert find_quote(f"{answer} no", text) is None
+        strip_marks(text)
 
     assert takes_linear_time(find)

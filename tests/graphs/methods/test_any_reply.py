@@ -1,4 +1,4 @@
-"""Whatever a model says and whatever passages tell it to do: a run ends, and nothing that it cites is invented."""
+"""Any reply of a model and any passage: a run ends, and no citation is invented."""
 
 import json
 from itertools import cycle

@@ -1,4 +1,4 @@
-"""auto: what it asks of which method, when it goes on, and that nothing is asked twice whatever stops it."""
+"""auto: the choice of methods, escalation, and resumed runs that repeat no call."""
 
 import asyncio
 from contextlib import aclosing
@@ -9,16 +9,17 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from paths_model import PathsModel, way
 from scenes import AnyModel, Case, Chain, Replying, RunsFor, Shelf, example, finish, plain, resolves, sent
-from ways import Ways, way
 
 from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Reply, Request, TokenLogprob
-from sleuth.graphs.core.answer import Answer, Hop
-from sleuth.graphs.core.context import Budget, HopInput
+from sleuth.graphs.core.answer import Answer, Subrun
+from sleuth.graphs.core.context import Budget, SubrunRequest
 from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.subrun import new_subrun
 from sleuth.graphs.methods.auto import graph as auto
-from sleuth.graphs.methods.auto.escalation import concluded, independent, new_hop
+from sleuth.graphs.methods.auto.escalation import best_verdict, has_independent_parts
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.history import export, fork, history
@@ -29,11 +30,11 @@ from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UsageErr
 from sleuth.tools.sources.web_pages.page import PageText
 
 PAR_CALLS = 7
-"""Of PAR-RAG over a chain of two hops."""
+"""Calls of PAR-RAG over a chain of two hops."""
 
 
 class Clerk(Replying):
-    """Knows the chain; the plain reading and the check say what they are told to."""
+    """A model for the chain, with given replies of the plain reading and of the check."""
 
     def __init__(self, chain: Chain, *, read: Any = None, holds: Any = "Yes") -> None:
         super().__init__(self._say)
@@ -66,7 +67,7 @@ async def ask(runs: Runs, question: str, **options: Any) -> Answer:
     return await finish(runs, await runs.start(question, "auto", **options))
 
 
-def hops(answer: Answer) -> list[Hop]:
+def hops(answer: Answer) -> list[Subrun]:
     assert answer.hops is not None
     return answer.hops
 
@@ -75,7 +76,7 @@ def turns(answer: Answer) -> list[tuple[str, str]]:
     return [(hop["method"], hop["status"]) for hop in hops(answer)]
 
 
-async def test_it_stops_at_plain_rag_where_its_answer_holds(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_stops_after_accepted_first_answer(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain)
     runs = runs_with(model)
     answer = await ask(runs, chain.question)
@@ -91,7 +92,7 @@ async def test_it_stops_at_plain_rag_where_its_answer_holds(runs_with: RunsFor, 
     assert (nodes, answer.cost["calls"]) == ({"plain-rag/answer": 1, "verify": 1}, 2)
 
 
-async def test_the_check_reads_what_the_answer_cites(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_verify_reads_cited_passages(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain)
     answer = await ask(runs_with(model), chain.question)
     check = model.requests[1]
@@ -110,7 +111,7 @@ async def test_the_check_reads_what_the_answer_cites(runs_with: RunsFor, chain: 
         (None, "Perhaps", "P(it holds) is 0.50, not above 0.5"),
     ],
 )
-async def test_it_goes_on_where_the_answer_does_not_pass(
+async def test_auto_continues_after_rejected_answer(
     runs_with: RunsFor, chain: Chain, read: Any, holds: str, doubt: str
 ) -> None:
     model = Clerk(chain, read=read, holds=holds)
@@ -130,16 +131,16 @@ async def test_it_goes_on_where_the_answer_does_not_pass(
     assert in_doubt == ([f"plain-rag had answered {plain['text']!r}, not accepted: {doubt}."] if plain["text"] else [])
 
 
-async def test_an_answer_that_did_not_pass_is_not_handed_on(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_does_not_pass_on_rejected_answer(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, holds="No")
     answer = await ask(runs_with(model), chain.question)
     assert [list(request.input["known"]) for request in model.requests if request.role == "planner"] == [[], []]
     assert chain.question not in [note["question"] for note in answer.notes]
-    assert hops(answer)[0]["text"] == "1868", "it is told, though"
+    assert hops(answer)[0]["text"] == "1868", "the warning names it"
 
 
-async def test_independent_parts_are_for_crp_rag(runs_with: RunsFor, chain: Chain) -> None:
-    ways = Ways(way(chain))
+async def test_auto_chooses_crp_rag_for_independent_parts(runs_with: RunsFor, chain: Chain) -> None:
+    ways = PathsModel(way(chain))
     asked = {"plan": [{"question": "Which yard?"}, {"question": "Which year?"}]}
 
     def say(request: Request) -> Any:
@@ -156,14 +157,14 @@ async def test_independent_parts_are_for_crp_rag(runs_with: RunsFor, chain: Chai
     assert hops(answer)[1]["why"].endswith("its parts need nothing of each other")
     assert answer.text == "1868"
     expanded = [request for request in model.requests if request.role == "expander"]
-    assert len(expanded) == len(chain.hops), "one sample a layer, as its setting says"
+    assert len(expanded) == len(chain.hops), "one sample per layer, as set"
 
 
 REFUSING = {"hop_settings": {"par-rag": {"max_requeries": 0}}, "order": "plain-rag, par-rag, ras"}
 
 
 def half_known(chain: Chain) -> Clerk:
-    """PAR-RAG finds out the first hop only, and says so; RAS concludes after its first search."""
+    """PAR-RAG answers the first hop only; RAS concludes after its first search."""
     clerk = Clerk(chain, read=UNKNOWN)
     known = clerk.chain.reply_to
 
@@ -188,7 +189,7 @@ def half_known(chain: Chain) -> Clerk:
     return clerk
 
 
-async def test_it_goes_on_twice_and_hands_over_what_was_found(store: Store, chain: Chain) -> None:
+async def test_auto_escalates_twice_with_inherited_notes(store: Store, chain: Chain) -> None:
     model, shelf = half_known(chain), Shelf(chain.passages)
     runs = Runs(store, Services(model=model, retriever=shelf))
     answer = await ask(runs, chain.question, values=REFUSING)
@@ -198,13 +199,13 @@ async def test_it_goes_on_twice_and_hands_over_what_was_found(store: Store, chai
         runs.config(await store.threads.get(hops(answer)[2]["thread"]))
     )
     handed = [(note["question"], note["finding"]) for note in third.values["notes"].values()]
-    assert handed[0] == found, "and not what was not found, nor what stands in no passage"
+    assert handed[0] == found, "without open or uncited findings"
     assert all(finding for _, finding in handed)
     assert found in [(note["question"], note["finding"]) for note in answer.notes]
     assert len([note for note in answer.notes if note["question"] == found[0]]) == 1
 
 
-async def test_what_a_run_is_given_is_not_looked_up_by_any_hop(store: Store, chain: Chain) -> None:
+async def test_auto_subruns_do_not_search_given_notes(store: Store, chain: Chain) -> None:
     model, shelf = Clerk(chain, read=UNKNOWN), Shelf(chain.passages)
     runs = Runs(store, Services(model=model, retriever=shelf))
     model.chain = replace(chain, hops=[replace(hop, planned=hop.asked) for hop in chain.hops])
@@ -216,10 +217,10 @@ async def test_what_a_run_is_given_is_not_looked_up_by_any_hop(store: Store, cha
     answer = await finish(runs, forked["thread"])
     assert turns(answer) == [("plain-rag", "unknown"), ("par-rag", "answered")]
     assert shelf.asked()[searched:] == [(chain.question, "graph", 5)], "only plain RAG searches"
-    assert len(answer.notes) == len(chain.hops) + 1, "each hop's, and the final answer"
+    assert len(answer.notes) == len(chain.hops) + 1, "those of the hops, and the final answer"
 
 
-async def test_hops_search_the_pages_that_came_with_the_question(store: Store, chain: Chain) -> None:
+async def test_auto_subruns_search_given_pages(store: Store, chain: Chain) -> None:
     shelf = Shelf(chain.passages)
     runs = Runs(store, Services(model=Clerk(chain, read=UNKNOWN), retriever=shelf))
     page = PageText(id="yard", name="yard", text="Trevandle & Ruske was founded in 1868.")
@@ -229,7 +230,7 @@ async def test_hops_search_the_pages_that_came_with_the_question(store: Store, c
         assert hop.options["pages"] == (await store.threads.get(answer.thread)).options["pages"]
 
 
-async def test_a_refusal_lists_what_nobody_has_found(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_refusal_lists_missing_findings(runs_with: RunsFor, chain: Chain) -> None:
     model = half_known(chain)
     answer = await ask(runs_with(model), chain.question, values={**REFUSING, "order": "plain-rag,par-rag"})
     assert (answer.status, answer.citations) == ("unknown", [])
@@ -240,14 +241,14 @@ async def test_a_refusal_lists_what_nobody_has_found(runs_with: RunsFor, chain: 
     assert [note["finding"] for note in answer.notes] == [chain.hops[0].answer, ""]
 
 
-async def test_the_refusal_of_a_method_that_says_what_is_missing_is_kept() -> None:
-    hop = Hop(**{**new_hop("crp-rag", ""), "status": "refused", "text": "What is missing:\n- x"})
-    verdict = concluded([new_hop("plain-rag", ""), hop], {}, cut_short=False)
+async def test_auto_keeps_refusal_with_missing_findings() -> None:
+    hop = Subrun(**{**new_subrun("crp-rag", ""), "status": "refused", "text": "What is missing:\n- x"})
+    verdict = best_verdict([new_subrun("plain-rag", ""), hop], {}, cut_short=False)
     assert verdict == {"status": "refused", "text": "What is missing:\n- x", "citations": []}
 
 
 @pytest.mark.parametrize("most", [1, 8, 11, *(pytest.param(n, marks=pytest.mark.sweep) for n in (2, 3, 5, 10))])
-async def test_the_budget_is_that_of_all_hops_together(runs_with: RunsFor, chain: Chain, most: int) -> None:
+async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, most: int) -> None:
     model = Clerk(chain, holds="No")
     answer = await ask(runs_with(model), chain.question, budget=Budget(max_calls=most))
     needed = 3 + PAR_CALLS
@@ -258,7 +259,7 @@ async def test_the_budget_is_that_of_all_hops_together(runs_with: RunsFor, chain
         assert turns(answer)[1] == ("par-rag", "out_of_budget"), "in the middle of the second hop"
 
 
-async def test_tokens_are_counted_over_all_hops(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_counts_tokens_of_all_subruns(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, read=UNKNOWN)
     whole = await ask(runs_with(model), chain.question)
     tokens = whole.cost["prompt_tokens"] + whole.cost["completion_tokens"]
@@ -268,14 +269,14 @@ async def test_tokens_are_counted_over_all_hops(runs_with: RunsFor, chain: Chain
     assert 2 < len(model.requests) < whole.cost["calls"]
 
 
-async def test_a_run_without_room_for_a_call_ends_with_nothing(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_without_budget_ends_without_answer(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain)
     answer = await ask(runs_with(model), chain.question, budget=Budget(max_calls=0))
     assert (answer.status, answer.text, hops(answer), model.requests) == ("out_of_budget", "", [], [])
 
 
 @pytest.mark.parametrize(("says", "methods"), [("Yes.", ["plain-rag"]), ("No", ["plain-rag", "par-rag"])])
-async def test_without_log_probabilities_the_word_counts(
+async def test_auto_without_log_probabilities_uses_yes_or_no(
     runs_with: RunsFor, chain: Chain, says: str, methods: list[str]
 ) -> None:
     answer = await ask(runs_with(Clerk(chain, holds=reply(says))), chain.question)
@@ -283,7 +284,7 @@ async def test_without_log_probabilities_the_word_counts(
     assert "no log-probabilities: whether an answer holds is a plain yes or no" in answer.warnings
 
 
-async def test_the_thresholds_are_settings(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_thresholds_are_settings(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, read=reading("1999"), holds="No")
     answer = await ask(runs_with(model), chain.question, values={"min_citations": "0", "min_confidence": "0"})
     assert turns(answer) == [("plain-rag", "answered")]
@@ -303,28 +304,28 @@ async def test_the_thresholds_are_settings(runs_with: RunsFor, chain: Chain) -> 
         ({"min_confidence": "1"}, "min_confidence: .* less than 1"),
     ],
 )
-async def test_settings_that_cannot_be_used_are_refused_at_once(runs: Runs, values: dict[str, str], says: str) -> None:
+async def test_auto_refuses_invalid_settings_before_the_run(runs: Runs, values: dict[str, str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         await runs.start("?", "auto", values=values)
     assert await runs.store.threads.newest() == []
 
 
-def test_every_method_may_be_a_hop_but_not_the_baselines_beyond_the_first() -> None:
+def test_auto_methods_exclude_further_baselines() -> None:
     peers = {name for name, each in METHODS.items() if not each.baseline}
     assert set(auto.METHODS) == peers - {"auto"} | {"plain-rag"}
 
 
-async def test_it_says_what_it_lacks_where_nobody_runs_hops() -> None:
+async def test_auto_without_subrun_runner_raises() -> None:
     case = plain([], [], auto.Settings())
     case.graph = auto.graph
-    with pytest.raises(RunError, match="give its Context `hops`"):
+    with pytest.raises(RunError, match="set `hops` of its Context"):
         await case.run("?")
 
 
 # Steps, threads, resuming
 
 
-async def test_the_steps_of_hops_are_told_with_their_method(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_streams_steps_of_subruns(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Clerk(chain, read=UNKNOWN))
     id = await runs.start(chain.question, "auto")
     told = [event async for event in runs.run(id) if isinstance(event, Step) and event.state == "finished"]
@@ -341,7 +342,7 @@ async def test_the_steps_of_hops_are_told_with_their_method(runs_with: RunsFor, 
     assert len({step.thread for step in told}) == 3
 
 
-async def test_hops_are_runs_that_name_their_parent(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_subruns_name_their_parent(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Clerk(chain, read=UNKNOWN))
     answer = await ask(runs, chain.question, budget=Budget(max_calls=40))
     moments = {moment.checkpoint: moment for moment in await history(runs, answer.thread)}
@@ -357,7 +358,7 @@ async def test_hops_are_runs_that_name_their_parent(runs_with: RunsFor, chain: C
     assert [hop["thread"]["id"] for hop in exported["hops"]] == [thread.id for thread in threads]
 
 
-async def test_a_hop_alone_sends_what_its_method_sends(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_subrun_sends_requests_of_its_method(runs_with: RunsFor, chain: Chain) -> None:
     model, alone = Clerk(chain, read=UNKNOWN), Clerk(chain)
     await ask(runs_with(model), chain.question, values={"order": "plain-rag,par-rag"})
     runs = runs_with(alone)
@@ -378,7 +379,7 @@ class Failing(Clerk):
 
 
 @pytest.mark.sweep
-async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_resumed_after_failure_repeats_no_call(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, holds="No")
     expected = await ask(runs_with(model), chain.question)
     for at in (1, 2, 3, 6, 3 + PAR_CALLS):
@@ -402,9 +403,7 @@ async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(runs_with:
 
 @pytest.mark.parametrize("stop", ["plain-rag answer", "auto act", "auto verify", "par-rag draft", "par-rag answer"])
 @pytest.mark.sweep
-async def test_a_run_that_stops_between_hops_or_in_one_goes_on_there(
-    runs_with: RunsFor, chain: Chain, stop: str
-) -> None:
+async def test_auto_resumes_between_or_within_subruns(runs_with: RunsFor, chain: Chain, stop: str) -> None:
     model = Clerk(chain, read=UNKNOWN)
     runs = runs_with(model)
     id = await runs.start(chain.question, "auto")
@@ -421,7 +420,7 @@ async def test_a_run_that_stops_between_hops_or_in_one_goes_on_there(
     assert len(ids) - len(set(ids)) <= 1, "only the call in flight may go out again"
 
 
-async def test_a_hop_is_run_by_one_at_a_time(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_subrun_is_locked(runs_with: RunsFor, chain: Chain) -> None:
     model = Failing(chain, read=UNKNOWN)
     model.fails_at = 5
     runs = runs_with(model)
@@ -439,13 +438,13 @@ async def test_a_hop_is_run_by_one_at_a_time(runs_with: RunsFor, chain: Chain) -
 
 
 def in_memory(case: Case) -> SaverHops:
-    async def announce(thread: str, hop: HopInput) -> None:
+    async def announce(thread: str, hop: SubrunRequest) -> None:
         assert thread and hop.parent == "1"
 
     return SaverHops(saver=case.saver, context=case._context(), profile="default", announce=announce)
 
 
-async def test_a_hop_in_another_checkpointer_goes_on_after_a_fault(chain: Chain) -> None:
+async def test_auto_subrun_in_other_checkpointer_resumes(chain: Chain) -> None:
     model = Failing(chain, holds="No")
     model.fails_at = 6
     case = plain([], chain.passages, auto.Settings())
@@ -459,7 +458,7 @@ async def test_a_hop_in_another_checkpointer_goes_on_after_a_fault(chain: Chain)
     assert {UUID(hop["thread"]).version for hop in case.state["hops"].values()} == {5}
 
 
-async def test_a_cancelled_run_cancels_its_hop(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_cancelled_cancels_subrun(runs_with: RunsFor, chain: Chain) -> None:
     hanging, clerk = asyncio.Event(), Clerk(chain, read=UNKNOWN)
 
     class Hanging(Clerk):
@@ -482,7 +481,7 @@ async def test_a_cancelled_run_cancels_its_hop(runs_with: RunsFor, chain: Chain)
     assert len(stuck.requests) + len(clerk.requests) == 2 + PAR_CALLS
 
 
-async def test_a_fork_before_a_hop_gets_a_thread_of_its_own(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_fork_before_subrun_gets_new_thread(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, read=UNKNOWN)
     runs = runs_with(model)
     first = await ask(runs, chain.question)
@@ -500,7 +499,7 @@ async def test_a_fork_before_a_hop_gets_a_thread_of_its_own(runs_with: RunsFor, 
     assert (await runs.answer(old)).text == "1868"
 
 
-async def test_a_fork_after_a_hop_keeps_its_thread(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_fork_after_subrun_keeps_thread(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, read=UNKNOWN)
     runs = runs_with(model)
     first = await ask(runs, chain.question)
@@ -511,7 +510,7 @@ async def test_a_fork_after_a_hop_keeps_its_thread(runs_with: RunsFor, chain: Ch
     assert len(model.requests) == asked
 
 
-async def test_a_fork_may_name_other_methods(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_fork_accepts_other_methods(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Clerk(chain, read=UNKNOWN))
     first = await ask(runs, chain.question)
     checked = next(moment for moment in await history(runs, first.thread) if moment.next == ["plan"])
@@ -527,7 +526,7 @@ async def touched(runs: Runs, id: str, year: int) -> None:
     await runs.store.threads.mark(id, thread.status, at=f"{year}-01-01T00:00:00.000+00:00")
 
 
-async def test_hops_go_with_their_run_and_not_before(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_subruns_are_pruned_with_their_run(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Clerk(chain, read=UNKNOWN))
     answer = await ask(runs, chain.question)
     for hop in hops(answer):
@@ -537,7 +536,7 @@ async def test_hops_go_with_their_run_and_not_before(runs_with: RunsFor, chain: 
     assert again == answer
     await touched(runs, answer.thread, 2020)
     await touched(runs, hops(answer)[0]["thread"], 2999)
-    assert (await prune(runs, older_than=3600, keep_last=None)).threads == 0, "somebody has gone on with a hop"
+    assert (await prune(runs, older_than=3600, keep_last=None)).threads == 0, "another process has resumed a subrun"
     await touched(runs, hops(answer)[0]["thread"], 2020)
     gone = await prune(runs, older_than=3600, keep_last=None)
     assert gone == Pruned(threads=3, checkpoints=0, texts=gone.texts)
@@ -545,7 +544,7 @@ async def test_hops_go_with_their_run_and_not_before(runs_with: RunsFor, chain: 
     assert await runs.store.threads.newest() == []
 
 
-async def test_a_run_stopped_in_a_hop_goes_on_after_a_prune(runs_with: RunsFor, chain: Chain) -> None:
+async def test_auto_stopped_in_subrun_resumes_after_prune(runs_with: RunsFor, chain: Chain) -> None:
     model = Failing(chain, read=UNKNOWN)
     model.fails_at = 6
     runs = runs_with(model)
@@ -567,13 +566,13 @@ planned = st.lists(st.tuples(st.sampled_from(["Retrieve", "Answer"]), needs), ma
 
 
 @given(planned)
-def test_parts_are_independent_only_if_no_search_waits_for_another(steps: list[tuple[str, list[int]]]) -> None:
+def test_parts_are_independent_without_dependent_searches(steps: list[tuple[str, list[int]]]) -> None:
     parts: Any = {
         str(at): {"action": action, "needs": [str(need) for need in needs]}
         for at, (action, needs) in enumerate(steps, start=1)
     }
     searches = [needs for action, needs in steps if action == "Retrieve"]
-    assert independent(parts) == (len(searches) >= 2 and all(not needs for needs in searches))
+    assert has_independent_parts(parts) == (len(searches) >= 2 and all(not needs for needs in searches))
 
 
 @given(
@@ -582,9 +581,7 @@ def test_parts_are_independent_only_if_no_search_waits_for_another(steps: list[t
     most=st.none() | st.integers(0, 12),
     order=st.sampled_from(["plain-rag", "par-rag,plain-rag", "plain-rag,par-rag/crp-rag"]),
 )
-async def test_whatever_is_said_it_ends_within_its_budget(
-    answers: Any, holds: str, most: int | None, order: str
-) -> None:
+async def test_auto_ends_within_budget_for_any_reply(answers: Any, holds: str, most: int | None, order: str) -> None:
     chain = example("q08")
     model: AnyModel = Clerk(chain, read=answers, holds=holds)
     case = plain([], chain.passages, auto.Settings(order=order), budget=Budget(max_calls=most))

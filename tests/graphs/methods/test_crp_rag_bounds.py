@@ -1,4 +1,4 @@
-"""What CRP-RAG may cost at most, and what it never does, whatever a model says and however little is understood."""
+"""Bounds of CRP-RAG's cost for any reply, also unreadable ones."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from scenes import Case, Replying, crp, passage, resolves, sure, without_checkpo
 
 from sleuth.agents.model import Request
 from sleuth.graphs.methods.crp_rag.graph import Settings
-from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, open_sinks, planted, steps_of
+from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, initial_graph, open_sinks, path_steps
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high. Nobody lives there.")
 
@@ -43,7 +43,7 @@ shapes = st.builds(
 
 
 def saying(lines: dict[str, list[Any]]) -> Replying:
-    """A model that says these lines in turn; None is not to be understood."""
+    """A model with these replies in turn; None is unreadable."""
     turns = {role: cycle(said) for role, said in lines.items()}
 
     def reply_to(request: Request) -> Any:
@@ -107,16 +107,14 @@ FORKED = {
 @given(replies, shapes)
 @example(FORKED, Settings(shortcut=False))
 @pytest.mark.sweep
-async def test_calls_by_kind_are_bounded_and_no_insufficient_step_is_answered(
-    lines: dict[str, list[Any]], settings: Settings
-) -> None:
+async def test_crp_rag_calls_are_bounded_by_kind(lines: dict[str, list[Any]], settings: Settings) -> None:
     case = crp(saying(lines), [TOWER], settings, embedder=HashingEmbedder())
     verdict = await case.run("?")
     state, nodes = case.state, case.state["nodes"]
 
     async for before, after in layers(case):
-        sinks = open_sinks(before.get("nodes") or planted("?"))
-        grown = len(after["nodes"]) - len(before.get("nodes") or planted("?"))
+        sinks = open_sinks(before.get("nodes") or initial_graph("?"))
+        grown = len(after["nodes"]) - len(before.get("nodes") or initial_graph("?"))
         assert made(before, after, "expander") <= len(sinks) * settings.samples
         assert made(before, after, "fuser") <= grown <= settings.max_width
 
@@ -141,4 +139,4 @@ async def test_calls_by_kind_are_bounded_and_no_insufficient_step_is_answered(
 
 def _contents(nodes: Nodes, state: dict[str, Any]) -> set[str]:
     tried = {nodes[SOURCE]["content"]} if SOURCE in state.get("verified", {}) else set()
-    return tried | {nodes[key]["content"] for path in sufficient_prefixes(nodes, state) for key in steps_of(path)}
+    return tried | {nodes[key]["content"] for path in sufficient_prefixes(nodes, state) for key in path_steps(path)}

@@ -11,18 +11,18 @@ from sleuth.graphs.methods.crp_rag.reasoning_graph import (
     Node,
     Path,
     Proposal,
-    closed,
-    distinct,
-    groups,
-    grown,
-    joined,
-    leading_to,
+    add_layer,
+    ancestors,
+    group_rows,
+    initial_graph,
+    mark_final,
+    merge_duplicates,
+    merge_proposals,
     open_sinks,
-    planted,
-    repeats,
+    path_prefixes,
+    path_steps,
+    repeats_ancestor,
     shortest_and_longest,
-    stages,
-    steps_of,
     sufficient_paths,
 )
 
@@ -32,57 +32,61 @@ def below(content: str, *prev: str, end: bool = False) -> Proposal:
 
 
 def diamond() -> dict[str, Node]:
-    """The question, two ways to one step, and a dead end beside it: 1 > 2, 3 > 4; 3 > 5."""
-    first = grown(planted("q"), [below("a", SOURCE), below("b", SOURCE)])
-    return grown(first, [below("c", "2", "3", end=True), below("d", "3", end=True)])
+    """The question, two paths to one step, and a dead end: 1 > 2, 3 > 4; 3 > 5."""
+    first = add_layer(initial_graph("q"), [below("a", SOURCE), below("b", SOURCE)])
+    return add_layer(first, [below("c", "2", "3", end=True), below("d", "3", end=True)])
 
 
-def test_a_new_layer_hangs_below_the_old_one_and_both_know_it() -> None:
+def test_add_layer_connects_both_layers() -> None:
     nodes = diamond()
     assert nodes["1"] == {"content": "q", "start": True, "end": False, "next": ["2", "3"], "prev": []}
     assert nodes["3"] == {"content": "b", "start": False, "end": False, "next": ["4", "5"], "prev": ["1"]}
     assert nodes["4"] == {"content": "c", "start": False, "end": True, "next": [], "prev": ["2", "3"]}
     assert open_sinks(nodes) == []
-    assert leading_to(nodes, "4") == ["2", "3", "4"]
-    assert leading_to(nodes, SOURCE) == []
+    assert ancestors(nodes, "4") == ["2", "3", "4"]
+    assert ancestors(nodes, SOURCE) == []
 
 
-def test_growing_leaves_the_graph_before_as_it_was() -> None:
-    before = planted("q")
+def test_add_layer_does_not_change_its_input() -> None:
+    before = initial_graph("q")
     assert open_sinks(before) == [SOURCE]
-    grown(before, [below("a", SOURCE)])
-    closed(before, [SOURCE])
-    assert before == planted("q")
+    add_layer(before, [below("a", SOURCE)])
+    mark_final(before, [SOURCE])
+    assert before == initial_graph("q")
 
 
-def test_an_edge_to_a_step_of_the_same_layer_is_a_mistake() -> None:
+def test_add_layer_refuses_edge_within_layer() -> None:
     with pytest.raises(AssertionError, match="earlier layer"):
-        grown(planted("q"), [below("a", SOURCE), below("b", "2")])
+        add_layer(initial_graph("q"), [below("a", SOURCE), below("b", "2")])
 
 
-def test_a_step_that_repeats_what_leads_to_it_is_seen() -> None:
+def test_repeats_ancestor_detects_equal_words() -> None:
     nodes = diamond()
-    assert repeats(nodes, below("  A ", "4"))
-    assert not repeats(nodes, below("d", "4"))
-    assert not repeats(nodes, below("q", "4"))  # the question itself may be the last step
+    assert repeats_ancestor(nodes, below("  A ", "4"))
+    assert not repeats_ancestor(nodes, below("d", "4"))
+    assert not repeats_ancestor(nodes, below("q", "4"))  # the question itself may be the last step
 
 
-def test_the_same_words_are_one_step_below_one_node_or_anywhere() -> None:
+def test_merge_duplicates_below_one_node_or_across() -> None:
     said = [below("Who?", "2", end=True), below("who? ", "3"), below("Who?", "2", end=True), below("When?", "2")]
     merged = [below("Who?", "2", "3"), below("When?", "2")]
-    assert distinct(said, across=True) == merged
-    assert distinct(said, across=False) == [below("Who?", "2", end=True), below("who? ", "3"), below("When?", "2")]
+    assert merge_duplicates(said, across=True) == merged
+    assert merge_duplicates(said, across=False) == [
+        below("Who?", "2", end=True),
+        below("who? ", "3"),
+        below("When?", "2"),
+    ]
 
 
-def test_what_is_joined_keeps_all_edges_and_is_the_end_only_if_all_say_so() -> None:
-    assert joined([below("a", "2", end=True), below("b", "3", "2")], "ab") == below("ab", "2", "3")
-    assert joined([below("a", "2", end=True), below("b", "3", end=True)], "ab").end
+def test_merge_proposals_keeps_edges_and_common_end() -> None:
+    assert merge_proposals([below("a", "2", end=True), below("b", "3", "2")], "ab") == below("ab", "2", "3")
+    assert merge_proposals([below("a", "2", end=True), below("b", "3", end=True)], "ab").end
 
 
-def test_texts_join_the_first_group_whose_first_member_is_more_like_them_than_the_threshold() -> None:
+def test_group_rows_joins_first_similar_group() -> None:
     similarity = [[1, 0.8, 0.2, 0.9], [0.8, 1, 0.9, 0.1], [0.2, 0.9, 1, 0.1], [0.9, 0.1, 0.1, 1]]
-    assert groups(similarity, 0.8) == [[0, 3], [1, 2]]
-    assert groups(similarity, 1.0) == [[0], [1], [2], [3]]
+    assert group_rows(similarity, 0.8) == [[0, 3], [1, 2]]
+    assert group_rows(similarity, 1.0) == [[0], [1], [2], [3]]
 
 
 @pytest.mark.parametrize(
@@ -97,31 +101,31 @@ def test_texts_join_the_first_group_whose_first_member_is_more_like_them_than_th
         ("2345", []),
     ],
 )
-def test_paths_lead_over_sufficient_nodes_only(sufficient: str, paths: list[str]) -> None:
+def test_sufficient_paths_use_sufficient_nodes_only(sufficient: str, paths: list[str]) -> None:
     assert list(sufficient_paths(diamond(), sufficient)) == [tuple(path) for path in paths]
 
 
-def test_the_question_alone_is_a_path_where_it_is_sufficient() -> None:
-    assert list(sufficient_paths(planted("q"), "1")) == [("1",)]
-    assert list(sufficient_paths(planted("q"), "")) == []
-    assert steps_of(("1",)) == ("1",)
-    assert steps_of(("1", "2", "4")) == ("2", "4")
+def test_sufficient_paths_include_question_alone() -> None:
+    assert list(sufficient_paths(initial_graph("q"), "1")) == [("1",)]
+    assert list(sufficient_paths(initial_graph("q"), "")) == []
+    assert path_steps(("1",)) == ("1",)
+    assert path_steps(("1", "2", "4")) == ("2", "4")
 
 
-def test_breadth_first_search_finds_the_shortest_and_the_longest_path() -> None:
-    nodes = grown(planted("q"), [below("a", SOURCE), below("b", SOURCE, end=True)])
-    nodes = grown(nodes, [below("c", "2", end=True)])
+def test_shortest_and_longest_follow_breadth_first_search() -> None:
+    nodes = add_layer(initial_graph("q"), [below("a", SOURCE), below("b", SOURCE, end=True)])
+    nodes = add_layer(nodes, [below("c", "2", end=True)])
     assert shortest_and_longest(nodes) == [("1", "3"), ("1", "2", "4")]
-    assert shortest_and_longest(planted("q")) == [("1",)]
+    assert shortest_and_longest(initial_graph("q")) == [("1",)]
 
 
-def test_a_shared_beginning_is_one_stage() -> None:
+def test_path_prefixes_contain_shared_prefix_once() -> None:
     paths: list[Path] = [("1", "2", "4"), ("1", "3", "4"), ("1", "3", "5"), ("1", "6")]
-    assert stages(paths) == [
+    assert path_prefixes(paths) == [
         [("1", "2"), ("1", "3"), ("1", "6")],
         [("1", "2", "4"), ("1", "3", "4"), ("1", "3", "5")],
     ]
-    assert stages([("1",)]) == [[("1",)]]
+    assert path_prefixes([("1",)]) == [[("1",)]]
 
 
 layers = st.lists(
@@ -134,19 +138,19 @@ layers = st.lists(
 
 def built(layers: Sequence[Sequence[tuple[str, bool, list[int]]]]) -> dict[str, Node]:
     """A graph of such layers; each step hangs below some of the open sinks."""
-    nodes = planted("q")
+    nodes = initial_graph("q")
     for layer in layers:
         sinks = open_sinks(nodes)
         if not sinks:
             break
         chosen = [below(text, *(sinks[at % len(sinks)] for at in prev or [0]), end=end) for text, end, prev in layer]
-        nodes = grown(nodes, distinct(chosen, across=True))
-        nodes = closed(nodes, [sink for sink in sinks if not nodes[sink]["next"]])
-    return closed(nodes, open_sinks(nodes))
+        nodes = add_layer(nodes, merge_duplicates(chosen, across=True))
+        nodes = mark_final(nodes, [sink for sink in sinks if not nodes[sink]["next"]])
+    return mark_final(nodes, open_sinks(nodes))
 
 
 @given(layers)
-def test_every_graph_is_acyclic_with_one_source_and_ends_at_its_sinks(
+def test_graph_is_acyclic_with_one_source(
     layers: list[list[tuple[str, bool, list[int]]]],
 ) -> None:
     nodes = built(layers)
@@ -158,9 +162,7 @@ def test_every_graph_is_acyclic_with_one_source_and_ends_at_its_sinks(
 
 
 @given(layers, st.sets(st.integers(1, 20)))
-def test_paths_are_exactly_those_of_sufficient_nodes_from_source_to_sink(
-    layers: list[list[tuple[str, bool, list[int]]]], chosen: set[int]
-) -> None:
+def test_sufficient_paths_are_complete(layers: list[list[tuple[str, bool, list[int]]]], chosen: set[int]) -> None:
     nodes, sufficient = built(layers), {str(key) for key in chosen}
 
     def every(path: Path) -> list[Path]:

@@ -19,7 +19,7 @@ from sleuth.tools.types import Passage
 
 PAPER = Settings().as_in_paper()
 REVIEWED = Settings(skip_supported=False)
-"""No draft goes without its review."""
+"""Settings under which every draft is reviewed."""
 
 STEP = ["retrieve_coarse", "draft", "retrieve_fine", "review"]
 FIRST = ["plan", *STEP]
@@ -47,7 +47,7 @@ def chain(request: pytest.FixtureRequest) -> Chain:
     return example(request.param)
 
 
-async def test_every_hop_is_planned_searched_drafted_reviewed_and_answered(chain: Chain) -> None:
+async def test_par_rag_runs_every_step_of_the_plan(chain: Chain) -> None:
     case = par(chain.replies(), chain.passages)
     verdict = await case.run(chain.question)
 
@@ -65,21 +65,6 @@ async def test_every_hop_is_planned_searched_drafted_reviewed_and_answered(chain
     check_outcome(chain, case.state, verdict)
 
 
-async def test_the_paper_searches_by_vector_then_with_the_draft_alone_and_never_looks_back(chain: Chain) -> None:
-    ordered = [hop if hop.needs or not at else replace(hop, needs=[at]) for at, hop in enumerate(chain.hops)]
-    chain = replace(chain, hops=ordered)
-    case = par(chain.replies(), chain.passages, PAPER)
-    verdict = await case.run(chain.question)
-
-    assert case.nodes == [*FIRST, *NEXT * (len(chain.hops) - 1), "answer"]
-    asks = ["drafter/draft", "reviewer/review_step"]
-    middle = [*asks, *["refiner/refine", *asks] * (len(chain.hops) - 1)]
-    assert case.prompts() == ["planner/plan_in_order", *middle, "answerer/answer"]
-    queries = [((hop.asked, "dense", 10), (hop.answer or hop.asked, "hybrid", 10)) for hop in chain.hops]
-    assert case.retriever.asked() == [query for pair in queries for query in pair]
-    check_outcome(chain, case.state, verdict)
-
-
 def check_outcome(chain: Chain, state: dict[str, Any], verdict: dict[str, Any]) -> None:
     findings = [(note["question"], note["finding"]) for note in state["notes"].values()]
     assert findings == [(hop.asked, hop.answer) for hop in chain.hops]
@@ -91,7 +76,7 @@ def check_outcome(chain: Chain, state: dict[str, Any], verdict: dict[str, Any]) 
     assert state["warnings"] == []
 
 
-async def test_each_prompt_gets_what_the_steps_before_have_found() -> None:
+async def test_par_rag_prompts_match_snapshot() -> None:
     chain = example("q08")
     case = par(chain.replies(), chain.passages)
     await case.run(chain.question)
@@ -107,28 +92,8 @@ async def test_each_prompt_gets_what_the_steps_before_have_found() -> None:
     assert answer["trajectory"] == (found, {"question": second.asked, "answer": second.answer})
 
 
-async def test_without_plan_the_question_is_the_only_step() -> None:
-    chain = example("q08")
-    case = par([draft("1868"), PASS, chain.final()], chain.passages, Settings(plan=False))
-    await case.run(chain.question)
-    assert case.nodes == [*FIRST, "answer"]
-    assert case.prompts() == ["drafter/draft", "reviewer/review", "answerer/answer"]
-    assert case.retriever.asked()[0] == (chain.question, "graph", 5)
-
-
-async def test_without_review_drafts_are_final() -> None:
-    chain = example("q08")
-    replies = [said for said in chain.replies() if said != PASS]
-    case = par(replies, chain.passages, Settings(review=False, coarse_k=1, coarse_mode="keyword"))
-    verdict = await case.run(chain.question)
-    assert case.nodes == ["plan", "retrieve_coarse", "draft", "refine", "retrieve_coarse", "draft", "answer"]
-    assert case.prompts() == ["planner/plan", "drafter/draft", "refiner/refine", "drafter/draft", "answerer/answer"]
-    assert case.retriever.asked() == [(hop.asked, "keyword", 1) for hop in chain.hops]
-    assert verdict["text"] == "1868"
-
-
 @pytest.mark.parametrize("settings", [REVIEWED, Settings(review=False)], ids=["reviewed", "not reviewed"])
-async def test_what_stands_is_cited_where_it_is_said(settings: Settings) -> None:
+async def test_par_rag_cites_sentence_with_answer(settings: Settings) -> None:
     replies = [ONE, draft("30 m", (1, "The tower stands")), *([PASS] if settings.review else []), {"known": False}]
     case = par(replies, BOTH, settings)
     await case.run("?")
@@ -142,7 +107,7 @@ BOTH = [TOWER, BRIDGE]
 ONE = plan(("How high is the tower?", []))
 
 
-async def test_a_revised_answer_replaces_the_draft_with_its_citations() -> None:
+async def test_par_rag_revised_answer_replaces_draft() -> None:
     revised = {"status": "REVISED", **draft("30 m", (1, "it is  30 M HIGH"))}
     case = par([ONE, draft("40 m"), revised, {"known": True, "answer": "30 m [1]"}], BOTH)
     verdict = await case.run("?")
@@ -152,19 +117,19 @@ async def test_a_revised_answer_replaces_the_draft_with_its_citations() -> None:
     assert case.state["notes"]["1"]["finding"] == "30 m"
 
 
-async def test_a_revised_answer_that_cites_nothing_shown_is_not_taken() -> None:
+async def test_par_rag_uncited_revision_keeps_draft() -> None:
     revised = {"status": "REVISED", **draft("50 m", (1, "it is 50 m high"), (9, "It is 30 m high"))}
     case = par([ONE, draft("30 m", (1, "30 m")), revised, {"known": True, "answer": "30 m"}], BOTH, REVIEWED)
     await case.run("?")
     assert case.state["notes"]["1"]["finding"] == "30 m"
     assert case.state["warnings"] == [
-        "dropped a citation of source 1: neither its quote nor the answer stands in tower",
+        "dropped a citation of source 1: neither its quote nor the answer is in tower",
         "dropped a citation of source 9: no such source was shown",
-        "The revised answer of step 1 cites nothing that was shown: its draft stands.",
+        "The revised answer of step 1 cites no retrieved passage; keeping the draft.",
     ]
 
 
-async def test_an_unconfident_review_asks_its_new_question() -> None:
+async def test_par_rag_unconfident_review_asks_new_question() -> None:
     case = par(
         [ONE, draft("?"), unsure("What height has it?"), draft("30 m"), PASS, {"known": True, "answer": "x"}], BOTH
     )
@@ -176,7 +141,7 @@ async def test_an_unconfident_review_asks_its_new_question() -> None:
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
-async def test_new_questions_are_bounded_and_the_last_draft_stands(most: int) -> None:
+async def test_par_rag_requeries_are_bounded(most: int) -> None:
     again = [said for at in range(most + 1) for said in (draft(f"draft {at}"), unsure(f"question {at}?"))]
     case = par([ONE, *again, {"known": False}], BOTH, Settings(max_requeries=most))
     await case.run("?")
@@ -189,7 +154,7 @@ RETURNING = plan(("Where is the tower?", []), ("How many live in #1?", [1]), ("W
 
 
 def returning(*, blame: int | None) -> list[Any]:
-    """Two steps side by side, then one that builds on the first and whose review blames an earlier step."""
+    """Two parallel steps, then one that builds on the first and whose review rejects an earlier step."""
     return [
         RETURNING,
         *(draft("Varm", (1, "Varm")), draft("Ostel", (2, "in Ostel"))),
@@ -199,7 +164,7 @@ def returning(*, blame: int | None) -> list[Any]:
     ]
 
 
-async def test_a_review_may_reopen_an_earlier_step_and_what_was_built_on_it() -> None:
+async def test_par_rag_review_reopens_earlier_step() -> None:
     case = par(
         [
             *returning(blame=1),
@@ -222,7 +187,7 @@ async def test_a_review_may_reopen_an_earlier_step_and_what_was_built_on_it() ->
     case.model.done()  # type: ignore[union-attr]
 
 
-async def test_going_back_is_bounded() -> None:
+async def test_par_rag_returns_are_bounded() -> None:
     case = par(
         [
             *returning(blame=1),
@@ -240,9 +205,7 @@ async def test_going_back_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(("blame", "settings"), [(None, Settings()), (7, Settings()), (1, Settings(max_returns=0))])
-async def test_where_no_step_may_be_reopened_the_step_itself_is_asked_anew(
-    blame: int | None, settings: Settings
-) -> None:
+async def test_par_rag_without_returns_requeries_the_step(blame: int | None, settings: Settings) -> None:
     case = par([*returning(blame=blame), draft("Nobody"), PASS, {"known": False}], BOTH, settings)
     await case.run("?")
     assert case.nodes == [*FIRST, *NEXT, *STEP, "answer"]
@@ -251,7 +214,7 @@ async def test_where_no_step_may_be_reopened_the_step_itself_is_asked_anew(
     assert "returns" not in case.state
 
 
-async def test_an_independent_step_that_blames_another_keeps_its_own_question() -> None:
+async def test_par_rag_step_blaming_independent_one_is_kept() -> None:
     case = par(
         [
             plan(("Where is the tower?", []), ("Who built the bridge?", [])),
@@ -288,7 +251,7 @@ def independent(request: Any) -> Any:
     return PASS
 
 
-async def test_steps_that_do_not_need_each_other_run_side_by_side() -> None:
+async def test_par_rag_independent_steps_run_in_parallel() -> None:
     case = par(Replying(independent), BOTH, REVIEWED)
     await case.run("?")
     assert case.nodes == [*FIRST, *NEXT, "answer"]
@@ -312,7 +275,7 @@ class BridgeFirst(Replying):
         return await super().call(request)
 
 
-async def test_warnings_stand_in_the_order_of_the_steps_whichever_reply_comes_first() -> None:
+async def test_par_rag_warnings_are_in_order_of_steps() -> None:
     def unfounded(request: Request) -> Any:
         said = independent(request)
         if request.prompt == "drafter/draft":
@@ -324,18 +287,20 @@ async def test_warnings_stand_in_the_order_of_the_steps_whichever_reply_comes_fi
     assert [warning for warning in case.state["warnings"] if warning.startswith("dropped")][:2] == [
         f"dropped a citation of source {source}: no such source was shown" for source in (8, 9)
     ]
-    unreviewed = [warning.split(". ")[-1] for warning in case.state["warnings"] if warning.endswith("unreviewed.")]
-    assert unreviewed[:2] == [f"The draft of step {step} stands unreviewed." for step in (1, 2)]
+    unreviewed = [
+        warning.split(". ")[-1] for warning in case.state["warnings"] if warning.endswith("without a review.")
+    ]
+    assert unreviewed[:2] == [f"The draft of step {step} is accepted without a review." for step in (1, 2)]
 
 
-async def test_in_the_paper_they_run_one_after_the_other_each_refined() -> None:
+async def test_par_rag_paper_profile_runs_steps_in_order() -> None:
     case = par(Replying(independent), BOTH, PAPER)
     await case.run("?")
     assert case.nodes == [*FIRST, *NEXT, *NEXT, "answer"]
     assert case.prompts().count("refiner/refine") == 2
 
 
-async def test_an_answer_step_follows_from_the_trajectory_without_search_or_review() -> None:
+async def test_par_rag_answer_step_needs_no_search() -> None:
     steps = plan(("Where is the tower?", []), ("In which country is that?", [1]))
     steps[1]["action"] = "Answer"
     case = par(
@@ -390,7 +355,7 @@ MILL = passage("mill", "A tower stands in Ostel too. It is a ruin.")
         "the same, cited the other way round",
     ],
 )
-async def test_a_draft_goes_without_review_where_what_it_cites_fits_best_and_no_other_passage_does(
+async def test_par_rag_unambiguous_draft_skips_review(
     quote: tuple[int, str], answer: str, more: list[Passage], reviewed: bool
 ) -> None:
     asked = [{"question": "Where is the tower that stands on the hill?"}]
@@ -400,7 +365,7 @@ async def test_a_draft_goes_without_review_where_what_it_cites_fits_best_and_no_
     assert ("review" in case.nodes) is reviewed
 
 
-async def test_two_passages_cited_for_one_answer_need_no_review() -> None:
+async def test_par_rag_draft_citing_two_passages_skips_review() -> None:
     again = replace(MILL, text="A tower stands in Varn too.")
     asked = [{"question": "Where is the tower that stands on the hill?"}]
     case = par([asked, draft("Varn", (1, "in Varn"), (2, "in Varn")), {"known": False}], [TOWER, again])
@@ -408,17 +373,17 @@ async def test_two_passages_cited_for_one_answer_need_no_review() -> None:
     assert case.nodes == ["plan", "retrieve_coarse", "draft", "answer"]
 
 
-async def test_a_draft_that_cites_nothing_is_reviewed() -> None:
+async def test_par_rag_uncited_draft_is_reviewed() -> None:
     case = par([ONE, draft("30 m"), PASS, {"known": False}], BOTH)
     await case.run("?")
     assert case.nodes == [*FIRST, "answer"]
 
 
-def test_the_paper_reviews_every_draft_against_ten_passages() -> None:
+def test_par_rag_paper_profile_reviews_all_with_ten_passages() -> None:
     assert (PAPER.skip_supported, PAPER.coarse_k, PAPER.fine_k) == (False, 10, 10)
 
 
-async def test_a_plan_that_cannot_be_read_is_asked_for_once_more() -> None:
+async def test_par_rag_unreadable_plan_is_repaired_once() -> None:
     case = par(["First I think.", ONE, draft("30 m"), PASS, {"known": False}], BOTH)
     await case.run("How high?")
     assert case.prompts()[:3] == ["planner/plan", "planner/plan", "drafter/draft"]
@@ -427,7 +392,7 @@ async def test_a_plan_that_cannot_be_read_is_asked_for_once_more() -> None:
     assert case.state["warnings"] == []
 
 
-async def test_a_plan_that_cannot_be_read_twice_becomes_one_step() -> None:
+async def test_par_rag_plan_unreadable_twice_has_one_step() -> None:
     case = par(["First I think.", "[]", draft("30 m"), PASS, {"known": False}], BOTH)
     await case.run("How high?")
     assert case.state["plan"]["1"]["planned"] == "How high?"
@@ -437,18 +402,18 @@ async def test_a_plan_that_cannot_be_read_twice_becomes_one_step() -> None:
     assert warning.endswith("The question is taken as a plan of one step.")
 
 
-async def test_every_other_reply_that_cannot_be_read_costs_its_step_only() -> None:
+async def test_par_rag_unreadable_reply_costs_its_step_only() -> None:
     model = Replying(lambda request: plan(("a?", []), ("b #1?", [1])) if request.role == "planner" else "no")
     case = par(model, BOTH)
     verdict = await case.run("?")
     assert case.nodes == [*FIRST, *NEXT, "answer"]
     assert verdict == {"status": "unknown", "text": "", "citations": []}
-    ends = ["Step 1 has no draft.", "The draft of step 1 stands unreviewed.", "Step 2 is asked as planned."]
-    ends += ["Step 2 has no draft.", "The draft of step 2 stands unreviewed.", "The question stays open."]
+    ends = ["Step 1 has no draft.", "The draft of step 1 is accepted without a review.", "Step 2 is asked as planned."]
+    ends += ["Step 2 has no draft.", "The draft of step 2 is accepted without a review.", "The question stays open."]
     assert [any(warning.endswith(end) for warning in case.state["warnings"]) for end in ends] == [True] * 6
 
 
-async def test_what_was_handed_over_is_neither_searched_nor_asked_again() -> None:
+async def test_par_rag_inherited_note_is_not_searched() -> None:
     chain = example("q08")
     first, second = chain.hops
     known = {"question": f" {first.planned.upper()}", "finding": first.answer, "passages": []}
@@ -461,7 +426,7 @@ async def test_what_was_handed_over_is_neither_searched_nor_asked_again() -> Non
     assert verdict["text"] == chain.answer
 
 
-async def test_a_step_that_what_was_handed_over_answers_once_its_question_has_names_is_not_searched_for() -> None:
+async def test_par_rag_refined_step_with_inherited_note_skips_search() -> None:
     chain = example("q08")
     notes = {
         f"handed over {at}": {"question": hop.asked, "finding": hop.answer, "passages": []}
@@ -476,21 +441,21 @@ async def test_a_step_that_what_was_handed_over_answers_once_its_question_has_na
     assert verdict["text"] == chain.answer
 
 
-async def test_what_another_run_did_not_find_is_looked_up() -> None:
+async def test_par_rag_searches_inherited_open_question() -> None:
     known = {"question": "How high is the tower?", "finding": "", "passages": []}
     case = par([ONE, draft("30 m"), PASS, {"known": True, "answer": "30 m"}], BOTH)
     await case.run("?", {"x": known})  # type: ignore[dict-item]
     assert case.nodes == [*FIRST, "answer"]
 
 
-async def test_what_was_handed_over_is_told_once() -> None:
+async def test_par_rag_inherited_note_is_shown_once() -> None:
     known = {"question": "How high is the tower?", "finding": "30 m", "passages": []}
     case = par([ONE, {"known": True, "answer": "30 m"}], BOTH)
     await case.run("How high is the tower?", {"x": known})  # type: ignore[dict-item]
     assert len(case.model.requests[-1].input["trajectory"]) == 1
 
 
-async def test_a_plan_with_nothing_left_to_do_is_answered_at_once() -> None:
+async def test_par_rag_finished_plan_is_answered() -> None:
     known = {"question": "How high is the tower?", "finding": "30 m", "passages": []}
     case = par([ONE, {"known": True, "answer": "30 m"}], BOTH)
     await case.run("How high is the tower?", {"x": known})  # type: ignore[dict-item]
@@ -502,7 +467,7 @@ async def test_a_plan_with_nothing_left_to_do_is_answered_at_once() -> None:
 
 
 @pytest.mark.parametrize("id", ["q08", "q29"])
-async def test_a_run_never_makes_more_calls_than_it_may(id: str) -> None:
+async def test_par_rag_stays_within_call_budget(id: str) -> None:
     chain = example(id)
     full = par(Replying(chain.reply_to), chain.passages)
     await full.run(chain.question)
@@ -520,7 +485,7 @@ def muddled(request: Any) -> Any:
     return plan(("Where is the tower?", []), ("Where is the bridge?", [])) if request.role == "planner" else "no"
 
 
-async def test_repairs_count_too() -> None:
+async def test_par_rag_repairs_count_in_budget() -> None:
     full = par(Replying(muddled), BOTH)
     await full.run("?")
     assert len(full.model.requests) == 11
@@ -544,7 +509,7 @@ class SlowArchive(MemoryArchive):
         return found
 
 
-async def test_a_repair_never_takes_the_call_of_another_step() -> None:
+async def test_par_rag_repair_leaves_calls_to_other_steps() -> None:
     archive = SlowArchive(BRIDGE)
     case = par(Replying(muddled), BOTH, budget=Budget(max_calls=3), archive=archive)
     case.retriever.found = {"Where is the tower?": [TOWER], "Where is the bridge?": [BRIDGE]}
@@ -552,7 +517,7 @@ async def test_a_repair_never_takes_the_call_of_another_step() -> None:
     assert len(case.model.requests) <= 3
 
 
-async def test_a_resumed_run_gives_every_step_its_own_reply() -> None:
+async def test_par_rag_resumed_matches_replies_to_steps() -> None:
     down = True
 
     def reply_to(request: Any) -> Any:
@@ -574,7 +539,7 @@ async def test_a_resumed_run_gives_every_step_its_own_reply() -> None:
     }
 
 
-async def test_repairs_made_before_an_interruption_count_after_it() -> None:
+async def test_par_rag_repairs_count_after_interruption() -> None:
     down = True
 
     def reply_to(request: Any) -> Any:
@@ -593,7 +558,7 @@ async def test_repairs_made_before_an_interruption_count_after_it() -> None:
     assert completed + len(model.requests) <= 4
 
 
-async def test_a_run_out_of_tokens_ends_with_the_best_so_far() -> None:
+async def test_par_rag_out_of_tokens_returns_best_so_far() -> None:
     chain = example("q08")
     case = par(ScriptedModel(chain.replies()), chain.passages, budget=Budget(max_tokens=500))
     verdict = await case.run(chain.question)
@@ -604,14 +569,14 @@ async def test_a_run_out_of_tokens_ends_with_the_best_so_far() -> None:
     assert sum(spent[:-1]) < 500
 
 
-async def test_a_run_out_of_time_asks_nothing_more() -> None:
+async def test_par_rag_out_of_time_makes_no_call() -> None:
     case = par([], BOTH, budget=Budget(max_seconds=60))
     verdict = await case.run("?", started=time.monotonic() - 61)
     assert verdict == {"status": "out_of_budget", "text": "", "citations": []}
     assert case.nodes == ["plan", "answer"]
 
 
-async def test_searches_build_on_the_names_that_a_step_needs_and_on_its_draft() -> None:
+async def test_par_rag_queries_use_names_and_draft() -> None:
     chain = example("q08")
     case = par(chain.replies(), chain.passages)
     await case.run(chain.question)
@@ -620,7 +585,7 @@ async def test_searches_build_on_the_names_that_a_step_needs_and_on_its_draft() 
     assert all(query.hop and not query.seen for query in case.retriever.queries)
 
 
-async def test_without_a_draft_fine_retrieval_looks_for_other_passages() -> None:
+async def test_par_rag_step_without_draft_searches_new_passages() -> None:
     case = par([ONE, draft(""), {"status": "PASS"}, {"known": False}], BOTH)
     await case.run("?")
     coarse, fine = case.retriever.queries

@@ -1,6 +1,5 @@
 """RetroRAG's trajectories: nodes in order, prompts asked, queries made, and what enters and leaves the evidence."""
 
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from itertools import cycle, groupby
@@ -17,8 +16,8 @@ from scenes import Case, Chain, Shelf, example, finish, par, passage, resolves, 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.answer import Note, Threshold
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.evidence.outcomes import declarative
-from sleuth.graphs.methods.retro_rag.evidence_state import Attempt, Piece, best, ranked
+from sleuth.graphs.evidence.outcomes import is_declarative
+from sleuth.graphs.methods.retro_rag.evidence_state import AnswerAttempt, EvidencePassage, best_attempt, rank_passages
 from sleuth.graphs.methods.retro_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork, history
@@ -51,7 +50,7 @@ SIDE_BY_SIDE = (ANSWERS, MEMORY, TESTS)
 
 
 def in_turn(case: Case) -> list[set[str]]:
-    """The prompts asked: those that are asked side by side, in whatever order, are one set."""
+    """Return the prompts of all calls; those of parallel calls are one set."""
     together = [next((group for group in SIDE_BY_SIDE if prompt in group), {prompt}) for prompt in case.prompts()]
     return [set(group) for group, _ in groupby(together)]
 
@@ -62,7 +61,7 @@ DISCOVERY = [INFER, TESTS, EVIDENCE]
 NOTHING_NEW = [INFER, EVIDENCE]
 
 
-async def test_each_round_searches_collates_answers_verifies_discovers_and_plans(
+async def test_retro_rag_round_visits_all_nodes(
     chain_and_rounds: tuple[Chain, int],
 ) -> None:
     chain, rounds = chain_and_rounds
@@ -86,7 +85,7 @@ async def test_each_round_searches_collates_answers_verifies_discovers_and_plans
     assert case.state["round"] == rounds
 
 
-async def test_every_hop_found_out_is_a_note_with_its_passage(two_hops: Chain) -> None:
+async def test_retro_rag_inferences_are_notes_with_passages(two_hops: Chain) -> None:
     case = retro(two_hops)
     await case.run(two_hops.question)
     inference, answer = case.state["notes"].values()
@@ -96,7 +95,7 @@ async def test_every_hop_found_out_is_a_note_with_its_passage(two_hops: Chain) -
     assert set(answer["passages"]) == {"q08-1", "q08-2"}
 
 
-async def test_each_prompt_gets_what_the_page_says(two_hops: Chain) -> None:
+async def test_retro_rag_prompts_match_snapshot(two_hops: Chain) -> None:
     case = retro(two_hops)
     await case.run(two_hops.question)
     asked = [(request.prompt, request.input) for request in case.model.requests]
@@ -109,7 +108,7 @@ async def test_each_prompt_gets_what_the_page_says(two_hops: Chain) -> None:
     of_first = [(two_hops.question, each.text) for each in (two_hops.hops[0].passage, *NOISE)]
     inference = (two_hops.question, claim)
     of_second = [two_hops.hops[1].passage, *NOISE[:2], two_hops.hops[0].passage, NOISE[2]]
-    first, last = len(of_first), len(of_first) + 1  # those of one round are asked side by side, in any order
+    first, last = len(of_first), len(of_first) + 1  # those of one round run in parallel, in any order
     assert sorted(scored[:first]) == sorted(of_first)
     assert scored[first:last] == [inference]
     assert sorted(scored[last:]) == sorted((matching, each.text) for each in of_second)
@@ -126,7 +125,7 @@ async def test_each_prompt_gets_what_the_page_says(two_hops: Chain) -> None:
     assert final["evaluator/consistency"] == {"question": two_hops.question, "answer": "1868", "second": "1868"}
 
 
-async def test_scores_are_first_tokens_and_only_the_second_answer_is_free(two_hops: Chain) -> None:
+async def test_retro_rag_samples_second_answer_only(two_hops: Chain) -> None:
     case = retro(two_hops)
     await case.run(two_hops.question)
     for request in case.model.requests:
@@ -140,26 +139,7 @@ async def test_scores_are_first_tokens_and_only_the_second_answer_is_free(two_ho
 # The ablations
 
 
-async def test_without_answer_evaluation_every_round_is_run_and_the_last_answer_taken(two_hops: Chain) -> None:
-    case = retro(two_hops, Settings(evaluate_answer=False, max_iterations=3))
-    verdict = await case.run(two_hops.question)
-    assert case.nodes == [*ROUND, *AGAIN, *AGAIN]
-    assert not {"reasoner/monitor", "evaluator/consistency"} & set(case.prompts())
-    assert (verdict["status"], verdict["text"]) == ("answered", "1868")
-    assert case.state["warnings"] == []
-
-
-async def test_without_any_evidence_it_answers_from_memory_once_and_cites_nothing(two_hops: Chain) -> None:
-    case = retro(two_hops, Settings(evidence=False))
-    verdict = await case.run(two_hops.question)
-    assert case.nodes == ROUND
-    assert in_turn(case) == [MEMORY, CONSISTENCY]
-    assert case.retriever.asked() == []
-    assert verdict == {"status": "answered", "text": "1868", "citations": []}
-    assert case.state["warnings"] == ["nothing that was read supports this answer word for word"]
-
-
-async def test_without_source_evidence_it_answers_from_inferences_alone(two_hops: Chain) -> None:
+async def test_retro_rag_without_source_evidence_uses_inferences(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(source_evidence=False))
     verdict = await case.run(two_hops.question)
     assert case.nodes == [*ROUND, *AGAIN, *AGAIN]
@@ -168,16 +148,7 @@ async def test_without_source_evidence_it_answers_from_inferences_alone(two_hops
     assert [citation["passage"] for citation in verdict["citations"]] == ["q08-2"], "from the inference that states it"
 
 
-async def test_without_inferential_evidence_nothing_is_inferred(two_hops: Chain) -> None:
-    case = retro(two_hops, Settings(inferential_evidence=False))
-    verdict = await case.run(two_hops.question)
-    assert case.nodes == [*ROUND, *AGAIN]
-    assert in_turn(case) == [EVIDENCE, ANSWERS, REQUERY, EVIDENCE, ANSWERS, CONSISTENCY]
-    assert list(case.state["notes"]) == ["answer"]
-    assert verdict["text"] == "1868"
-
-
-async def test_without_updating_each_round_stands_alone(two_hops: Chain) -> None:
+async def test_retro_rag_without_updating_replaces_evidence(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(update=False, max_iterations=2))
     verdict = await case.run(two_hops.question)
     assert set(case.state["sources"]) == {"q08-2", "noise-0", "noise-1"}
@@ -187,13 +158,13 @@ async def test_without_updating_each_round_stands_alone(two_hops: Chain) -> None
         "2 inference 1.1": {
             "round": 2,
             "what": Detective(two_hops).claim(0),
-            "why": "its passages have left (q08-1): no other says so",
+            "why": "its passages have left (q08-1): no other passage supports it",
         },
     }
     assert verdict["status"] == "unknown"
 
 
-async def test_without_updating_inferences_are_replaced_too(two_hops: Chain) -> None:
+async def test_retro_rag_without_updating_replaces_inferences(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(update=False, max_iterations=3, threshold=1))
     case.retriever = Shelf(two_hops.passages)
     await case.run(two_hops.question)
@@ -202,7 +173,7 @@ async def test_without_updating_inferences_are_replaced_too(two_hops: Chain) -> 
     assert why == dict.fromkeys(["2 inference 1.1", "2 inference 1.2"], "evidence of earlier rounds is not kept")
 
 
-async def test_without_evaluation_the_newest_is_kept_and_nothing_tested(two_hops: Chain) -> None:
+async def test_retro_rag_without_evaluation_keeps_newest(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(evaluate_evidence=False, max_sources=3, max_iterations=2))
     await case.run(two_hops.question)
     assert in_turn(case) == [ANSWERS, ENTITIES, INFER, REQUERY, ANSWERS]
@@ -212,27 +183,28 @@ async def test_without_evaluation_the_newest_is_kept_and_nothing_tested(two_hops
     assert why["2 inference 1.1"] == "its passages have left (q08-1): it was not tested again"
 
 
-def test_the_paper_keeps_inferences_whose_passages_have_left() -> None:
+def test_retro_rag_paper_profile_keeps_orphans() -> None:
     assert Settings().as_in_paper() == Settings(mode="hybrid", orphans="keep")
 
 
-# How evidence leaves, and what goes with it
+# Removal of evidence
 
 SHIPYARD = "Of Which shipyard built the Lady Morrable this is known: Trevandle & Ruske"
 TWINS = [passage(f"twin-{at}", f"Copy {at}. {SHIPYARD}") for at in (1, 2)]
 
 
 def forgetful(chain: Chain, settings: Settings, *more: Passage) -> Case:
-    """In round two the second hop's passage, and more, help better than the first."""
+    """In round two the second hop's passage, and others, score higher than the first."""
     case = retro(chain, settings, model=Judging(Detective(chain, {"1868": 0.95, "Copy": 0.94}).reply_to))
     case.retriever = Shelf([chain.hops[0].passage], {chain.hops[1].asked: [chain.hops[1].passage, *more]})
     return case
 
 
 @pytest.mark.parametrize(
-    ("orphans", "outcome"), [("test", "no other says so"), ("drop", "it was not tested again"), ("keep", None)]
+    ("orphans", "outcome"),
+    [("test", "no other passage supports it"), ("drop", "it was not tested again"), ("keep", None)],
 )
-async def test_an_inference_goes_with_the_last_of_its_passages(
+async def test_retro_rag_inference_is_removed_with_its_passages(
     two_hops: Chain, orphans: Literal["test", "drop", "keep"], outcome: str | None
 ) -> None:
     case = forgetful(two_hops, Settings(max_sources=1, max_iterations=2, orphans=orphans))
@@ -253,7 +225,7 @@ async def test_an_inference_goes_with_the_last_of_its_passages(
     )
 
 
-async def test_an_orphan_that_other_passages_say_as_well_rests_on_those(two_hops: Chain) -> None:
+async def test_retro_rag_orphan_moves_to_supporting_passages(two_hops: Chain) -> None:
     case = forgetful(two_hops, Settings(max_sources=3), *TWINS)
     verdict = await case.run(two_hops.question)
     kept = case.state["notes"]["inference 1.1"]
@@ -264,7 +236,7 @@ async def test_an_orphan_that_other_passages_say_as_well_rests_on_those(two_hops
     assert verdict["text"] == "1868"
 
 
-async def test_only_the_best_inferences_stay(two_hops: Chain) -> None:
+async def test_retro_rag_keeps_best_inferences(two_hops: Chain) -> None:
     model = Judging(Detective(two_hops, {"shipyard built": 0.6, "year was": 0.7}).reply_to)
     case = retro(two_hops, Settings(max_inferences=1, max_iterations=3, threshold=1), model=model)
     await case.run(two_hops.question)
@@ -277,7 +249,7 @@ async def test_only_the_best_inferences_stay(two_hops: Chain) -> None:
 
 
 @pytest.mark.parametrize("failing", sorted(TESTS))
-async def test_inferences_that_fail_a_test_are_not_kept(two_hops: Chain, failing: str) -> None:
+async def test_retro_rag_drops_inferences_failing_a_test(two_hops: Chain, failing: str) -> None:
     detective = Detective(two_hops)
     model = Judging(lambda request: 0.5 if request.prompt == failing else detective.reply_to(request))
     case = retro(two_hops, Settings(max_iterations=2), model=model)
@@ -287,7 +259,7 @@ async def test_inferences_that_fail_a_test_are_not_kept(two_hops: Chain, failing
     assert "departures" not in case.state or case.state["departures"] == {}, "what never entered cannot leave"
 
 
-async def test_an_inference_without_a_passage_that_was_shown_is_none(two_hops: Chain) -> None:
+async def test_retro_rag_drops_inference_without_passage(two_hops: Chain) -> None:
     invented = {"question": "?", "claim": "It is so.", "citations": [{"source": 9, "quote": "It is so."}]}
     detective = Detective(two_hops)
     replies = {"detective/infer": {"inferences": [invented]}}
@@ -298,9 +270,7 @@ async def test_an_inference_without_a_passage_that_was_shown_is_none(two_hops: C
     assert case.state["warnings"] == ["an inference of round 1 names no passage that was shown: 'It is so.'"]
 
 
-async def test_history_shows_what_left_and_a_fork_from_before_it_goes_another_way(
-    store: Store, two_hops: Chain
-) -> None:
+async def test_retro_rag_history_shows_removed_evidence(store: Store, two_hops: Chain) -> None:
     case = forgetful(two_hops, Settings())
     runs = Runs(store, Services(model=case.model, retriever=case.retriever))
     id = await runs.start(two_hops.question, "retro-rag", values={"max_sources": 1, "max_iterations": 2})
@@ -348,12 +318,12 @@ async def test_history_shows_what_left_and_a_fork_from_before_it_goes_another_wa
         (" ", False),
     ],
 )
-def test_an_answer_that_states_nothing_is_none(answer: str, stated: bool) -> None:
-    assert declarative(answer) is stated
+def test_retro_rag_answer_without_statement_is_dropped(answer: str, stated: bool) -> None:
+    assert is_declarative(answer) is stated
 
 
 @pytest.mark.parametrize(("consistency", "rounds"), [(0.71, 2), (0.69, 3), (0.2, 3)])
-async def test_an_answer_is_final_above_the_threshold_only(two_hops: Chain, consistency: float, rounds: int) -> None:
+async def test_retro_rag_answer_is_final_above_threshold(two_hops: Chain, consistency: float, rounds: int) -> None:
     detective = Detective(two_hops)
     model = Judging(lambda request: consistency if request.prompt in CONSISTENCY else detective.reply_to(request))
     case = retro(two_hops, Settings(max_iterations=3), model=model)
@@ -366,7 +336,7 @@ async def test_an_answer_is_final_above_the_threshold_only(two_hops: Chain, cons
 
 
 @pytest.mark.parametrize(("given", "value", "rounds"), [(None, 0.55, 2), (0.65, 0.65, 5)])
-async def test_a_threshold_is_as_set_or_as_fitted_and_the_answer_names_it(
+async def test_retro_rag_answer_names_origin_of_threshold(
     store: Store, two_hops: Chain, given: float | None, value: float, rounds: int
 ) -> None:
     fitted = {"evaluator/consistency": Threshold(value=0.55, by="fitted for a model")}
@@ -383,31 +353,31 @@ async def test_a_threshold_is_as_set_or_as_fitted_and_the_answer_names_it(
     assert await finish(without, id) == answer
 
 
-def attempt(answer: str, consistency: float | None) -> Attempt:
-    return Attempt(
-        answer=answer, reason="", second="", declarative=declarative(answer), consistency=consistency, citations=[]
+def attempt(answer: str, consistency: float | None) -> AnswerAttempt:
+    return AnswerAttempt(
+        answer=answer, reason="", second="", declarative=is_declarative(answer), consistency=consistency, citations=[]
     )
 
 
-def test_evidence_is_ranked_by_score_then_the_newest_first() -> None:
+def test_rank_passages_by_score_then_newest() -> None:
     pieces = {
-        name: Piece(reference=name, round=round, score=score)
+        name: EvidencePassage(reference=name, round=round, score=score)
         for name, round, score in (("old", 1, 0.5), ("best", 1, 0.9), ("new", 2, 0.5))
     }
-    assert ranked(pieces) == ["best", "new", "old"]
+    assert rank_passages(pieces) == ["best", "new", "old"]
 
 
-def test_the_best_answer_is_the_most_consistent_then_the_latest() -> None:
+def test_best_attempt_is_most_consistent_then_latest() -> None:
     tried = {"1": attempt("a", 0.4), "2": attempt("b", 0.6), "3": attempt("unknown", 0.9), "4": attempt("c", None)}
-    assert best(tried) == tried["2"]
-    assert best({"9": tried["4"], "10": attempt("d", None)}) == attempt("d", None)
-    assert best({"3": tried["3"]}) is None
+    assert best_attempt(tried) == tried["2"]
+    assert best_attempt({"9": tried["4"], "10": attempt("d", None)}) == attempt("d", None)
+    assert best_attempt({"3": tried["3"]}) is None
 
 
-# What was handed over
+# Inherited notes
 
 
-async def test_a_final_answer_that_was_handed_over_is_tried_before_a_search(two_hops: Chain) -> None:
+async def test_retro_rag_tries_inherited_answer_first(two_hops: Chain) -> None:
     finished = par(two_hops.replies(), two_hops.passages)
     await finished.run(two_hops.question)
     notes = {f"handed over {key}": note for key, note in finished.state["notes"].items()}
@@ -421,7 +391,7 @@ async def test_a_final_answer_that_was_handed_over_is_tried_before_a_search(two_
     assert [citation["passage"] for citation in verdict["citations"]] == ["q08-1", "q08-2"]
 
 
-async def test_a_sub_answer_that_was_handed_over_stays_and_is_not_searched_for(two_hops: Chain) -> None:
+async def test_retro_rag_inherited_sub_answer_is_kept(two_hops: Chain) -> None:
     hop = two_hops.hops[0]
     note: Note = {"question": hop.asked, "finding": hop.answer, "passages": ["q08-1"]}
     case = retro(two_hops)
@@ -433,7 +403,7 @@ async def test_a_sub_answer_that_was_handed_over_stays_and_is_not_searched_for(t
 
 
 @pytest.mark.sweep
-async def test_a_fork_into_par_rag_takes_the_inferences_along(store: Store, two_hops: Chain) -> None:
+async def test_retro_rag_fork_into_par_rag_keeps_inferences(store: Store, two_hops: Chain) -> None:
     detective = Detective(two_hops)
 
     def reply_to(request: Request) -> Any:
@@ -453,12 +423,12 @@ async def test_a_fork_into_par_rag_takes_the_inferences_along(store: Store, two_
     assert answer.text == "1868"
 
 
-# Means, faults, and whatever a model says
+# Budgets, faults, and any reply
 
 
 @pytest.mark.parametrize("id", ["q08", "q31"])
 @pytest.mark.sweep
-async def test_a_run_never_makes_more_calls_than_it_may(id: str) -> None:
+async def test_retro_rag_stays_within_call_budget(id: str) -> None:
     chain = example(id)
     settings = Settings(max_iterations=2)
     full = retro(chain, settings)
@@ -474,7 +444,7 @@ async def test_a_run_never_makes_more_calls_than_it_may(id: str) -> None:
 
 
 @pytest.mark.sweep
-async def test_orphans_are_tested_only_where_there_is_room_and_else_go(two_hops: Chain) -> None:
+async def test_retro_rag_orphans_without_budget_are_removed(two_hops: Chain) -> None:
     settings = Settings(max_sources=1, max_iterations=2)
     full = forgetful(two_hops, settings)
     await full.run(two_hops.question)
@@ -486,7 +456,7 @@ async def test_orphans_are_tested_only_where_there_is_room_and_else_go(two_hops:
         assert "q08-1" in case.state.get("sources", ["q08-1"]) or "inference 1.1" not in case.state["notes"]
 
 
-async def test_a_run_cut_short_gives_the_best_answer_so_far(two_hops: Chain) -> None:
+async def test_retro_rag_out_of_calls_returns_best_so_far(two_hops: Chain) -> None:
     full = retro(two_hops)
     await full.run(two_hops.question)
     case = retro(two_hops, budget=Budget(max_calls=len(full.model.requests) - 1))
@@ -496,21 +466,7 @@ async def test_a_run_cut_short_gives_the_best_answer_so_far(two_hops: Chain) -> 
     assert {citation["passage"] for citation in verdict["citations"]} == {"q08-1", "q08-2"}
 
 
-async def test_a_run_out_of_tokens_ends_with_the_best_so_far(two_hops: Chain) -> None:
-    case = retro(two_hops, budget=Budget(max_tokens=400))
-    verdict = await case.run(two_hops.question)
-    assert verdict["status"] == "out_of_budget"
-    assert case.nodes[-1] == "answer"
-
-
-async def test_a_run_out_of_time_asks_nothing_more(two_hops: Chain) -> None:
-    case = retro(two_hops, budget=Budget(max_seconds=60))
-    verdict = await case.run(two_hops.question, started=time.monotonic() - 61)
-    assert verdict == {"status": "out_of_budget", "text": "", "citations": []}
-    assert case.model.requests == []
-
-
-async def test_a_model_that_never_makes_sense_ends_no_run(two_hops: Chain) -> None:
+async def test_retro_rag_unreadable_replies_end_no_run(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(max_iterations=2), model=Judging(lambda _: "no"))
     verdict = await case.run(two_hops.question)
     assert verdict["status"] == "unknown"
@@ -538,7 +494,7 @@ class Faltering(Judging):
 
 
 @pytest.mark.sweep
-async def test_a_run_that_fails_anywhere_goes_on_without_repeating_a_completed_call(two_hops: Chain) -> None:
+async def test_retro_rag_resumed_after_failure_repeats_no_call(two_hops: Chain) -> None:
     full = retro(two_hops)
     await full.run(two_hops.question)
     for at in range(0, len(full.model.requests), 2):
@@ -611,7 +567,7 @@ async def states_of(case: Case) -> AsyncIterator[dict[str, Any]]:
     st.randoms(use_true_random=False),
 )
 @pytest.mark.sweep
-async def test_evidence_is_bounded_and_supported_at_every_checkpoint(
+async def test_retro_rag_evidence_is_bounded_and_supported(
     replies: list[dict[str, Any]], scores: list[float], settings: Settings, most: int | None, random: Random
 ) -> None:
     chain = example("q24")
@@ -632,7 +588,7 @@ async def test_evidence_is_bounded_and_supported_at_every_checkpoint(
         assert all(set(note["passages"]) & set(held["sources"]) for note in notes.values())
 
 
-async def test_later_searches_are_for_passages_that_are_not_at_hand(two_hops: Chain) -> None:
+async def test_retro_rag_later_searches_exclude_evidence(two_hops: Chain) -> None:
     case = retro(two_hops)
     await case.run(two_hops.question)
     first, second = case.retriever.queries

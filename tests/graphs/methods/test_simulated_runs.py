@@ -1,4 +1,4 @@
-"""Every method from its question to its verdict with the simulated model, over articles of the example corpus."""
+"""Runs of all methods with simulated models."""
 
 import json
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ class Words:
 
 @dataclass
 class Listening:
-    """A model that remembers what another one was asked and said."""
+    """A model that records the requests and replies of another one."""
 
     model: SimulatedModel
 
@@ -96,7 +96,7 @@ async def ended(
     return state["verdict"], model
 
 
-async def test_a_follow_up_in_a_chat_leads_to_the_answer() -> None:
+async def test_simulated_chat_answers_follow_up() -> None:
     asked = gold("q08")
     model = SimulatedModel(asked, Simulation(rates={}))
     context = Context(model=model, retriever=Words(), archive=MemoryArchive(), settings=CHAT.settings(method="par-rag"))
@@ -114,13 +114,13 @@ SEARCHING = [name for name in METHODS if name != "closed-book"]
 
 
 @pytest.mark.parametrize("name", SEARCHING)
-async def test_a_method_answers_one_hop_and_cites_it(name: str) -> None:
+async def test_simulated_method_answers_one_hop(name: str) -> None:
     verdict, _ = await ended(name, gold("q06"))
     assert (verdict["status"], verdict["text"]) == ("answered", "14 weeks")
     assert "quarve-blue.md" in {citation["passage"] for citation in verdict["citations"]}
 
 
-async def test_closed_book_answers_what_the_model_knows_and_nothing_else() -> None:
+async def test_simulated_closed_book_answers_known_questions() -> None:
     ended_so = [
         (await ended("closed-book", gold("q06"), Simulation(rates={"closed-book": rate})))[0] for rate in (0, 1)
     ]
@@ -129,7 +129,7 @@ async def test_closed_book_answers_what_the_model_knows_and_nothing_else() -> No
 
 @pytest.mark.parametrize("name", ["par-rag", "retro-rag", "ras", "self-ask", "ircot", "agent"])
 @pytest.mark.parametrize("id", CHAINS)
-async def test_methods_that_go_from_hop_to_hop_answer_chains(name: str, id: str) -> None:
+async def test_simulated_multi_hop_methods_answer_chains(name: str, id: str) -> None:
     verdict, _ = await ended(name, gold(id))
     assert verdict["status"] == "answered"
     assert gold(id).right(verdict["text"])
@@ -137,20 +137,20 @@ async def test_methods_that_go_from_hop_to_hop_answer_chains(name: str, id: str)
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("id", WITHOUT_ANSWER)
-async def test_what_the_documents_do_not_tell_is_not_answered(name: str, id: str) -> None:
+async def test_simulated_unanswerable_question_is_not_answered(name: str, id: str) -> None:
     assert (await ended(name, gold(id)))[0]["status"] in ("refused", "unknown", "invalid_question")
 
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("id", ANSWERABLE)
-async def test_without_the_last_passage_no_method_answers(name: str, id: str) -> None:
+async def test_simulated_missing_passage_gives_no_answer(name: str, id: str) -> None:
     asked = gold(id)
     verdict, model = await ended(name, asked, retriever=Words(hidden=frozenset({asked.hops[-1].passage})))
     assert verdict["status"] != "answered"
     assert all(asked.answer not in reply["text"] for _, reply in model.heard if asked.type != "comparison")
 
 
-async def test_errors_move_what_comes_out() -> None:
+async def test_simulated_errors_change_results() -> None:
     answered = {}
     for rate in (0.0, 0.5, 1.0):
         simulations = [Simulation(seed=seed, rates={"missed": rate}) for seed in range(12)]
@@ -159,7 +159,7 @@ async def test_errors_move_what_comes_out() -> None:
     assert answered[0.0] == 12 > answered[0.5] > answered[1.0] == 0
 
 
-async def test_inventions_are_wrong_answers_unless_a_review_finds_them() -> None:
+async def test_simulated_inventions_are_wrong_unless_reviewed() -> None:
     invented = Simulation(rates={"drafter.invented": 1.0})
     flattered = Simulation(rates={"drafter.invented": 1.0, "reviewer.flattering": 1.0})
     asked = gold("q06")
@@ -168,10 +168,10 @@ async def test_inventions_are_wrong_answers_unless_a_review_finds_them() -> None
 
 
 @pytest.mark.parametrize("name", METHODS)
-async def test_the_same_seed_gives_the_same_run(name: str) -> None:
+async def test_simulated_runs_of_one_seed_are_equal(name: str) -> None:
     simulation = Simulation(seed=1, rates={"missed": 0.2, "invented": 0.2, "wrong-question": 0.2})
     runs = [await ended(name, gold("q08"), simulation) for _ in range(2)]
-    # Sorted: what is asked side by side is heard in any order, and the prefix cache depends on it.
+    # Sorted: parallel calls end in any order, and the prefix cache depends on it.
     said = [
         sorted((asked.text(), reply["text"], str(reply["logprobs"])) for asked, reply in model.heard)
         for _, model in runs

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from everyone import AT_ONCE, Everyone, finds
+from all_roles_model import AT_ONCE, AllRolesModel, finds
 from hashing_embedder import HashingEmbedder
 from retro_scenes import Judging
 from scenes import Case, example
@@ -88,7 +88,7 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda it: f"{it.method} {it.name}".replace(" ", "-"))
-async def test_what_is_visited_asked_and_searched(variant: Variant, snapshot: SnapshotAssertion) -> None:
+async def test_trajectory_of_each_ablation_matches_snapshot(variant: Variant, snapshot: SnapshotAssertion) -> None:
     seen = {kind: await _trace(variant, id) for kind, id in CHAINS.items()}
     assert "\n".join(f"{kind}\n{trace}" for kind, trace in seen.items()) == snapshot
 
@@ -97,7 +97,7 @@ async def _trace(variant: Variant, id: str) -> str:
     method, chain = METHODS[variant.method], example(id)
     settings = configure(method, variant.values, "paper" if variant.name == "as in the paper" else "default")
     shelf = finds(chain, at_once=variant.method in AT_ONCE)
-    case = Case(method.graph, Judging(Everyone(chain).reply_to), shelf, settings, embedder=HashingEmbedder())
+    case = Case(method.graph, Judging(AllRolesModel(chain).reply_to), shelf, settings, embedder=HashingEmbedder())
     verdict = await case.run(chain.question)
     assert not variant.without & set(case.prompts())
     assert verdict["text"] in (chain.answer, "") or verdict["status"] == "refused"
@@ -122,15 +122,15 @@ def _kind(name: str) -> str:
 
 
 def _told(query: Query) -> str:
-    """A query with what it tells beside its text."""
+    """Return a query as a line."""
     names = f" [{', '.join(query.entities)}]" if query.entities else ""
     seen = f" (not {', '.join(sorted(query.seen))})" if query.seen else ""
     return f"{query.mode} {query.k}{' hop' if query.hop else ''}: {query.text}{names}{seen}"
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "auto"])
-async def test_a_question_may_be_longer_than_what_models_may_say(name: str) -> None:
+async def test_question_may_exceed_reply_limit(name: str) -> None:
     method, chain = METHODS[name], example("q08")
     asked = replace(chain, question=f"{'Think of the ferry and its yard. ' * 30}{chain.question}")
-    case = Case(method.graph, Judging(Everyone(asked).reply_to), finds(asked, at_once=True), method.settings())
+    case = Case(method.graph, Judging(AllRolesModel(asked).reply_to), finds(asked, at_once=True), method.settings())
     assert (await case.run(asked.question))["status"]

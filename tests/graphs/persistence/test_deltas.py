@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytest
-from companion import Companion
+from chat_model import ChatModel
 from scenes import Chain, Replying, RunsFor, finish
 
 from sleuth.agents.model import Reply, Request
@@ -143,7 +143,7 @@ async def test_a_hop_is_heard_in_the_run_that_it_is_part_of(runs_with: RunsFor, 
 
 
 async def test_small_talk_that_is_not_sent_is_not_streamed(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(Talking(Companion(chain, "small talk", reply="It opened in 1871.").answer))
+    runs = runs_with(Talking(ChatModel(chain, "small talk", reply="It opened in 1871.").answer))
     events = await told(runs, await runs.start("Tell me more", "chat", values={"method": "par-rag"}))
     assert {event.node for event in events if isinstance(event, Delta) and event.method == "chat"} == {"classify"}
     assert any(isinstance(event, Delta) and event.method == "par-rag" for event in events)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from companion import BACK, Companion
+from chat_model import BACK, ChatModel
 from pydantic_core import to_json
 from scenes import Chain, RunsFor, finish
 
@@ -23,7 +23,7 @@ async def begin(runs: Runs, message: str, **values: object) -> str:
 
 
 async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain) -> None:
-    model = Companion(chain, "small talk", "follow-up")
+    model = ChatModel(chain, "small talk", "follow-up")
     runs = runs_with(model)
     await begin(runs, "I like Trevandle & Ruske.")
     first = await finish(runs, "talk")
@@ -47,7 +47,7 @@ async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain
 async def test_what_is_asked_back_is_an_answer_that_waits_for_the_next_message(
     runs_with: RunsFor, chain: Chain
 ) -> None:
-    runs = runs_with(Companion(chain, "ambiguous"))
+    runs = runs_with(ChatModel(chain, "ambiguous"))
     await begin(runs, "How old is it?")
     back = await finish(runs, "talk")
     assert (back.status, back.text, back.asks) == ("waiting", BACK["question"], BACK)
@@ -62,7 +62,7 @@ async def test_what_is_asked_back_is_an_answer_that_waits_for_the_next_message(
 
 @pytest.mark.parametrize(("reply", "status"), [("approve", "answered"), ("Reject", "refused")])
 async def test_a_plan_waits_for_a_word(runs_with: RunsFor, chain: Chain, reply: str, status: str) -> None:
-    runs = runs_with(Companion(chain, "question"))
+    runs = runs_with(ChatModel(chain, "question"))
     await begin(runs, chain.question, approve_plan=True)
     shown = await finish(runs, "talk")
     assert (shown.status, bool(shown.asks)) == ("waiting", True)
@@ -74,7 +74,7 @@ async def test_a_plan_waits_for_a_word(runs_with: RunsFor, chain: Chain, reply: 
 
 
 async def test_a_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(Companion(chain, "question"))
+    runs = runs_with(ChatModel(chain, "question"))
     await begin(runs, chain.question, approve_plan=True)
     await finish(runs, "talk")
     await runs.start(json.dumps([chain.hops[1].asked]), "chat", thread="talk")
@@ -83,7 +83,7 @@ async def test_a_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> N
 
 @pytest.mark.parametrize("at", range(1, 4))
 async def test_a_stop_at_any_call_of_a_turn_is_resumed(runs_with: RunsFor, chain: Chain, at: int) -> None:
-    model = Companion(chain, "small talk", "follow-up")
+    model = ChatModel(chain, "small talk", "follow-up")
     runs, say, calls = runs_with(model), model.answer, 0
     await begin(runs, "I like Trevandle & Ruske.")
     await finish(runs, "talk")
@@ -108,7 +108,7 @@ async def test_a_stop_at_any_call_of_a_turn_is_resumed(runs_with: RunsFor, chain
 
 
 async def test_a_message_that_was_said_and_not_heard_is_still_sent(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(Companion(chain, "small talk", "small talk"))
+    runs = runs_with(ChatModel(chain, "small talk", "small talk"))
     await begin(runs, "Hello.")
     await finish(runs, "talk")
     await runs.start("Hello again.", "chat", thread="talk")  # and here the process is killed
@@ -120,7 +120,7 @@ async def test_a_message_that_was_said_and_not_heard_is_still_sent(runs_with: Ru
 
 
 async def test_settings_and_budget_are_those_of_the_latest_turn(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(Companion(chain, "question", "question"))
+    runs = runs_with(ChatModel(chain, "question", "question"))
     await runs.start(chain.question, "chat", values=PAR, budget=Budget(max_calls=2), thread="talk")
     assert (await finish(runs, "talk")).status == "out_of_budget"
     await runs.start(chain.question, "chat", values={"method_settings": {"review": False}}, thread="talk")
@@ -132,7 +132,7 @@ async def test_settings_and_budget_are_those_of_the_latest_turn(runs_with: RunsF
 
 
 async def test_a_chat_is_forked_like_any_run(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(Companion(chain, "question"))
+    runs = runs_with(ChatModel(chain, "question"))
     await begin(runs, chain.question)
     answer = await finish(runs, "talk")
     planned = next(moment for moment in await history(runs, "talk") if moment.node == ["plan"])
@@ -144,7 +144,7 @@ async def test_a_chat_is_forked_like_any_run(runs_with: RunsFor, chain: Chain) -
 
 @pytest.mark.parametrize(("first", "second"), [("par-rag", "chat"), ("chat", "par-rag")])
 async def test_only_a_chat_goes_on_and_only_as_one(runs_with: RunsFor, chain: Chain, first: str, second: str) -> None:
-    runs = runs_with(Companion(chain))
+    runs = runs_with(ChatModel(chain))
     await runs.start(chain.question, first, thread="talk")
     with pytest.raises(UsageError, match="used already"):
         await runs.start(chain.question, second, thread="talk")

@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from everyone import AT_ONCE, Everyone, finds
+from all_roles_model import AT_ONCE, AllRolesModel, finds
 from hashing_embedder import HashingEmbedder
 from retro_scenes import Judging
 from scenes import Chain, Replying, Shelf, example, finish, sure
@@ -35,7 +35,7 @@ class Table:
 
     def runs(self, method: str) -> Runs:
         """With a model and a shelf that nobody has asked yet, and no triples; what searches once finds all."""
-        self.model = Judging(Everyone(self.chain).reply_to)
+        self.model = Judging(AllRolesModel(self.chain).reply_to)
         self.shelf = finds(self.chain, at_once=method in AT_ONCE)
         services = Services(model=self.model, retriever=self.shelf, embedder=HashingEmbedder())
         return Runs(self.store, services)
@@ -58,7 +58,7 @@ def table(store: Store) -> Table:
     return Table(store, example("q08"))
 
 
-def hasty(finding: str, everyone: Everyone, request: Request) -> Any:
+def hasty(finding: str, everyone: AllRolesModel, request: Request) -> Any:
     """Takes a finding for the answer to the whole question, in every role that can conclude."""
     conclusion = {"answerable": True, "known": True, "answer": finding, "reason": "", "citations": [], "facts": []}
     by_prompt = {
@@ -91,7 +91,7 @@ async def fork_into(table: Table, method: str, at: str, **changes: Any) -> tuple
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "par-rag"])
 async def test_fork_from_an_intermediate_step_searches_for_the_question(table: Table, method: str) -> None:
     runs, thread = await fork_into(table, method, "first")
-    everyone, finding = Everyone(table.chain), table.chain.hops[0].answer
+    everyone, finding = AllRolesModel(table.chain), table.chain.hops[0].answer
     table.model.answer = lambda request: hasty(finding, everyone, request)
     await finish(runs, thread)
     if method == "closed-book":
@@ -105,7 +105,7 @@ async def test_fork_into_par_rag_searches_for_the_question(table: Table) -> None
     runs = table.runs("par-rag")
     found = [moment for moment in await history(runs, id) if len(moment.changed.get("notes", {})) == 1]
     thread = (await fork(runs, id, at=found[0].checkpoint, into="par-rag"))["thread"]
-    table.model.answer = lambda request: hasty(table.chain.hops[0].answer, Everyone(table.chain), request)
+    table.model.answer = lambda request: hasty(table.chain.hops[0].answer, AllRolesModel(table.chain), request)
     await finish(runs, thread)
     assert table.shelf.queries[0].text == table.chain.question
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from everyone import AT_ONCE, Everyone, finds
+from all_roles_model import AT_ONCE, AllRolesModel, finds
 from hashing_embedder import HashingEmbedder
 from retro_scenes import Judging
 from scenes import Chain, Replying, example, finish, resolves
@@ -71,7 +71,7 @@ class Told:
     """Plays its part until it reads an order; then it does as ordered, whatever fences there are."""
 
     def __init__(self, chain: Chain, does: Callable[[Request], Any]) -> None:
-        self._honest, self._does = Everyone(chain).reply_to, does
+        self._honest, self._does = AllRolesModel(chain).reply_to, does
 
     def reply_to(self, request: Request) -> Any:
         if MARK in request.text():
@@ -102,7 +102,7 @@ def outside(model: Replying) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("method", METHODS)
 async def test_nothing_of_a_passage_gets_out_of_its_fence_or_changes_another_prompt(store: Store, method: str) -> None:
     plain, poisoned = example("q08"), ordered(example("q08"))
-    models = [Judging(Everyone(chain).reply_to) for chain in (plain, poisoned)]
+    models = [Judging(AllRolesModel(chain).reply_to) for chain in (plain, poisoned)]
     answers = [await play(store, method, chain, model) for chain, model in zip((plain, poisoned), models, strict=True)]
     assert outside(models[1]) == outside(models[0])
     assert MARK not in "".join(text for _, text in outside(models[1]))

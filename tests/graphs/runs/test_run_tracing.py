@@ -20,7 +20,7 @@ from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines.closed_book import Settings as ClosedBook
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.private_graph import PrivateCompiled
-from sleuth.graphs.core.subrun import apart
+from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.studio.client.langchain_tool import tool_of
 from sleuth.studio.client.sleuth import graph
 from sleuth.tools import tracing
@@ -94,7 +94,7 @@ async def ended(**more: Any) -> bool:
 
 
 async def through(state: dict[str, Any]) -> dict[str, Any]:
-    assert await apart(ended())
+    assert await in_fresh_context(ended())
     return {}
 
 

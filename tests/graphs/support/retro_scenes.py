@@ -1,4 +1,4 @@
-"""What tests of RetroRAG run against: yes and no with their probabilities, and a detective who knows a chain."""
+"""Model and cases for tests of RetroRAG: yes and no with their probabilities, and a detective for a chain."""
 
 import asyncio
 import math
@@ -15,7 +15,7 @@ from sleuth.tools.types import Passage
 
 
 def judged(yes: float) -> Reply:
-    """A one-token reply whose first token is a yes with this probability, and a no with the rest of 0.8."""
+    """Return a one-token reply that starts with a yes of this probability, or a no with the rest of 0.8."""
     shares = {"Yes": yes * 0.8, " no": (1 - yes) * 0.8, "Well": 0.2}
     top = {word: math.log(share) for word, share in shares.items() if share}
     word = max(top, key=lambda each: top[each])
@@ -36,14 +36,14 @@ class Judging(Replying):
 
 @dataclass
 class Detective:
-    """Knows a chain and makes no mistake; what it is asked and scores is decided by what it is shown."""
+    """Plays RetroRAG's roles for a chain without mistakes, from what it is shown."""
 
     chain: Chain
     scores: Mapping[str, float] = field(default_factory=dict)
-    """How helpful a text is that contains a word; 0.9 for passages and inferences of the chain, else 0.1."""
+    """The score of texts that contain a word; by default 0.9 for passages and inferences of the chain, else 0.1."""
 
     def reply_to(self, request: Request) -> Any:
-        """One reply."""
+        """Return the reply to a request."""
         replies: dict[str, Callable[[dict[str, Any]], Any]] = {
             "reasoner/reason": self._reasoned,
             "reasoner/monitor": lambda given: {"answer": self._reasoned(given)["answer"]},
@@ -62,12 +62,12 @@ class Detective:
         return replies[request.prompt](request.input)
 
     def claim(self, at: int) -> str:
-        """What a hop's passage says, as an inference."""
+        """Return the content of a hop's passage as an inference."""
         hop = self.chain.hops[at]
         return f"Of {hop.asked.rstrip('?')} this is known: {hop.answer}"
 
     def _known(self, given: Mapping[str, Any]) -> list[bool]:
-        """Which hops are answered by what is shown; a handed-over note answers in its own words."""
+        """Return which hops the shown texts answer; an inherited note answers in its own words."""
         texts = [source["text"] for source in given["sources"]] + [step["answer"] for step in given["known"]]
         noted = [text for step in given["known"] for text in (step["question"], step["answer"])]
         claims = [self.claim(at) for at in range(len(self.chain.hops))]
@@ -115,7 +115,7 @@ NOISE = [passage(f"noise-{at}", f"Something else, number {at}, is told here.") f
 
 
 def shelf(chain: Chain, *more: Passage) -> Shelf:
-    """The question finds the first hop only; each hop's own question finds its passage; all find some noise."""
+    """Return a shelf where the question finds the first hop only, each hop its passage, and all some noise."""
     noise = [*more, *NOISE]
     found = {hop.asked: [hop.passage, *noise[:2]] for hop in chain.hops}
     return Shelf([chain.hops[0].passage, *noise], found)
@@ -124,6 +124,6 @@ def shelf(chain: Chain, *more: Passage) -> Shelf:
 def retro(
     chain: Chain, settings: retro_rag.Settings | None = None, *, model: Replying | None = None, **more: Any
 ) -> Case:
-    """RetroRAG over a chain, with the detective who knows it."""
+    """Return a case of RetroRAG over a chain, with its detective."""
     detective = model or Judging(Detective(chain).reply_to)
     return Case(retro_rag.graph, detective, shelf(chain), settings or retro_rag.Settings(), **more)

@@ -1,4 +1,4 @@
-"""What tests of methods run against: a shelf instead of indexes, chains of the example questions, and one execution."""
+"""Cases for tests of methods: a shelf instead of indexes, chains of the example questions, and one execution."""
 
 import asyncio
 import json
@@ -36,13 +36,13 @@ RunsFor = Callable[..., Runs]
 
 
 def passage(id: str, text: str, *, at: int = 100) -> Passage:
-    """A passage that does not stand at the beginning of its document, so that offsets cannot be right by chance."""
+    """Return a passage that does not start its document, so that offsets cannot be right by chance."""
     return Passage(id=id, document_id=f"doc-{id}", title=id.title(), text=text, start=at, end=at + len(text))
 
 
 @dataclass
 class Shelf:
-    """A retriever that finds the same passages whatever is asked, unless it is told otherwise for a query."""
+    """A retriever that returns the same passages for every query without passages of its own."""
 
     passages: list[Passage]
     found: Mapping[str, list[Passage]] = field(default_factory=dict)
@@ -54,13 +54,13 @@ class Shelf:
         return [Hit(passage=passage, score=1 / rank, rank=rank) for rank, passage in enumerate(passages, start=1)]
 
     def asked(self) -> list[tuple[str, str, int]]:
-        """Text, mode and number of passages of every query."""
+        """Return text, mode and number of passages of every query."""
         return [(query.text, query.mode, query.k) for query in self.queries]
 
 
 @dataclass
 class Replying:
-    """A model whose reply depends on the request alone, so that asks may come in any order and again."""
+    """A model whose reply depends on the request alone, so that calls may come in any order and be repeated."""
 
     answer: Callable[[Request], Any]
     requests: list[Request] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Replying:
 
 @dataclass(frozen=True)
 class Hop:
-    """One step of an example question: as it is planned, and as it is asked once the steps before are answered."""
+    """One step of an example question: its planned question, and the one asked after the steps before it."""
 
     planned: str
     asked: str
@@ -91,7 +91,7 @@ class Hop:
     passage: Passage
 
     def draft(self, source: int) -> Json:
-        """The drafter's reply. Where it has an answer, it cites words beside it, so that it is reviewed."""
+        """Return the drafter's reply; its quote does not contain the answer, so that the draft is reviewed."""
         citations = [{"source": source, "quote": "More follows"}] if self.answer else []
         return {"answer": self.answer, "citations": citations}
 
@@ -115,7 +115,7 @@ class Chain:
         return {"known": bool(self.answer), "answer": self.answer}
 
     def replies(self) -> list[Any]:
-        """What a model says that makes no mistake: every review passes."""
+        """Return the replies of a model that makes no mistake: every review passes."""
         said: list[Any] = [self.plan()]
         for at, hop in enumerate(self.hops, start=1):
             said += [{"question": hop.asked}] if hop.needs else []
@@ -123,7 +123,7 @@ class Chain:
         return [*said, self.final()]
 
     def reply_to(self, request: Request) -> Json | list[Json]:
-        """The same, whatever the order in which it is asked."""
+        """Return the same replies in any order of requests."""
         question = request.input["question"]
         by_planned = {hop.planned: hop for hop in self.hops}
         by_asked = {hop.asked: (at, hop) for at, hop in enumerate(self.hops, start=1)}
@@ -143,7 +143,7 @@ class Chain:
 
 
 def example(id: str) -> Chain:
-    """A chain from the example questions; each hop's passage says its answer and nothing of the others."""
+    """Return a chain from the example questions; each hop's passage contains only its own answer."""
     lines = EXAMPLES.read_text(encoding="utf-8").splitlines()
     record = next(record for record in map(json.loads, lines) if record["id"] == id)
     answers = [hop["answer"] for hop in record["decomposition"]]
@@ -164,7 +164,7 @@ Graph = Callable[[], StateGraph[Any, Context, Any, Any]]
 
 @cache
 def without_checkpoints(graph: Graph) -> CompiledStateGraph[Any, Context, Any, Any]:
-    """A method compiled once: that takes longer than a run of it."""
+    """Return a compiled method; compiling takes longer than a run."""
     return graph().compile()
 
 
@@ -187,7 +187,7 @@ class Case:
     state: Json = field(default_factory=dict)
 
     async def run(self, question: str, notes: Mapping[str, Note] | None = None, **context: Any) -> Json:
-        """Runs from the beginning, or from where the thread stands; returns the verdict."""
+        """Run from the beginning, or from the latest checkpoint; return the verdict."""
         given = {"question": question, "notes": dict(notes or {})}
         made = self._context(**context)
         compiled = without_checkpoints(self.graph).copy({"checkpointer": self.saver})
@@ -201,7 +201,7 @@ class Case:
         return verdict
 
     def prompts(self) -> list[str]:
-        """The prompts asked, in order."""
+        """Return the prompts of all calls, in order."""
         return [request.prompt for request in self.model.requests]
 
     def _context(self, **more: Any) -> Context:
@@ -253,7 +253,7 @@ def structured(
 
 
 def resolves(citation: Mapping[str, Any], shown: Iterable[Passage]) -> bool:
-    """Whether a citation stands literally at its place in a passage that was shown."""
+    """Return whether a citation is literally at its place in a shown passage."""
     return any(
         citation["passage"] == each.id
         and citation["document"] == each.document_id
@@ -264,12 +264,12 @@ def resolves(citation: Mapping[str, Any], shown: Iterable[Passage]) -> bool:
 
 
 async def finish(runs: Runs, thread: str, **more: Any) -> Answer:
-    """Runs a thread to its end."""
+    """Run a thread to its end."""
     events = [event async for event in runs.run(thread, **more)]
     assert isinstance(events[-1], Answer)
     return events[-1]
 
 
 def sent(requests: Iterable[Request]) -> list[tuple[Any, ...]]:
-    """What of requests must be the same when a run is had again: everything but their ids."""
+    """Return the parts of requests that are the same in a repeated run: everything but their ids."""
     return [(each.prompt, each.messages, each.sampling, each.schema, each.choices) for each in requests]

@@ -10,7 +10,7 @@ from recording_proxy import Proxy, proxying
 from scripted_backend import Asked, Scripted, Sure
 
 from sleuth.agents.roles.judging.verifier import VERIFY
-from sleuth.graphs.core.thresholds import fitted
+from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.evaluation.calibration.calibrate import Calibration, calibrate
 from sleuth.tools.collection.collection import Library
@@ -61,7 +61,7 @@ async def test_what_tells_right_from_wrong_is_kept_and_named_in_later_answers(pl
     async with proxying(Scripted(script)) as proxy:
         report = await run(place, proxy, written(tmp_path, *rows()), tmp_path / "out")
         assert (report["right"], report["wrong"], report["auroc"]) == (4, 2, 1.0)
-        kept = fitted([place.home], lambda _: "scripted").get(VERIFY.prompt)
+        kept = fitted_thresholds([place.home], lambda _: "scripted").get(VERIFY.prompt)
         assert kept == report["threshold"]
         assert kept and 1.4 < kept["value"] < 7.0
         assert "fitted for scripted on 6 answers, 4 of them right" in kept["by"]
@@ -88,4 +88,4 @@ async def test_where_nothing_is_right_nothing_is_kept(place: Settings, tmp_path:
     async with proxying(Scripted(script)) as proxy:
         with pytest.raises(UsageError, match="All 6 answers are wrong"):
             await run(place, proxy, written(tmp_path, *rows(answers=0)), tmp_path / "out")
-    assert fitted([place.home], lambda _: "scripted") == {}
+    assert fitted_thresholds([place.home], lambda _: "scripted") == {}

@@ -28,7 +28,7 @@ from sleuth.agents.roles.reading.drafter import CONCLUDE, DRAFT, DraftInput
 from sleuth.agents.roles.reading.reader import READ
 from sleuth.agents.roles.reasoning.evidence_discovery import ENTITIES, INFER, REQUERY
 from sleuth.agents.roles.reasoning.reasoner import MONITOR, REASON, RECALL
-from sleuth.graphs.evidence.text_spans import locate
+from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.tools.errors import ContextTooLong
 from sleuth.tools.settings import Settings
 
@@ -91,7 +91,7 @@ async def test_a_quote_is_a_copy(seed: int, model: Gateway) -> None:
     draft = parse(reply["text"], DRAFT.output)
     assert draft.citations
     for quote in draft.citations:
-        assert quote.source in (1, 3) and locate(quote.quote, sources[quote.source - 1].text), reply["text"]
+        assert quote.source in (1, 3) and find_quote(quote.quote, sources[quote.source - 1].text), reply["text"]
 
 
 async def test_a_choice_is_one_of_them(model: Gateway) -> None:

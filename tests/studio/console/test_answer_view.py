@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from sleuth.graphs.core.answer import Answer, Citation, Threshold, cost_of
+from sleuth.graphs.core.answer import Answer, Citation, Threshold, total_cost
 from sleuth.studio.console.run_view import answer_view
 
 PLACE = Citation(passage="holt", document="holt.md", title="Lena Holt", quote="Born in Varn.", start=0, end=13)
@@ -13,7 +13,7 @@ REACHED = Citation(**PLACE, why={"passage": "film.md", "name": "Holt"})
 
 def shown(citation: Citation, method: str = "ras", threshold: Threshold | None = None) -> str:
     console = Console(record=True, width=100, file=StringIO())
-    verdict = {"status": "answered", "text": "Varn", "citations": [citation], "cost": cost_of({})}
+    verdict = {"status": "answered", "text": "Varn", "citations": [citation], "cost": total_cost({})}
     about = {"thread": "t", "checkpoint": "c", "method": method, "question": "?", "threshold": threshold}
     console.print(answer_view(Answer(**about, **verdict)))  # type: ignore[arg-type]
     return console.export_text()

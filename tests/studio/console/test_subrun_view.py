@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.console import Console
 
-from sleuth.graphs.core.answer import Answer, Hop, cost_of
+from sleuth.graphs.core.answer import Answer, Subrun, total_cost
 from sleuth.graphs.core.events import Step
-from sleuth.graphs.methods.auto.escalation import new_hop
+from sleuth.graphs.core.subrun import new_subrun
 from sleuth.graphs.persistence.threads import Thread
 from sleuth.studio.cli.commands.runs import _in_families
 from sleuth.studio.client.sleuth import Event
@@ -17,8 +17,8 @@ from sleuth.studio.console.run_view import answer_view, hops_view, show_step, wa
 DOUBT = "P(it holds) is 0.20, not above 0.5"
 
 
-def hop(method: str, why: str, **more: Any) -> Hop:
-    return Hop(**{**new_hop(method, why), **more})
+def hop(method: str, why: str, **more: Any) -> Subrun:
+    return Subrun(**{**new_subrun(method, why), **more})
 
 
 FIRST = hop(
@@ -32,7 +32,7 @@ ANSWER = Answer(
     question="?",
     status="answered",
     text="1868",
-    cost=cost_of({}),
+    cost=total_cost({}),
     hops=[FIRST, SECOND],
 )
 

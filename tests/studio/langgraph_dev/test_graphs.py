@@ -8,6 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.studio.langgraph_dev import graphs as dev
+from sleuth.studio.langgraph_dev.config import with_graphs
 from sleuth.tools.settings import TRACING_VARIABLES, tracing_variables
 
 ALL = {**METHODS, "chat": CHAT}
@@ -21,9 +22,8 @@ SERVED: dict[str, dev.Served] = {
 
 def test_every_method_is_served_under_its_name() -> None:
     assert {name: graph.name for name, graph in SERVED.items()} == {name: name for name in ALL}
-    assert {name: entry["description"] for name, entry in GRAPHS.items()} == {
-        name: method.line for name, method in ALL.items()
-    }
+    text = CONFIG.read_text(encoding="utf-8")
+    assert with_graphs(text) == text, "out of date: run `python -m sleuth.studio.langgraph_dev.config`"
 
 
 def test_development_server_traces_nothing_by_default() -> None:

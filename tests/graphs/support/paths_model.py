@@ -1,4 +1,4 @@
-"""A model that knows several ways to an answer, for tests of methods that look for more than one."""
+"""A model that has several reasoning paths to an answer."""
 
 from collections import Counter
 from typing import Any
@@ -8,11 +8,11 @@ from scenes import Chain, sure
 from sleuth.agents.model import Request
 
 Way = list[tuple[str, str]]
-"""Steps, each with what is found by it; "" is not known."""
+"""Steps with their findings; "" is unknown."""
 
 
-class Ways:
-    """Samples of a next step go through the ways that lead on from there in turn; what is known is sure."""
+class PathsModel:
+    """Samples next steps from the matching paths in turn; known findings have low perplexity."""
 
     def __init__(self, *ways: Way) -> None:
         self._ways = ways
@@ -55,6 +55,6 @@ class Ways:
 
 
 def way(chain: Chain) -> Way:
-    """A chain's hops; a question with a false premise comes after what the documents say instead."""
+    """Return a chain's hops as a path; a question with a false premise follows what the documents contain instead."""
     hops = [(hop.asked, hop.answer) for hop in chain.hops]
     return hops if hops[-1][1] == chain.answer else [*hops, (chain.question, chain.answer)]

@@ -1,4 +1,4 @@
-"""A model that knows a chain and plays every role of every method; what it has been told it does not ask for."""
+"""A model that plays every role of every method for a chain, and asks only for unknown hops."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -9,15 +9,15 @@ from scenes import Chain, Hop, Json, Shelf, sure
 from sleuth.agents.model import Reply, Request
 
 
-class Everyone:
-    """Says a hop's answer only where it is shown: among the sources, or as what is known."""
+class AllRolesModel:
+    """Answers a hop only if its answer is shown: among the sources, or as a known step."""
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
         self._detective = Detective(chain)
 
     def reply_to(self, request: Request) -> Any:
-        """One reply."""
+        """Return the reply to a request."""
         replies: dict[str, Callable[[Json], Any]] = {
             "planner": lambda given: self._plan(request.prompt, given),
             "expander": self._expanded,
@@ -90,7 +90,7 @@ class Everyone:
         return {"action": "answer", "answer": found, "citations": self._quotes(given) if found else []}
 
     def _thought(self, given: Json) -> str:
-        """What the sources tell of a hop, in its place; then the answer, or the question that is open."""
+        """Return the next hop that the sources answer; then the final answer, or the open question."""
         missing = self._missing(given["known"], *self._sources(given))
         known = [hop for hop in self.chain.hops if hop not in missing]
         said = [f"Asked {hop.asked.rstrip('?')} the sources say {hop.answer}." for hop in known]
@@ -105,7 +105,7 @@ class Everyone:
         return next((hop.answer for hop in self.chain.hops if hop.asked == asked), "")
 
     def _missing(self, known: Iterable[Mapping[str, str]], *more: str, without: Iterable[str] = ()) -> list[Hop]:
-        """The hops that nothing told answers."""
+        """Return the hops that no given text answers."""
         steps = list(known)
         if any(step["question"] == self.chain.question and step["answer"] == self.chain.answer for step in steps):
             return []
@@ -114,7 +114,7 @@ class Everyone:
         return [hop for hop in missing if hop.asked not in without]
 
     def _found(self, asked: str, given: Json) -> str:
-        """The answer to a hop, or to the question if all hops are answered."""
+        """Return the answer to a hop, or to the question if all hops are answered."""
         hop = next((hop for hop in self.chain.hops if hop.asked == asked), None)
         if hop and any(hop.answer in text for text in self._texts(given)):
             return hop.answer
@@ -153,7 +153,7 @@ class Everyone:
         return {"answer": found or "I don't know", "citations": self._quotes(given) if found else []}
 
     def _drafted(self, given: Json) -> Json:
-        said = self._answered(given)  # with words beside the answer cited, so that it is reviewed
+        said = self._answered(given)  # cites words without the answer, so that it is reviewed
         return {**said, "citations": [{**cited, "quote": "More follows"} for cited in said["citations"]]}
 
     def _answered(self, given: Json) -> Json:
@@ -166,11 +166,11 @@ class Everyone:
 
 
 AT_ONCE = ("plain-rag", "hybrid-rag", "iter-retgen")
-"""Methods that do not ask hop by hop: what they search with finds all."""
+"""Methods that search once for all hops."""
 
 
 def finds(chain: Chain, *, at_once: bool = False) -> Shelf:
-    """The question finds the first hop's passage, or all `at_once`, each hop's own question and draft its own."""
+    """Return a shelf where the question finds the first hop's passage, or all `at_once`, and each hop its own."""
     found = {hop.asked: [hop.passage] for hop in chain.hops}
     drafted = {f"{hop.asked} {hop.answer}": [hop.passage] for hop in chain.hops}
     return Shelf(chain.passages if at_once else [chain.hops[0].passage], found={**found, **drafted})

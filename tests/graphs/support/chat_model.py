@@ -1,4 +1,4 @@
-"""A model that somebody can chat with about a chain."""
+"""A model for chats about a chain."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ GREETING = "Hello! What would you like to know?"
 BACK = {"question": "Which of the two?", "options": ["the yard", "the bank"]}
 
 
-class Companion(Replying):
-    """Knows the chain; a message is what it is told to be, a follow-up asks the chain's question."""
+class ChatModel(Replying):
+    """Classifies messages as the given kinds in turn, and rewrites a follow-up as the chain's question."""
 
     def __init__(self, chain: Chain, *kinds: str, reply: str = GREETING, back: Json = BACK) -> None:
         super().__init__(self._say)
