@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sleuth.agents.formatting import in_prompt
+from sleuth.agents.formatting import parse_facts
 from sleuth.agents.model import Message
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.storage import Triple
@@ -38,7 +38,7 @@ class Shape:
 
 def graph_of(messages: Sequence[Message]) -> Graph:
     """The triples that a prompt shows: the same for training and in use, as nothing else says what they are."""
-    return in_prompt(first_user(messages)["content"])
+    return parse_facts(first_user(messages)["content"])
 
 
 def first_user(messages: Sequence[Message]) -> Message:

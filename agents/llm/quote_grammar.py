@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from sleuth.agents.formatting.sources import in_prompt
+from sleuth.agents.formatting import parse_sources
 from sleuth.agents.model import Message
 from sleuth.tools.text import clauses, sentences, unwrap
 
@@ -42,7 +42,7 @@ def narrowed(schema: dict[str, Any], messages: Sequence[Message]) -> dict[str, A
     than a server can take.
     """
     text = "\n".join(message["content"] for message in messages)
-    if _DEFINITION not in schema.get("$defs", {}) or text.count("<source ") != len(sources := in_prompt(text)):
+    if _DEFINITION not in schema.get("$defs", {}) or text.count("<source ") != len(sources := parse_sources(text)):
         return schema
     patterns = {number: pattern for number, source in sources if (pattern := _beginnings(source.text))}
     if not 0 < sum(map(len, patterns.values())) <= MOST_PATTERN:

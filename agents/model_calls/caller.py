@@ -17,7 +17,7 @@ from langgraph.func import task
 from typing_extensions import TypedDict
 
 from sleuth import prompts
-from sleuth.agents.formatting import unmarked
+from sleuth.agents.formatting import escape_chat_markers
 from sleuth.agents.llm import Hearing
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.context_fitting import fit, halve, loss
@@ -247,7 +247,7 @@ class _Ask(Generic[I, O]):
 
 def messages(role: Role[I, O], given: I) -> tuple[Message, ...]:
     """A role's prompt for an input, as it is sent."""
-    values = {name: unmarked(value) for name, value in role.render(given).items()}
+    values = {name: escape_chat_markers(value) for name, value in role.render(given).items()}
     system, user = prompts.load(role.prompt).render(**values)
     opening = (Message(role="system", content=system),) if system else ()
     return (*opening, Message(role="user", content=user))
@@ -278,8 +278,8 @@ def _place(request: Request, seed: str) -> Request:
 
 def _repair(reply: Reply, fault: str) -> tuple[Message, ...]:
     """What follows the first prompt: the bad reply, and what is wrong with it."""
-    _, wish = prompts.load(REPAIR).render(reason=unmarked(fault))
-    shown = unmarked(reply["text"][:_SHOWN]).strip() or "…"
+    _, wish = prompts.load(REPAIR).render(reason=escape_chat_markers(fault))
+    shown = escape_chat_markers(reply["text"][:_SHOWN]).strip() or "…"
     return (Message(role="assistant", content=shown), Message(role="user", content=wish))
 
 

@@ -17,7 +17,7 @@ from langgraph.types import interrupt
 from pydantic import BeforeValidator, Field, model_validator
 
 from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.conversation import intent_classifier as router
+from sleuth.agents.roles import conversation
 from sleuth.graphs.chat import small_talk
 from sleuth.graphs.chat.messages import Messages, asking_back, heard, reply
 from sleuth.graphs.chat.plan_approval import Decision, decided, request
@@ -87,7 +87,7 @@ class State(Message, RunState):
     """The latest message, from `refine` on as a question that can be understood alone."""
     warnings: list[str] = field(default_factory=list)
     """What went less than well in this turn, a line each."""
-    kind: router.Kind | Literal[""] = ""
+    kind: conversation.Intent | Literal[""] = ""
     """What the message was taken for."""
     hop: Hop | None = None
     """The turn of the method at the question."""
@@ -107,7 +107,7 @@ class Update(RunUpdate, total=False):
 
     messages: list[AnyMessage]
     question: str
-    kind: router.Kind
+    kind: conversation.Intent
     hop: Hop | None
     plan: dict[str, Step]
     decision: Decision
@@ -125,7 +125,7 @@ async def classify(state: State, runtime: Run) -> Update:
     halted = not affordable(begun, runtime)
     if not halted:
         loss = "The message is taken for a question."
-        kind = await ask_or(asking, router.ROUTE, heard(begun.messages, question), "follow-up", loss)
+        kind = await ask_or(asking, conversation.ROUTE, heard(begun.messages, question), "follow-up", loss)
     if small_talk.must_be_looked_up(kind, state.messages, ask_back=settings.ask_back):
         kind = "follow-up"
     return {

@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 
-from sleuth.agents.formatting import Heard, Turn, latest
-from sleuth.agents.roles.conversation import AskedBack
+from sleuth.agents.formatting import Turn, latest_turns
+from sleuth.agents.roles.conversation import AskedBack, ConversationInput
 from sleuth.graphs.core import Cost, Hop, Verdict
 from sleuth.graphs.evidence import footnoted
 
@@ -32,14 +32,14 @@ def said(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
 Messages: DeltaChannel[list[AnyMessage]] = DeltaChannel(said)
 
 
-def heard(messages: Sequence[AnyMessage], question: str) -> Heard:
+def heard(messages: Sequence[AnyMessage], question: str) -> ConversationInput:
     """The last message, as the question that it puts, with the latest of what was said before it."""
     turns = [
         Turn(speaker=_SPEAKERS[message.type], text=message.text)
         for message in messages[:-1]
         if message.type in _SPEAKERS and message.text
     ]
-    return Heard(question=question, turns=latest(turns))
+    return ConversationInput(question=question, turns=latest_turns(turns))
 
 
 def reply(verdict: Verdict, hop: Hop | None, *, question: str, cost: Cost, warnings: list[str]) -> AIMessage:

@@ -6,10 +6,10 @@ from typing import Any
 
 from langgraph.func import entrypoint
 
-from sleuth.agents.formatting import Heard, Turn, latest
+from sleuth.agents.formatting import Turn, latest_turns
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls import CallRecord, Desk
-from sleuth.agents.roles.conversation import REWRITE, Rewritten
+from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritten
 from sleuth.graphs.core import ask_or
 from sleuth.tools.settings import Tracing
 from sleuth.tools.storage import Archive
@@ -34,7 +34,7 @@ async def standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
     """
     if not turns:
         return question
-    given = Heard(question=question, turns=latest(turns))
+    given = ConversationInput(question=question, turns=latest_turns(turns))
     made = await ask_or(asking, REWRITE, given, Rewritten.model_construct(question=question), _LOSS)
     return made.question.strip() or question
 

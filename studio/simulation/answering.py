@@ -3,10 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from sleuth.agents.formatting import MOST, Quote
-from sleuth.agents.roles.reading import answerer, drafter, reader
-from sleuth.agents.roles.reasoning import path_answerer as integrator
-from sleuth.agents.roles.reasoning import reasoner
+from sleuth.agents.formatting import MAX_CITATIONS, Quote
+from sleuth.agents.roles import reading, reasoning
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.reply import SimulatedReply, plain_reply, structured
 from sleuth.studio.simulation.request_view import RequestView
@@ -46,7 +44,7 @@ def _quotes(view: RequestView, question: str, value: str) -> tuple[Quote, ...]:
     target = view.target(question)
     hops = range(len(view.gold.hops) - 1, -1, -1) if target in (WHOLE, None) else [target]
     shown = [quoted for hop in hops if hop is not None and (quoted := view.shown(hop))]
-    quotes = tuple(Quote(source=each.source, quote=each.quote) for each in shown[:MOST])
+    quotes = tuple(Quote(source=each.source, quote=each.quote) for each in shown[:MAX_CITATIONS])
     return quotes or _naming(view, value)
 
 
@@ -62,24 +60,24 @@ def _naming(view: RequestView, value: str) -> tuple[Quote, ...]:
 def read(view: RequestView) -> SimulatedReply:
     """READ."""
     found = find_answer(view, view.question)
-    return structured(reader.Reading(answer=found.answer, citations=[*found.quotes], answerable=bool(found.answer)))
+    return structured(reading.Reading(answer=found.answer, citations=[*found.quotes], answerable=bool(found.answer)))
 
 
 def draft(view: RequestView) -> SimulatedReply:
     """DRAFT."""
     found = find_answer(view, view.question)
-    return structured(drafter.Draft(answer=found.answer, citations=[*found.quotes]))
+    return structured(reading.Draft(answer=found.answer, citations=[*found.quotes]))
 
 
 def conclude(view: RequestView) -> SimulatedReply:
     """CONCLUDE."""
-    return structured(drafter.Conclusion(answer=find_answer(view, view.question).answer))
+    return structured(reading.Conclusion(answer=find_answer(view, view.question).answer))
 
 
 def answer(view: RequestView) -> SimulatedReply:
     """ANSWER: from the trajectory alone."""
     found = find_answer(view, view.gold.question)
-    return structured(answerer.Final(known=bool(found.answer), answer=found.answer))
+    return structured(reading.Final(known=bool(found.answer), answer=found.answer))
 
 
 def from_facts(view: RequestView) -> SimulatedReply:
@@ -88,7 +86,7 @@ def from_facts(view: RequestView) -> SimulatedReply:
     known = bool(found.answer)
     guess = found.answer or ("" if view.simulation.teaching else view.decoy(view.gold.answer))
     facts = fact_numbers(view, range(len(view.gold.hops))) if known else []
-    return structured(answerer.FromFacts(facts=facts, answer=guess, known=known))
+    return structured(reading.FromFacts(facts=facts, answer=guess, known=known))
 
 
 def fact_numbers(view: RequestView, hops: range) -> list[int]:
@@ -116,13 +114,13 @@ def _unaided(view: RequestView) -> str:
 def unaided(view: RequestView) -> SimulatedReply:
     """ANSWER_UNAIDED: a guess where it does not know."""
     known = _unaided(view)
-    return structured(answerer.Unaided(answer=known or view.decoy(view.gold.answer), known=bool(known)))
+    return structured(reading.Unaided(answer=known or view.decoy(view.gold.answer), known=bool(known)))
 
 
 def from_memory(view: RequestView) -> SimulatedReply:
     """ANSWER_FROM_MEMORY: what was handed over, else what it knows, else a guess."""
     known = find_answer(view, view.question).answer or _unaided(view)
-    return structured(answerer.Unaided(answer=known or view.decoy(view.gold.answer), known=bool(known)))
+    return structured(reading.Unaided(answer=known or view.decoy(view.gold.answer), known=bool(known)))
 
 
 def reason(view: RequestView) -> SimulatedReply:
@@ -132,37 +130,37 @@ def reason(view: RequestView) -> SimulatedReply:
     lines = [view.statement(hop) for hop in hops if view.holds(hop)]
     lacks = "" if found.answer else "What else the question needs is not said."
     text = " ".join([*lines, lacks]).strip()[:800]
-    return structured(reasoner.Reasoned(reason=text, citations=[*found.quotes], answer=found.answer))
+    return structured(reasoning.Reasoned(reason=text, citations=[*found.quotes], answer=found.answer))
 
 
 def monitor(view: RequestView) -> SimulatedReply:
     """MONITOR."""
-    return structured(reasoner.Direct(answer=find_answer(view, view.question).answer))
+    return structured(reasoning.Direct(answer=find_answer(view, view.question).answer))
 
 
 def recall(view: RequestView) -> SimulatedReply:
     """RECALL."""
-    return structured(reasoner.Recalled(reason="" if _unaided(view) else "I do not know it.", answer=_unaided(view)))
+    return structured(reasoning.Recalled(reason="" if _unaided(view) else "I do not know it.", answer=_unaided(view)))
 
 
 def guess(view: RequestView) -> SimulatedReply:
     """GUESS."""
-    return structured(reasoner.Direct(answer=_unaided(view)))
+    return structured(reasoning.Direct(answer=_unaided(view)))
 
 
 def take_step(view: RequestView) -> SimulatedReply:
     """TAKE_STEP."""
-    return structured(integrator.Result(answer=find_answer(view, view.question).answer))
+    return structured(reasoning.Result(answer=find_answer(view, view.question).answer))
 
 
 def take_last_step(view: RequestView) -> SimulatedReply:
     """TAKE_LAST_STEP: what follows for the question."""
-    return structured(integrator.Result(answer=find_answer(view, view.given["question"]).answer))
+    return structured(reasoning.Result(answer=find_answer(view, view.given["question"]).answer))
 
 
 def take_path(view: RequestView) -> SimulatedReply:
     """TAKE_PATH: where the path ends is what it answers."""
-    return structured(integrator.Result(answer=find_answer(view, view.given["question"]).answer))
+    return structured(reasoning.Result(answer=find_answer(view, view.given["question"]).answer))
 
 
 def integrate(view: RequestView) -> SimulatedReply:
@@ -171,7 +169,7 @@ def integrate(view: RequestView) -> SimulatedReply:
     apart: dict[str, str] = {}
     for each in answers:
         apart.setdefault(words(each).removeprefix("it is ").removeprefix("the "), each)
-    return structured(integrator.Integrated(answer=" or ".join(apart.values())[:600]))
+    return structured(reasoning.Integrated(answer=" or ".join(apart.values())[:600]))
 
 
 def verify(view: RequestView) -> SimulatedReply:

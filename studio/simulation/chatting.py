@@ -1,7 +1,7 @@
 """The roles that read a conversation: they know what its person is after, which is the gold's question."""
 
-from sleuth.agents.roles.conversation import KINDS, AskedBack, Kind
-from sleuth.agents.roles.conversation import question_rewriter as rewriter
+from sleuth.agents.roles import conversation
+from sleuth.agents.roles.conversation import INTENTS, AskedBack, Intent
 from sleuth.studio.simulation.judging import filed
 from sleuth.studio.simulation.planning import off_course
 from sleuth.studio.simulation.reply import SimulatedReply, structured
@@ -11,10 +11,10 @@ from sleuth.studio.simulation.wording import content, names, says
 
 def route(view: RequestView) -> SimulatedReply:
     """ROUTE: by what the message and the conversation name of the gold's question; small talk asks for nothing."""
-    return filed(view, _kind(view), KINDS)
+    return filed(view, _kind(view), INTENTS)
 
 
-def _kind(view: RequestView) -> Kind:
+def _kind(view: RequestView) -> Intent:
     if not content(view.question) & content(view.gold.question):
         return "small talk"
     if _told(view, view.question):
@@ -25,9 +25,9 @@ def _kind(view: RequestView) -> Kind:
 def rewrite(view: RequestView) -> SimulatedReply:
     """REWRITE: the gold's question, as far as what was said names all that it does; else the message as it is."""
     if view.errs("wrong-question"):
-        return structured(rewriter.Rewritten(question=off_course(view)))
+        return structured(conversation.Rewritten(question=off_course(view)))
     question = view.gold.question if _told(view, _spoken(view)) else view.question
-    return structured(rewriter.Rewritten(question=question[:500]))
+    return structured(conversation.Rewritten(question=question[:500]))
 
 
 def reply(_: RequestView) -> SimulatedReply:

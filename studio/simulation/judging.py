@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from sleuth.agents.formatting import Quote
-from sleuth.agents.roles.judging import CHANGING, STATIC, reviewer
+from sleuth.agents.roles import judging
+from sleuth.agents.roles.judging import CHANGING, STATIC
 from sleuth.studio.simulation.answering import find_answer
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.reply import SimulatedReply, structured, yes_or_no
@@ -23,20 +24,20 @@ def review(view: RequestView) -> SimulatedReply:
     return structured(_verdict(view, looks_back=True))
 
 
-def _verdict(view: RequestView, *, looks_back: bool) -> reviewer.StepReview:
+def _verdict(view: RequestView, *, looks_back: bool) -> judging.StepReview:
     drafted, found = str(view.given["answer"]), find_answer(view, view.question)
     if found.answer and _same(drafted, found.answer):
-        return reviewer.Review(status="PASS")
+        return judging.Review(status="PASS")
     if drafted and view.errs("flattering"):
-        return reviewer.Review(status="PASS")
+        return judging.Review(status="PASS")
     if found.answer and found.quotes:
         quotes = [Quote(source=each.source, quote=each.quote) for each in found.quotes]
-        return reviewer.Review(status="REVISED", answer=found.answer, citations=quotes)
+        return judging.Review(status="REVISED", answer=found.answer, citations=quotes)
     blamed = _blamed(view) if looks_back else None
     if blamed is not None:
         step, question = blamed
-        return reviewer.Review(status="UNCONFIDENT", question=question, earlier_step=step)
-    return reviewer.Review(status="UNCONFIDENT", question=_anew(view))
+        return judging.Review(status="UNCONFIDENT", question=question, earlier_step=step)
+    return judging.Review(status="UNCONFIDENT", question=_anew(view))
 
 
 def _anew(view: RequestView) -> str:

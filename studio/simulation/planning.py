@@ -2,11 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from sleuth.agents.roles.planning import expander, follow_up, planner, refiner
-from sleuth.agents.roles.planning import search_agent as actor
-from sleuth.agents.roles.planning import step_merger as fuser
-from sleuth.agents.roles.planning import subqueries as subquery
-from sleuth.agents.roles.reasoning import evidence_discovery as detective
+from sleuth.agents.roles import planning, reasoning
 from sleuth.studio.simulation.answering import fact_numbers, find_answer
 from sleuth.studio.simulation.gold import WHOLE, Gold
 from sleuth.studio.simulation.reply import SimulatedReply, structured
@@ -43,7 +39,7 @@ def plan(view: RequestView) -> SimulatedReply:
     places = {hop: at for at, hop in enumerate(hops, start=1)}
     wrong = view.chance("which").choice(hops) if hops and view.errs("wrong-question") else None
     steps = [
-        planner.PlanStep(
+        planning.PlanStep(
             thought=_thought(view, hop),
             question=off_course(view) if hop == wrong else asked(view, hop),
             needs=[places[need - 1] for need in view.gold.hops[hop].needs() if need - 1 in places],
@@ -51,7 +47,7 @@ def plan(view: RequestView) -> SimulatedReply:
         for hop in hops
     ]
     return structured(
-        planner.Plan(steps=steps or [planner.PlanStep(question=shortened(view.gold.question), action="Answer")])
+        planning.Plan(steps=steps or [planning.PlanStep(question=shortened(view.gold.question), action="Answer")])
     )
 
 
@@ -66,9 +62,11 @@ def _thought(view: RequestView, hop: int) -> str:
 
 def plan_in_order(view: RequestView) -> SimulatedReply:
     """PLAN_IN_ORDER: the same without saying what needs what."""
-    steps = planner.Plan.model_validate_json(plan(view).text).steps
-    in_order = [planner.OrderedStep(thought=each.thought, question=each.question, action=each.action) for each in steps]
-    return structured(planner.OrderedPlan(steps=in_order))
+    steps = planning.Plan.model_validate_json(plan(view).text).steps
+    in_order = [
+        planning.OrderedStep(thought=each.thought, question=each.question, action=each.action) for each in steps
+    ]
+    return structured(planning.OrderedPlan(steps=in_order))
 
 
 def _open(view: RequestView) -> list[int]:
@@ -79,14 +77,14 @@ def _open(view: RequestView) -> list[int]:
 
 def begin(view: RequestView) -> SimulatedReply:
     """BEGIN."""
-    return SimulatedReply(text=subquery.NO_RETRIEVAL if view.knows_unaided() else subquery.SUBQ)
+    return SimulatedReply(text=planning.NO_RETRIEVAL if view.knows_unaided() else planning.SUBQ)
 
 
 def next_query(view: RequestView) -> SimulatedReply:
     """NEXT."""
     query = next_question(view, _queries(view))
-    plan = subquery.SUBQ if query else subquery.SUFFICIENT
-    return structured(subquery.Next.model_validate({"plan": plan, "query": query}))
+    plan = planning.SUBQ if query else planning.SUFFICIENT
+    return structured(planning.Next.model_validate({"plan": plan, "query": query}))
 
 
 def next_with_finding(view: RequestView) -> SimulatedReply:
@@ -98,9 +96,9 @@ def next_with_finding(view: RequestView) -> SimulatedReply:
         finding = view.value(WHOLE) or ""
     elif latest is not None and view.holds(latest):
         facts, finding = fact_numbers(view, range(latest, latest + 1)), view.gold.hops[latest].answer
-    plan = subquery.SUBQ if query else subquery.SUFFICIENT
+    plan = planning.SUBQ if query else planning.SUFFICIENT
     return structured(
-        subquery.NextWithFinding.model_validate(
+        planning.NextWithFinding.model_validate(
             {"plan": plan, "query": query, "finding": finding[:200], "facts": facts}
         )
     )
@@ -133,8 +131,8 @@ def follow_up_question(view: RequestView) -> SimulatedReply:
     """FOLLOW_UP: what is missing first, else what follows from the intermediate answers."""
     question = next_question(view, [asked for asked, _ in view.steps])
     if question:
-        return structured(follow_up.FollowUp(follow_up="Yes", question=question))
-    return structured(follow_up.FollowUp(follow_up="No", answer=view.value(WHOLE) or ""))
+        return structured(planning.FollowUp(follow_up="Yes", question=question))
+    return structured(planning.FollowUp(follow_up="No", answer=view.value(WHOLE) or ""))
 
 
 def think(view: RequestView) -> SimulatedReply:
@@ -152,9 +150,9 @@ def act(view: RequestView) -> SimulatedReply:
     """ACT: a search for what is missing first; an answer where nothing is, or where nothing more is found."""
     query = next_question(view, view.given["searches"])
     if query:
-        return structured(actor.Action(action="search", query=query))
+        return structured(planning.Action(action="search", query=query))
     found = find_answer(view, view.question)
-    return structured(actor.Action(action="answer", answer=found.answer, citations=[*found.quotes]))
+    return structured(planning.Action(action="answer", answer=found.answer, citations=[*found.quotes]))
 
 
 def expand(view: RequestView) -> SimulatedReply:
@@ -166,13 +164,13 @@ def expand(view: RequestView) -> SimulatedReply:
     covered = {target for target in targets if target is not None} | set(view.found)
     left = [hop for hop in range(len(view.gold.hops)) if hop not in covered]
     if view.errs("wrong-question"):
-        return structured(expander.NextStep(step=off_course(view), final=len(left) <= 1))
+        return structured(planning.NextStep(step=off_course(view), final=len(left) <= 1))
     if not left or WHOLE in covered:
-        return structured(expander.NextStep(step=_freely(view, shortened(view.gold.question)), final=True))
+        return structured(planning.NextStep(step=_freely(view, shortened(view.gold.question)), final=True))
     dice = view.chance("order")
     hop = dice.choice(left) if dice.random() < view.simulation.reorder else left[0]
     last = view.gold.is_chain() and hop == len(view.gold.hops) - 1
-    return structured(expander.NextStep(step=_freely(view, asked(view, hop)), final=last))
+    return structured(planning.NextStep(step=_freely(view, asked(view, hop)), final=last))
 
 
 def fuse(view: RequestView) -> SimulatedReply:
@@ -180,8 +178,8 @@ def fuse(view: RequestView) -> SimulatedReply:
     steps: list[str] = view.given["steps"]
     apart = {view.target(step): step for step in reversed(steps)}
     if view.errs("wrong-question"):
-        return structured(fuser.Fused(step=off_course(view)))
-    return structured(fuser.Fused(step=" ".join(reversed(apart.values()))[:300]))
+        return structured(planning.Fused(step=off_course(view)))
+    return structured(planning.Fused(step=" ".join(reversed(apart.values()))[:300]))
 
 
 def refine(view: RequestView) -> SimulatedReply:
@@ -189,18 +187,20 @@ def refine(view: RequestView) -> SimulatedReply:
     planned = str(view.given["question"])
     target = view.target(planned)
     if view.errs("wrong-question"):
-        return structured(refiner.Refined(question=off_course(view)))
+        return structured(planning.Refined(question=off_course(view)))
     if target is None:
-        return structured(refiner.Refined(question=planned))
+        return structured(planning.Refined(question=planned))
     if target == WHOLE:
-        return structured(refiner.Refined(question=planned if view.simulation.teaching else view.otherwise(planned, 1)))
-    return structured(refiner.Refined(question=asked(view, target)))
+        return structured(
+            planning.Refined(question=planned if view.simulation.teaching else view.otherwise(planned, 1))
+        )
+    return structured(planning.Refined(question=asked(view, target)))
 
 
 def entities(view: RequestView) -> SimulatedReply:
     """ENTITIES."""
     found = names(view.gold.question) or [view.gold.question.rstrip("?")]
-    return structured(detective.Entities(entities=[name[:80] for name in found][: detective.MAX_ENTITIES]))
+    return structured(reasoning.Entities(entities=[name[:80] for name in found][: reasoning.MAX_ENTITIES]))
 
 
 def requery(view: RequestView) -> SimulatedReply:
@@ -208,10 +208,10 @@ def requery(view: RequestView) -> SimulatedReply:
     known = dict(held(view.gold, view))
     missing = view.missing()
     if view.errs("wrong-question"):
-        return structured(detective.Requery(query=off_course(view)))
+        return structured(reasoning.Requery(query=off_course(view)))
     if not missing:
-        return structured(detective.Requery(query=view.otherwise(view.gold.question, 1)))
-    return structured(detective.Requery(query=asked(view, missing[0], known)))
+        return structured(reasoning.Requery(query=view.otherwise(view.gold.question, 1)))
+    return structured(reasoning.Requery(query=asked(view, missing[0], known)))
 
 
 def held(gold: Gold, view: RequestView) -> Iterable[tuple[int, str]]:

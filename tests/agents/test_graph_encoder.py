@@ -8,18 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from told import Told
 
-from sleuth.agents.formatting import facts as chain
-from sleuth.agents.formatting.facts import Facts, SubQuery
-from sleuth.agents.formatting.sources import Source
+from sleuth.agents.formatting import Facts, Source, SubQuery, format_fact
 from sleuth.agents.graph_encoder.encoder import graph_of, texts_of
 from sleuth.agents.graph_encoder.folder import is_graph_model
 from sleuth.agents.graph_encoder.model import TOKENS, GraphModels
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Message, Request
 from sleuth.agents.model_calls.caller import messages
-from sleuth.agents.roles.planning.subqueries import BEGIN, Bare, SoFar
-from sleuth.agents.roles.reading.answerer import ANSWER_FROM_FACTS
-from sleuth.agents.roles.reading.extractor import EXTRACT, ExtractInput
+from sleuth.agents.roles.planning import BEGIN, SoFar
+from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, EXTRACT, ExtractInput
+from sleuth.agents.roles.reasoning import QuestionInput
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.triples import Triple
 
@@ -29,7 +27,7 @@ LINE = st.text(alphabet="ab [1]S>|P> O/source<\u2028", min_size=1, max_size=20).
 
 def asked(*rounds: list[Triple]) -> tuple[Message, ...]:
     facts = [
-        Facts(query=at, text="\n".join(chain.fact(number, triple) for number, triple in enumerate(triples, start=1)))
+        Facts(query=at, text="\n".join(format_fact(number, triple) for number, triple in enumerate(triples, start=1)))
         for at, triples in enumerate(rounds, start=1)
     ]
     queries = tuple(SubQuery(text="Where?", finding="[9] S> a | P> b | O> c") for _ in rounds)
@@ -49,8 +47,8 @@ def test_what_a_passage_says_adds_no_triple_and_hides_none(names: tuple[str, str
 
 
 def test_prompts_without_triples_have_no_graph() -> None:
-    text = "\n".join(chain.fact(1, ODA) for _ in range(2))
-    assert graph_of(messages(BEGIN, Bare(question="Where was Oda born?"))) == []
+    text = "\n".join(format_fact(1, ODA) for _ in range(2))
+    assert graph_of(messages(BEGIN, QuestionInput(question="Where was Oda born?"))) == []
     assert graph_of(asked([])) == []
     assert graph_of(messages(ANSWER_FROM_FACTS, SoFar(question=text, queries=(), sources=()))) == []
     passage = Source(title="Oda", text="Oda was born in Varn.")
@@ -64,7 +62,7 @@ def request(sent: tuple[Message, ...]) -> Request:
 async def test_a_request_carries_the_token_of_its_triples_and_says_the_same_otherwise() -> None:
     model = ScriptedModel(["a", "b"], context_window=4000)
     told = Told().beside(model, "graph", HashingEmbedder())
-    sent = request(asked([ODA, VARN], [ISK])), request(messages(BEGIN, Bare(question="Where?")))
+    sent = request(asked([ODA, VARN], [ISK])), request(messages(BEGIN, QuestionInput(question="Where?")))
     for each in sent:
         await told.call(each)
     first, second = model.requests
@@ -79,6 +77,6 @@ async def test_a_folder_without_a_graph_model_is_said_before_anything_is_asked(t
     model = ScriptedModel()
     told = GraphModels().beside(model, str(tmp_path), HashingEmbedder())
     with pytest.raises(UsageError, match=r"holds no graph model \(graph\.json and graph\.safetensors\)"):
-        await told.call(request(messages(BEGIN, Bare(question="Where?"))))
+        await told.call(request(messages(BEGIN, QuestionInput(question="Where?"))))
     assert not is_graph_model(tmp_path)
     assert model.requests == []

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls import Desk, first_token_probability
-from sleuth.agents.roles.judging import evaluator
+from sleuth.agents.roles import judging
 from sleuth.graphs.core import Citation, Hop, Note, Verdict, cost_of
 from sleuth.graphs.evidence import conclude
 from sleuth.graphs.methods.par_rag import Plan
@@ -67,9 +67,9 @@ async def support(asking: Desk, question: str, hop: Hop) -> float:
     Where the server gives no log-probabilities the word itself counts as certain, with a warning.
     """
     quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in _evidence(hop))
-    given = evaluator.SupportInput(question=question, answer=hop["text"], sources=quotes)
+    given = judging.SupportInput(question=question, answer=hop["text"], sources=quotes)
     try:
-        said, reply = await asking.consult(evaluator.SUPPORT, given)
+        said, reply = await asking.consult(judging.SUPPORT, given)
     except BadReply as error:
         asking.warn(f"{error} The answer of {hop['method']} counts as not confirmed.")
         return 0.0
@@ -78,7 +78,7 @@ async def support(asking: Desk, question: str, hop: Hop) -> float:
         return float(words(said).startswith("yes"))
     probability, warning = first_token_probability(reply)
     if warning:
-        asking.warn(f"{evaluator.SUPPORT.prompt}: {warning}")
+        asking.warn(f"{judging.SUPPORT.prompt}: {warning}")
     return probability
 
 

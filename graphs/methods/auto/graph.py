@@ -13,7 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.planning import planner
+from sleuth.agents.roles import planning
 from sleuth.graphs.core import (
     Call,
     Context,
@@ -217,10 +217,10 @@ def _why(state: State) -> str:
 
 async def _parts(state: State, asking: Desk) -> dict[str, Step]:
     known = known_steps(handed_over(state.notes, state.hops.values()).values())
-    given = planner.PlanInput(question=state.question, known=known)
-    single = planner.Plan(steps=[planner.PlanStep.model_construct(question=state.question)])
+    given = planning.PlanInput(question=state.question, known=known)
+    single = planning.Plan(steps=[planning.PlanStep.model_construct(question=state.question)])
     loss = "The parts of the question are taken to build on each other."
-    return numbered((await ask_or(asking, planner.PLAN, given, single, loss)).steps)
+    return numbered((await ask_or(asking, planning.PLAN, given, single, loss)).steps)
 
 
 METHOD = Method(

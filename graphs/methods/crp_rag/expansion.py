@@ -6,8 +6,7 @@ from typing import Literal
 
 from sleuth.agents.formatting import Step
 from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.planning import expander, refiner
-from sleuth.agents.roles.planning import step_merger as fuser
+from sleuth.agents.roles import planning
 from sleuth.graphs.core import ask_or
 from sleuth.graphs.methods.crp_rag.reasoning_graph import (
     SOURCE,
@@ -55,18 +54,18 @@ async def propose(
 async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Desk) -> Proposal:
     question = nodes[SOURCE]["content"]
     steps = tuple(nodes[key]["content"] for key in leading_to(nodes, sink))
-    given = expander.ExpandInput(question=question, steps=steps, known=known)
-    itself = expander.NextStep.model_construct(step=question, final=True)
-    said = await ask_or(asking, expander.EXPAND, given, itself, "The question itself is proposed as the last step.")
+    given = planning.ExpandInput(question=question, steps=steps, known=known)
+    itself = planning.NextStep.model_construct(step=question, final=True)
+    said = await ask_or(asking, planning.EXPAND, given, itself, "The question itself is proposed as the last step.")
     return Proposal(content=said.step, end=said.final, prev=(sink,))
 
 
 async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Desk) -> Proposal:
     """The question said in another way, as the only step (the structure "text" of section 5.5)."""
     question = nodes[SOURCE]["content"]
-    given = refiner.RefineInput(question=question, answers=known, original=question)
-    as_it_is, loss = refiner.Refined.model_construct(question=question), "The question is searched for as it is."
-    said = await ask_or(asking, refiner.REFINE, given, as_it_is, loss)
+    given = planning.RefineInput(question=question, answers=known, original=question)
+    as_it_is, loss = planning.Refined.model_construct(question=question), "The question is searched for as it is."
+    said = await ask_or(asking, planning.REFINE, given, as_it_is, loss)
     return Proposal(content=said.question.strip() or question, end=True, prev=(sink,))
 
 
@@ -93,7 +92,7 @@ async def fuse(question: str, similar: Sequence[Sequence[Proposal]], asking: Des
 async def _fuse(question: str, group: Sequence[Proposal], asking: Desk) -> Proposal:
     if len(group) == 1:
         return group[0]
-    given = fuser.FuseInput(question=question, steps=tuple(proposal.content for proposal in group))
-    first = fuser.Fused(step=group[0].content)
-    said = await ask_or(asking, fuser.FUSE, given, first, "The first of the similar steps stands for all.")
+    given = planning.FuseInput(question=question, steps=tuple(proposal.content for proposal in group))
+    first = planning.Fused(step=group[0].content)
+    said = await ask_or(asking, planning.FUSE, given, first, "The first of the similar steps stands for all.")
     return joined(group, said.step)

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.reading import aggregator
+from sleuth.agents.roles import reading
 from sleuth.graphs.core import Citation, Note, ask_or
 from sleuth.graphs.evidence import check, clean, load, sources
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Nodes
@@ -78,9 +78,9 @@ async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], asking
 
 
 async def _summarise(node: Node, shown: Sequence[Passage], asking: Desk) -> Knowledge:
-    given = aggregator.AggregateInput(step=node["content"], sources=sources(shown))
+    given = reading.AggregateInput(step=node["content"], sources=sources(shown))
     loss = f"Nothing is known about {node['content']!r}."
-    said = await ask_or(asking, aggregator.AGGREGATE, given, aggregator.Knowledge(), loss)
+    said = await ask_or(asking, reading.AGGREGATE, given, reading.Knowledge(), loss)
     text = clean(said.knowledge)
     return Knowledge(text=text, citations=check(asking, text, said.citations, shown) if text else [])
 

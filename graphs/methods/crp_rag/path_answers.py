@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sleuth.agents.formatting import Step
 from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.reasoning import path_answerer as integrator
+from sleuth.agents.roles import reasoning
 from sleuth.graphs.core import Note, ask_or
 from sleuth.graphs.evidence import clean, known_steps, note, sentence_with, support
 from sleuth.graphs.methods.crp_rag.knowledge import Backing
@@ -60,14 +60,14 @@ class Walk:
         """The result of a path's last step, with the results before it as known conditions (equations 11 and 12)."""
         backing, step = self.backing[path[-1]], self.nodes[path[-1]]["content"]
         before = [results[path[:length]] for length in range(2, len(path))]
-        given = integrator.TakeStepInput(
+        given = reasoning.TakeStepInput(
             question=self._question,
             step=step,
             known=(*self._known_along(path), *known_steps(before)),
             sources=backing.sources,
         )
-        role = integrator.TAKE_LAST_STEP if self._ends(path) else integrator.TAKE_STEP
-        said = await ask_or(asking, role, given, integrator.Result(), f"Step {path[-1]} has no result.")
+        role = reasoning.TAKE_LAST_STEP if self._ends(path) else reasoning.TAKE_STEP
+        said = await ask_or(asking, role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
         return _found(step, clean(said.answer), [backing])
 
     def _ends(self, path: Path) -> bool:
@@ -77,14 +77,14 @@ class Walk:
     async def _take_path(self, path: Path, asking: Desk) -> Note:
         """A path's answer in one reading of all its steps."""
         backing = [self.backing[key] for key in steps_of(path)]
-        given = integrator.TakePathInput(
+        given = reasoning.TakePathInput(
             question=self._question,
             steps=tuple(self.nodes[key]["content"] for key in steps_of(path)),
             known=self._known_along(path),
             sources=tuple(source for each in backing for source in each.sources),
         )
         loss = f"{label(path).capitalize()} has no answer."
-        said = await ask_or(asking, integrator.TAKE_PATH, given, integrator.Result(), loss)
+        said = await ask_or(asking, reasoning.TAKE_PATH, given, reasoning.Result(), loss)
         return _found(self._question, clean(said.answer), backing)
 
     def _known_along(self, path: Path) -> tuple[Step, ...]:
@@ -98,12 +98,12 @@ class Walk:
     async def integrate(self, paths: Sequence[Path], results: Results, asking: Desk) -> str:
         """One answer from those of several paths (equation 13)."""
         answers = tuple(
-            integrator.PathAnswer(answer=results[path]["finding"], steps=known_steps(along(path, results)))
+            reasoning.PathAnswer(answer=results[path]["finding"], steps=known_steps(along(path, results)))
             for path in paths
         )
-        given = integrator.IntegrateInput(question=self._question, answers=answers)
-        first = integrator.Integrated(answer=answers[0].answer)
-        said = await ask_or(asking, integrator.INTEGRATE, given, first, "The first path's answer stands for all.")
+        given = reasoning.IntegrateInput(question=self._question, answers=answers)
+        first = reasoning.Integrated(answer=answers[0].answer)
+        said = await ask_or(asking, reasoning.INTEGRATE, given, first, "The first path's answer stands for all.")
         return clean(said.answer)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping
 from typing_extensions import TypedDict
 
 from sleuth.agents.model_calls import Desk, perplexity
-from sleuth.agents.roles.judging import VERIFY, VerifyInput, again
+from sleuth.agents.roles.judging import VERIFY, VerifyInput, resampled_verify
 from sleuth.graphs.core import Threshold, ask_or, chosen
 from sleuth.graphs.evidence import clean
 from sleuth.graphs.methods.crp_rag.reasoning_graph import Nodes
@@ -62,7 +62,7 @@ async def agree(
 
 
 async def _agree(given: VerifyInput, answer: str, samples: int, asking: Desk) -> Verification:
-    asks = (ask_or(asking, again(), given, "", "It counts as another answer.") for _ in range(samples))
+    asks = (ask_or(asking, resampled_verify(), given, "", "It counts as another answer.") for _ in range(samples))
     same = sum(_bare(sample) == _bare(answer) for sample in await asyncio.gather(*asks))
     return Verification(answer=answer, perplexity=None, sufficient=same * 2 > samples)
 

@@ -22,8 +22,8 @@ from sleuth.agents.roles.hybrid import (
     SummariseInput,
     Summary,
 )
-from sleuth.agents.roles.planning import Bare
 from sleuth.agents.roles.reading import ANSWER_UNAIDED
+from sleuth.agents.roles.reasoning import QuestionInput
 from sleuth.graphs.core import Note, Status, Verdict, ask_or
 from sleuth.graphs.evidence import answered, clean, conclude, note
 from sleuth.graphs.methods.hybrid_rag.references import Document
@@ -70,7 +70,7 @@ async def reason(desk: Desk, asked: Asked, sources: tuple[Source, ...], settings
         if sources or settings.refuse:
             resolved = await desk.ask(RESOLVE_CAREFUL if settings.refuse else RESOLVE_PLAIN, given)
             return _said(resolved), ""
-        alone = await desk.ask(ANSWER_UNAIDED, Bare(question=asked.question))
+        alone = await desk.ask(ANSWER_UNAIDED, QuestionInput(question=asked.question))
         return Said(answer=alone.answer, premise="", false_premise=False, quotes=[]), ""
     except BadReply as error:
         desk.warn(f"{error} What it says is summarised.")

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.formatting import LABELS, Kind, Labelled, Quote
+from sleuth.agents.formatting import LABELS, LabelledSource, Quote, ReferenceKind
 from sleuth.agents.model_calls import Desk
 from sleuth.graphs.core import Citation, Note
 from sleuth.graphs.evidence import check, locate, passage_of, quote_at, record, sentence_with
@@ -32,13 +32,13 @@ class Reference(TypedDict):
     `shown` is a number of characters.
     """
 
-    kind: Kind
+    kind: ReferenceKind
     title: str
     held: str
     shown: int
 
 
-ROOMY: tuple[Kind, ...] = ("text", "table")
+ROOMY: tuple[ReferenceKind, ...] = ("text", "table")
 """These come last, best first, and give way first."""
 
 _TABLE_LINE = re.compile(r"\s*\|.*\|\s*")
@@ -54,9 +54,9 @@ def is_table(passage: Passage) -> bool:
 
 async def collect(
     archive: Archive,
-    findings: Mapping[Kind, Sequence[Finding]],
-    passages: Mapping[Kind, Sequence[Passage]],
-    limits: Mapping[Kind, int],
+    findings: Mapping[ReferenceKind, Sequence[Finding]],
+    passages: Mapping[ReferenceKind, Sequence[Passage]],
+    limits: Mapping[ReferenceKind, int],
     total: int,
 ) -> tuple[list[Reference], list[str]]:
     """The reference document: all kinds in their order, none longer than its limit, at most `total` characters.
@@ -75,7 +75,7 @@ async def collect(
     return references, _losses([(kind, text) for kind, _, text, _ in given], lengths)
 
 
-def _lengths(given: Sequence[tuple[Kind, str]], limits: Mapping[Kind, int], total: int) -> list[int]:
+def _lengths(given: Sequence[tuple[ReferenceKind, str]], limits: Mapping[ReferenceKind, int], total: int) -> list[int]:
     """How much of each reference is shown: in order, until its kind's room or all room is used up."""
     room, left = dict(limits), total
     lengths: list[int] = []
@@ -98,8 +98,8 @@ def _fitting(text: str, room: int, *, by_line: bool) -> int:
     return room if room >= _LEAST else 0
 
 
-def _losses(given: Sequence[tuple[Kind, str]], lengths: Sequence[int]) -> list[str]:
-    lost: dict[Kind, int] = {}
+def _losses(given: Sequence[tuple[ReferenceKind, str]], lengths: Sequence[int]) -> list[str]:
+    lost: dict[ReferenceKind, int] = {}
     for (kind, text), length in zip(given, lengths, strict=True):
         lost[kind] = lost.get(kind, 0) + len(text) - length
     return [
@@ -125,10 +125,10 @@ class Document:
         return cls(references, await archive.load([each["held"] for each in references]), pages)
 
     @property
-    def sources(self) -> tuple[Labelled, ...]:
+    def sources(self) -> tuple[LabelledSource, ...]:
         """All of them in their order, as far as they are shown."""
         return tuple(
-            Labelled(kind=each["kind"], title=each["title"], text=passage.text)
+            LabelledSource(kind=each["kind"], title=each["title"], text=passage.text)
             for each, passage in zip(self._references, self._passages, strict=True)
         )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TypeVar
 
-from sleuth.agents.formatting import Labelled
+from sleuth.agents.formatting import LabelledSource
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities, Recollection
 from sleuth.graphs.core import Context, ask_or
@@ -119,11 +119,11 @@ async def or_without(source: str, gathering: Awaitable[T], nothing: T, *, second
         return nothing, [f"{source} is missing: {str(error) or f'it took longer than {seconds:g} s'}"]
 
 
-def labelled(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[Labelled, ...]:
+def labelled(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[LabelledSource, ...]:
     """Texts and tables as a role reads them."""
     return (
-        *(Labelled(kind="text", title=each.title, text=each.text) for each in texts),
-        *(Labelled(kind="table", title=each.title, text=each.text) for each in tables),
+        *(LabelledSource(kind="text", title=each.title, text=each.text) for each in texts),
+        *(LabelledSource(kind="table", title=each.title, text=each.text) for each in tables),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.roles.judging import reviewer
+from sleuth.agents.roles import judging
 from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Note, Question, RunState, RunUpdate
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import conclude, final_answer, find, load
@@ -264,15 +264,15 @@ def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Setting
     return settings.review and step["action"] == "Retrieve" and not stands
 
 
-def _blamed(state: State, said: reviewer.StepReview, settings: Settings) -> str | None:
+def _blamed(state: State, said: judging.StepReview, settings: Settings) -> str | None:
     """The earlier step that a review holds to be wrong, if it may be reopened."""
-    earlier = said.earlier_step if isinstance(said, reviewer.Review) and said.status == "UNCONFIDENT" else None
+    earlier = said.earlier_step if isinstance(said, judging.Review) and said.status == "UNCONFIDENT" else None
     past = list(trajectory(state.plan, state.notes))
     key = past[earlier - 1] if earlier and earlier <= len(past) else None
     return key if key in state.plan and state.returns < settings.max_returns else None
 
 
-def _reopen(state: State, update: Update, by: str, said: reviewer.StepReview, settings: Settings) -> None:
+def _reopen(state: State, update: Update, by: str, said: judging.StepReview, settings: Settings) -> None:
     """The blamed step is asked anew; it and all that was built on it lose their answers."""
     blamed = _blamed(state, said, settings) or by
     remark = f"asked again: the review of step {by} doubted {state.notes[blamed]['finding']!r}"

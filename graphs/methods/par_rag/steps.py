@@ -11,9 +11,8 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step as PastStep
 from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.judging import reviewer
-from sleuth.agents.roles.planning import OrderedStep, PlanStep, planner, refiner
-from sleuth.agents.roles.reading import drafter
+from sleuth.agents.roles import judging, planning, reading
+from sleuth.agents.roles.planning import OrderedStep, PlanStep
 from sleuth.graphs.core import Citation, Note, Question, ask_or, same_question
 from sleuth.graphs.evidence import check, clean, known_steps, names_in, note, saying, sentence_with, sources
 from sleuth.tools.search import Query
@@ -123,17 +122,17 @@ async def plan_steps(
     Not `planned`: the question is the only step. Steps taken `side_by_side` say what they need. A plan that would
     answer the question from handed-over notes alone is replaced by one step that searches for the question.
     """
-    single = planner.PlanStep.model_construct(question=question)  # may be longer than a reply's
-    given = planner.PlanInput(question=question, known=known_steps(notes.values()))
+    single = planning.PlanStep.model_construct(question=question)  # may be longer than a reply's
+    given = planning.PlanInput(question=question, known=known_steps(notes.values()))
     loss = "The question is taken as a plan of one step."
     if not planned:
         return numbered([single])
     steps: Sequence[OrderedStep]
     if side_by_side:
-        steps = (await ask_or(asking, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps
+        steps = (await ask_or(asking, planning.PLAN, given, planning.Plan(steps=[single]), loss)).steps
     else:
-        in_order = planner.OrderedPlan(steps=[single])
-        steps = (await ask_or(asking, planner.PLAN_IN_ORDER, given, in_order, loss)).steps
+        in_order = planning.OrderedPlan(steps=[single])
+        steps = (await ask_or(asking, planning.PLAN_IN_ORDER, given, in_order, loss)).steps
     return numbered(steps if _searches(steps, question, notes) else [single])
 
 
@@ -151,11 +150,11 @@ async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage
     """A step answered from the passages shown, or without any from the trajectory (PAR-RAG, section 3.5)."""
     question, loss = plan[key]["question"], f"Step {key} has no draft."
     if plan[key]["action"] == "Answer":
-        past = drafter.ConcludeInput(question=question, trajectory=past_steps(plan, notes))
-        concluded = await ask_or(asking, drafter.CONCLUDE, past, drafter.Conclusion(answer=""), loss)
+        past = reading.ConcludeInput(question=question, trajectory=past_steps(plan, notes))
+        concluded = await ask_or(asking, reading.CONCLUDE, past, reading.Conclusion(answer=""), loss)
         return Draft(answer=clean(concluded.answer), citations=[])
-    given = drafter.DraftInput(question=question, sources=sources(shown))
-    said = await ask_or(asking, drafter.DRAFT, given, drafter.Draft(answer=""), loss)
+    given = reading.DraftInput(question=question, sources=sources(shown))
+    said = await ask_or(asking, reading.DRAFT, given, reading.Draft(answer=""), loss)
     return Draft(answer=clean(said.answer), citations=check(asking, said.answer, said.citations, shown))
 
 
@@ -186,19 +185,19 @@ def _content(text: str) -> frozenset[str]:
 
 async def review_step(
     plan: Plan, key: str, draft: Draft, shown: Sequence[Passage], *, past: tuple[PastStep, ...] | None, asking: Desk
-) -> tuple[reviewer.StepReview, Draft]:
+) -> tuple[judging.StepReview, Draft]:
     """What a review says, and the answer that stands if it is final (PAR-RAG, section 3.6).
 
     With `past` the reviewer sees the steps before, any of which it may blame. A revised answer stands only if one of
     its citations does.
     """
     loss = f"The draft of step {key} stands unreviewed."
-    given = reviewer.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=sources(shown))
+    given = judging.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=sources(shown))
     if past is None:
-        said = await ask_or(asking, reviewer.REVIEW_STEP, given, reviewer.StepReview(status="PASS"), loss)
+        said = await ask_or(asking, judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
     else:
-        looking_back = reviewer.looking_back(given, past)
-        looked_back = await ask_or(asking, reviewer.REVIEW, looking_back, reviewer.Review(status="PASS"), loss)
+        looking_back = judging.add_trajectory(given, past)
+        looked_back = await ask_or(asking, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
         said = looked_back
     if said.status != "REVISED":
         return said, plainly(draft, shown)
@@ -217,6 +216,6 @@ def plainly(draft: Draft, shown: Sequence[Passage]) -> Draft:
 async def refine_step(original: str, plan: Plan, notes: Notes, key: str, asking: Desk) -> str:
     """A step's question with what it leaves open replaced by what was found (PAR-RAG, section 3.5)."""
     planned, answers = plan[key]["planned"], known_steps(notes[need] for need in plan[key]["needs"])
-    given = refiner.RefineInput(question=planned, answers=answers, original=original)
-    as_planned, loss = refiner.Refined(question=planned), f"Step {key} is asked as planned."
-    return (await ask_or(asking, refiner.REFINE, given, as_planned, loss)).question
+    given = planning.RefineInput(question=planned, answers=answers, original=original)
+    as_planned, loss = planning.Refined(question=planned), f"Step {key} is asked as planned."
+    return (await ask_or(asking, planning.REFINE, given, as_planned, loss)).question

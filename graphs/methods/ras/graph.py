@@ -14,9 +14,10 @@ from pydantic import Field
 
 from sleuth.agents.formatting import SubQuery
 from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, Bare, SoFar
-from sleuth.agents.roles.planning import subqueries as subquery
+from sleuth.agents.roles import planning
+from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, SoFar
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED, FromFacts, Unaided
+from sleuth.agents.roles.reasoning import QuestionInput
 from sleuth.graphs.core import Call, Context, Keyed, Method, Note, Question, RunState, RunUpdate, ask_or
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import answered, as_query, clean, conclude, find, known_steps, load, note
@@ -94,7 +95,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     call.require()
     if not (state.rounds or state.notes):
         decision = await ask_or(
-            call.model, subquery.BEGIN, Bare(question=state.question), SUBQ, "The question is looked up."
+            call.model, planning.BEGIN, QuestionInput(question=state.question), SUBQ, "The question is looked up."
         )
         return _decided(state, decision, state.question)
     shown = await _shown(state, call)
@@ -151,7 +152,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     said: FromFacts | Unaided
     known: list[Note] = []
     if state.decision == NO_RETRIEVAL:
-        said = await ask_or(call.model, ANSWER_UNAIDED, Bare(question=state.question), Unaided(), _OPEN)
+        said = await ask_or(call.model, ANSWER_UNAIDED, QuestionInput(question=state.question), Unaided(), _OPEN)
         text, citations = clean(said.answer), []
     else:
         shown, known = await _shown(state, call), list(_handed_over(state).values())
@@ -217,12 +218,12 @@ def _decided(state: State, decision: str, query: str) -> Update:
 
 async def _plan_next(
     state: State, shown: Shown, asking: Desk, *, noting: bool
-) -> tuple[subquery.Next, dict[str, Note | None]]:
+) -> tuple[planning.Next, dict[str, Note | None]]:
     """The planner's word, and the note of the latest round if it tells what that has found."""
     given, loss = _so_far(state, shown), "The question is answered with what was found."
     if not noting:
-        return await ask_or(asking, subquery.NEXT, given, subquery.Next(plan=SUFFICIENT), loss), {}
-    said = await ask_or(asking, subquery.NEXT_WITH_FINDING, given, subquery.NextWithFinding(plan=SUFFICIENT), loss)
+        return await ask_or(asking, planning.NEXT, given, planning.Next(plan=SUFFICIENT), loss), {}
+    said = await ask_or(asking, planning.NEXT_WITH_FINDING, given, planning.NextWithFinding(plan=SUFFICIENT), loss)
     at, finding = str(len(state.rounds)), clean(said.finding)
     query = state.rounds[at]["query"]
     if finding and identity(query) != identity(state.question):

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing_extensions import TypedDict
 
 from sleuth import prompts
-from sleuth.agents.formatting import Facts
-from sleuth.agents.formatting import facts as chain
+from sleuth.agents.formatting import Facts, format_fact
 from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.reading import EXTRACT, MOST, ExtractInput, Extraction
+from sleuth.agents.roles.reading import EXTRACT, MAX_TRIPLES, ExtractInput, Extraction
 from sleuth.graphs.core import Citation, ask_or
 from sleuth.graphs.evidence import sources, support
 from sleuth.tools.storage import Triple, TripleStore
@@ -104,8 +103,8 @@ def _usable(triple: Triple) -> bool:
 
 def full(found: Found) -> list[str]:
     """A warning for each passage that holds as many facts as are asked for, and so perhaps more."""
-    most = [passage.id for passage, triples in found if len(triples) >= MOST]
-    return [f"{id} may hold more facts: no more than {MOST} are asked for from one passage" for id in most]
+    most = [passage.id for passage, triples in found if len(triples) >= MAX_TRIPLES]
+    return [f"{id} may hold more facts: no more than {MAX_TRIPLES} are asked for from one passage" for id in most]
 
 
 def grounded(found: Found) -> tuple[Found, list[str]]:
@@ -175,7 +174,7 @@ def as_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) ->
     behind = {}
     for number, fact in facts.items():
         subject, object = entities.get(fact["subject"], ""), entities.get(fact["object"], "")
-        line = chain.fact(int(number), (subject, fact["predicate"], object))
+        line = format_fact(int(number), (subject, fact["predicate"], object))
         lines.setdefault((int(fact["round"]), fact["passages"][0]), []).append(line)
         stands_in = [by_id[id] for id in fact["passages"] if id in by_id]
         behind[int(number)] = Behind(names=(object, subject), passages=stands_in)

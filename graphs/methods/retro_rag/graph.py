@@ -13,9 +13,7 @@ from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.judging import evaluator
-from sleuth.agents.roles.reasoning import evidence_discovery as detective
-from sleuth.agents.roles.reasoning import reasoner
+from sleuth.agents.roles import judging, reasoning
 from sleuth.graphs.core import (
     Call,
     Context,
@@ -150,7 +148,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         return {"verdict": casebook.cut_short(state.question, state.attempts, state.notes)}
     shown = await load(call.context.archive, ranked(state.sources) if settings.source_evidence else [])
     known, from_memory = known_steps(state.notes.values()), not settings.evidence
-    given = reasoner.ReasonInput(question=state.question, sources=sources(shown), known=known)
+    given = reasoning.ReasonInput(question=state.question, sources=sources(shown), known=known)
     first, second = await inquiry.tried(call.model, given, from_memory=from_memory, twice=settings.evaluate_answer)
     text = clean(first.answer)
     attempt = Attempt(
@@ -173,8 +171,8 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     if settings.evaluate_answer and attempt["declarative"]:
         call.require()
         second = attempt["second"] or "(none)"
-        both = evaluator.ConsistencyInput(question=state.question, answer=attempt["answer"], second=second)
-        consistency = await inquiry.probability(call.model, evaluator.CONSISTENCY, both)
+        both = judging.ConsistencyInput(question=state.question, answer=attempt["answer"], second=second)
+        consistency = await inquiry.probability(call.model, judging.CONSISTENCY, both)
     verified = {str(state.round): Attempt(**{**attempt, "consistency": consistency})}
     final: Update = {}
     if consistency is not None and consistency > limit["value"]:
@@ -196,7 +194,7 @@ async def discover(state: State, call: Call[Settings]) -> Update:
     call.require(1 if state.entities else 2)
     shown = await load(call.context.archive, ranked(state.sources))
     entities = state.entities or await inquiry.key_entities(call.model, state.question)
-    given = detective.InferInput(question=state.question, entities=tuple(entities), sources=sources(shown))
+    given = reasoning.InferInput(question=state.question, entities=tuple(entities), sources=sources(shown))
     known = state.notes if settings.update else casebook.handed_over(state.notes)
     new = await inquiry.inferred(call.model, given, shown, round=state.round, known=known)
     candidates = new | inferences(known)
@@ -222,9 +220,9 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     call.require()
     shown = await load(call.context.archive, ranked(state.sources))
     reason, known = _latest(state)["reason"], known_steps(state.notes.values())
-    given = detective.RequeryInput(question=state.question, reason=reason, sources=sources(shown), known=known)
-    again, loss = detective.Requery.model_construct(query=state.question), "The question itself is searched again."
-    planned = await ask_or(call.model, detective.REQUERY, given, again, loss)
+    given = reasoning.RequeryInput(question=state.question, reason=reason, sources=sources(shown), known=known)
+    again, loss = reasoning.Requery.model_construct(query=state.question), "The question itself is searched again."
+    planned = await ask_or(call.model, reasoning.REQUERY, given, again, loss)
     return {"query": planned.query}
 
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls import Desk, first_token_probability
 from sleuth.agents.role import I, Role
-from sleuth.agents.roles.judging import evaluator
-from sleuth.agents.roles.reasoning import evidence_discovery as detective
-from sleuth.agents.roles.reasoning import reasoner
+from sleuth.agents.roles import judging, reasoning
 from sleuth.graphs.core import Note, Threshold, ask_or, chosen
 from sleuth.graphs.evidence import check, known_steps, note, sources, support
 from sleuth.graphs.methods.retro_rag.evidence_state import Notes, inference_key, resting_on
@@ -27,7 +25,7 @@ _NO_ANSWER = "This round has no answer."
 
 def limit_of(given: float | None, fitted: Mapping[str, Threshold]) -> Threshold:
     """The consistency above which an answer is final in this run."""
-    return chosen(given, fitted.get(evaluator.CONSISTENCY.prompt), PUBLISHED)
+    return chosen(given, fitted.get(judging.CONSISTENCY.prompt), PUBLISHED)
 
 
 async def probability(asking: Desk, role: Role[I, str], given: I) -> float:
@@ -45,14 +43,14 @@ async def probability(asking: Desk, role: Role[I, str], given: I) -> float:
 
 async def helpfulness(asking: Desk, query: str, pieces: Mapping[str, Source]) -> dict[str, float]:
     """How much each piece of evidence helps with a query (equations 2 and 4), asked side by side."""
-    given = [evaluator.EvidenceInput(query=query, sources=(piece,)) for piece in pieces.values()]
-    scores = await asyncio.gather(*(probability(asking, evaluator.EVIDENCE, each) for each in given))
+    given = [judging.EvidenceInput(query=query, sources=(piece,)) for piece in pieces.values()]
+    scores = await asyncio.gather(*(probability(asking, judging.EVIDENCE, each) for each in given))
     return dict(zip(pieces, scores, strict=True))
 
 
 async def tried(
-    asking: Desk, given: reasoner.ReasonInput, *, from_memory: bool, twice: bool
-) -> tuple[reasoner.Reasoned, str]:
+    asking: Desk, given: reasoning.ReasonInput, *, from_memory: bool, twice: bool
+) -> tuple[reasoning.Reasoned, str]:
     """An answer with its reasons and, where it is wanted, the second one; from memory there is no evidence."""
     first = (_recalled if from_memory else _reasoned)(asking, given)
     if not twice:
@@ -60,38 +58,38 @@ async def tried(
     return await asyncio.gather(first, _second(asking, given, from_memory=from_memory))
 
 
-async def _reasoned(asking: Desk, given: reasoner.ReasonInput) -> reasoner.Reasoned:
-    return await ask_or(asking, reasoner.REASON, given, reasoner.Reasoned(answer=""), _NO_ANSWER)
+async def _reasoned(asking: Desk, given: reasoning.ReasonInput) -> reasoning.Reasoned:
+    return await ask_or(asking, reasoning.REASON, given, reasoning.Reasoned(answer=""), _NO_ANSWER)
 
 
-async def _recalled(asking: Desk, given: reasoner.ReasonInput) -> reasoner.Reasoned:
-    question = reasoner.RecallInput(question=given.question)
-    recalled = await ask_or(asking, reasoner.RECALL, question, reasoner.Recalled(answer=""), _NO_ANSWER)
-    return reasoner.Reasoned(reason=recalled.reason, answer=recalled.answer)
+async def _recalled(asking: Desk, given: reasoning.ReasonInput) -> reasoning.Reasoned:
+    question = reasoning.QuestionInput(question=given.question)
+    recalled = await ask_or(asking, reasoning.RECALL, question, reasoning.Recalled(answer=""), _NO_ANSWER)
+    return reasoning.Reasoned(reason=recalled.reason, answer=recalled.answer)
 
 
-async def _second(asking: Desk, given: reasoner.ReasonInput, *, from_memory: bool) -> str:
-    nothing, loss = reasoner.Direct(answer=""), "This round's answer has no second one beside it."
+async def _second(asking: Desk, given: reasoning.ReasonInput, *, from_memory: bool) -> str:
+    nothing, loss = reasoning.Direct(answer=""), "This round's answer has no second one beside it."
     if not from_memory:
-        return (await ask_or(asking, reasoner.MONITOR, given, nothing, loss)).answer
-    question = reasoner.RecallInput(question=given.question)
-    return (await ask_or(asking, reasoner.GUESS, question, nothing, loss)).answer
+        return (await ask_or(asking, reasoning.MONITOR, given, nothing, loss)).answer
+    question = reasoning.QuestionInput(question=given.question)
+    return (await ask_or(asking, reasoning.GUESS, question, nothing, loss)).answer
 
 
 async def key_entities(asking: Desk, question: str) -> list[str]:
     """What the question turns on; itself, where nobody can tell."""
-    given = detective.EntitiesInput(question=question)
-    itself = detective.Entities(entities=[question[:80]])
+    given = reasoning.QuestionInput(question=question)
+    itself = reasoning.Entities(entities=[question[:80]])
     loss = "The question is taken as its own entity."
-    return list(dict.fromkeys((await ask_or(asking, detective.ENTITIES, given, itself, loss)).entities))
+    return list(dict.fromkeys((await ask_or(asking, reasoning.ENTITIES, given, itself, loss)).entities))
 
 
 async def inferred(
-    asking: Desk, given: detective.InferInput, shown: Sequence[Passage], *, round: int, known: Notes
+    asking: Desk, given: reasoning.InferInput, shown: Sequence[Passage], *, round: int, known: Notes
 ) -> dict[str, Note]:
     """New inferences, each with the passages that it names; without any of those shown it is none."""
-    none = detective.Inferences(inferences=[])
-    said = await ask_or(asking, detective.INFER, given, none, f"Round {round} has no inferences.")
+    none = reasoning.Inferences(inferences=[])
+    said = await ask_or(asking, reasoning.INFER, given, none, f"Round {round} has no inferences.")
     heard = {words(found["finding"]) for found in known.values()}
     notes = {}
     for at, inference in enumerate(said.inferences, start=1):
@@ -109,11 +107,11 @@ async def inferred(
 async def refuted(asking: Desk, new: Notes, *, query: str, known: Notes, shown: Sequence[Passage]) -> set[str]:
     """The inferences that fail a test: relevant to the query, and said by the passages (equation 3)."""
     steps, read = known_steps(known.values()), sources(shown)
-    relevance = [evaluator.RelevanceInput(query=query, claim=each["finding"], known=steps) for each in new.values()]
-    attribution = [evaluator.AttributionInput(claim=each["finding"], sources=read) for each in new.values()]
+    relevance = [judging.RelevanceInput(query=query, claim=each["finding"], known=steps) for each in new.values()]
+    attribution = [judging.AttributionInput(claim=each["finding"], sources=read) for each in new.values()]
     relevant, attributed = await asyncio.gather(
-        asyncio.gather(*(probability(asking, evaluator.RELEVANCE, each) for each in relevance)),
-        asyncio.gather(*(probability(asking, evaluator.ATTRIBUTION, each) for each in attribution)),
+        asyncio.gather(*(probability(asking, judging.RELEVANCE, each) for each in relevance)),
+        asyncio.gather(*(probability(asking, judging.ATTRIBUTION, each) for each in attribution)),
     )
     return {key for key, *scores in zip(new, relevant, attributed, strict=True) if min(scores) <= UNDECIDED}
 
@@ -122,9 +120,9 @@ async def supported_anew(asking: Desk, orphans: Notes, shown: Sequence[Passage])
     """Those orphans that other passages say as well, resting on these from now on: each passage is asked by itself."""
     pairs = [(key, passage) for key in orphans for passage in shown]
     given = [
-        evaluator.AttributionInput(claim=orphans[key]["finding"], sources=sources([passage])) for key, passage in pairs
+        judging.AttributionInput(claim=orphans[key]["finding"], sources=sources([passage])) for key, passage in pairs
     ]
-    scores = await asyncio.gather(*(probability(asking, evaluator.ATTRIBUTION, each) for each in given))
+    scores = await asyncio.gather(*(probability(asking, judging.ATTRIBUTION, each) for each in given))
     kept = {}
     for key, orphan in orphans.items():
         saying = [

@@ -8,17 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.agents.formatting.references import Labelled, listed
-from sleuth.agents.formatting.sources import Source, number
+from sleuth.agents.formatting import LabelledSource, Source, format_references, format_sources
 from sleuth.agents.llm.quote_grammar import MOST_CHARS, narrowed
 from sleuth.agents.model import Message
 from sleuth.agents.role import Role
-from sleuth.agents.roles.hybrid.reference_reasoner import RESOLVE_PLAIN
-from sleuth.agents.roles.judging.reviewer import REVIEW
-from sleuth.agents.roles.planning.search_agent import ACT
-from sleuth.agents.roles.reading.drafter import DRAFT, DraftInput
-from sleuth.agents.roles.reading.reader import READ
-from sleuth.agents.roles.reasoning.reasoner import REASON
+from sleuth.agents.roles.hybrid import RESOLVE_PLAIN
+from sleuth.agents.roles.judging import REVIEW
+from sleuth.agents.roles.planning import ACT
+from sleuth.agents.roles.reading import DRAFT, READ, DraftInput
+from sleuth.agents.roles.reasoning import REASON
 from sleuth.graphs.evidence.text_spans import locate
 from sleuth.studio.simulation.wording import clause
 from sleuth.tools.text.normalization import sentences
@@ -31,7 +29,10 @@ ISK = Source(title="Isk", text="| River | Length |\n| --- | --- |\n| Isk | 212 k
 
 
 def prompt(*sources: Source) -> list[Message]:
-    return [Message(role="system", content="Read."), Message(role="user", content=f"{number(sources)}\n\nWhere?")]
+    return [
+        Message(role="system", content="Read."),
+        Message(role="user", content=f"{format_sources(sources)}\n\nWhere?"),
+    ]
 
 
 def allows(schema: dict[str, Any], source: int, quote: str) -> bool:
@@ -107,8 +108,8 @@ def test_more_than_a_server_can_take_is_not_guided() -> None:
 
 
 def test_references_of_other_kinds_can_be_quoted_as_ever() -> None:
-    references = (VARN, Labelled(title="get_length", text="{'km': 212}", kind="graph"))
-    messages = [Message(role="user", content=f"{listed(references)}\n\nHow long?")]
+    references = (VARN, LabelledSource(title="get_length", text="{'km': 212}", kind="graph"))
+    messages = [Message(role="user", content=f"{format_references(references)}\n\nHow long?")]
     assert narrowed(RESOLVE_PLAIN.schema() or {}, messages) == RESOLVE_PLAIN.schema()
 
 
@@ -153,7 +154,7 @@ def test_script_without_spaces_is_quoted_by_its_beginning() -> None:
 
 def test_a_draft_is_rendered_as_the_sources_are_read_back() -> None:
     values = DRAFT.render(DraftInput(question="Who?", sources=(VARN, ISK)))
-    assert values["sources"] == number((VARN, ISK))
+    assert values["sources"] == format_sources((VARN, ISK))
 
 
 @pytest.mark.parametrize("piece", [", ", "a. ", "A. B. ", "a, ", " and", "<source 1>\na\n"])

@@ -2,7 +2,7 @@ import pytest
 
 from sleuth.agents.llm.testing import ScriptedModel, reply
 from sleuth.agents.model import Message, Request
-from sleuth.agents.roles.planning.refiner import Refined
+from sleuth.agents.roles.planning import Refined
 from sleuth.tools.errors import ModelTimeout
 
 

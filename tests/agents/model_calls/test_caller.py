@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from sleuth.agents.formatting.sources import Source
+from sleuth.agents.formatting import Source
 from sleuth.agents.llm.testing import ScriptedModel, reply
 from sleuth.agents.model import Message, Reply, Request, Sampling
 from sleuth.agents.model_calls.caller import Desk
 from sleuth.agents.role import Role
-from sleuth.agents.roles.planning.planner import PLAN, PlanInput
-from sleuth.agents.roles.planning.refiner import REFINE, Refined, RefineInput
-from sleuth.agents.roles.reading.drafter import DRAFT, Draft, DraftInput
+from sleuth.agents.roles.planning import PLAN, REFINE, PlanInput, Refined, RefineInput
+from sleuth.agents.roles.reading import DRAFT, Draft, DraftInput
 from sleuth.tools.errors import BadReply, ContextTooLong, ModelUnavailable
 
 Furnish = Callable[..., Any]
@@ -286,14 +285,13 @@ class Claim:
     question: str
 
 
-JUDGE: Role[Claim, str] = Role(
-    name="judge",
-    prompt="drafter/conclude",
-    input=Claim,
-    output=str,
-    render=lambda claim: {"question": claim.question, "trajectory": ""},
-    sampling=Sampling(max_tokens=4, top_logprobs=20),
+JUDGE = Role(
+    "drafter/conclude",
+    Claim,
+    str,
+    Sampling(max_tokens=4, top_logprobs=20),
     choices=("yes", "no"),
+    render=lambda claim: {"question": claim.question, "trajectory": ""},
 )
 
 

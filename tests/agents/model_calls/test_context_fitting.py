@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.agents.formatting.sources import Source, number
+from sleuth.agents.formatting import Source, format_sources
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Message
 from sleuth.agents.model_calls.context_fitting import fit, halve, loss
-from sleuth.agents.roles.reading.drafter import DraftInput
+from sleuth.agents.roles.reading import DraftInput
 from sleuth.tools.errors import ContextTooLong
 
 
@@ -15,7 +15,7 @@ def draft_input(*texts: str) -> DraftInput:
 
 
 def build(given: DraftInput) -> tuple[Message, ...]:
-    return (Message(role="user", content=f"{number(given.sources)} {given.question}"),)
+    return (Message(role="user", content=f"{format_sources(given.sources)} {given.question}"),)
 
 
 async def test_cuts_a_source_that_outweighs_all_others() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from sleuth.agents.llm.testing import ScriptedModel, reply
 from sleuth.agents.model import Reply, Request
-from sleuth.agents.roles.judging.classifier import InContextPredictor
+from sleuth.agents.roles.judging import InContextPredictor
 from sleuth.tools.errors import BadReply, ModelUnavailable
 from sleuth.tools.sources.question_attributes import Attributes
 
@@ -67,7 +67,7 @@ async def test_a_sample_that_says_something_else_does_not_count(vote: Callable[.
     assert found == Attributes("movie", False)
     assert found.domain_lead == 1.0
     assert len(warnings) == 1
-    assert "The vote goes on without this sample." in warnings[0]
+    assert "The vote continues without this sample." in warnings[0]
 
 
 async def test_without_any_vote_there_is_no_guess(vote: Callable[..., Any]) -> None:

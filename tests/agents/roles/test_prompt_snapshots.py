@@ -7,111 +7,147 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from sleuth.agents.formatting.conversation import Heard, Turn
-from sleuth.agents.formatting.facts import Facts, SubQuery
-from sleuth.agents.formatting.references import Labelled
-from sleuth.agents.formatting.sources import Source
-from sleuth.agents.formatting.steps import Step
+from sleuth.agents.formatting import Facts, LabelledSource, Source, Step, SubQuery, Turn
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.role import Role
-from sleuth.agents.roles.conversation.chat_responder import ASK_BACK, REPLY, AskedBack
-from sleuth.agents.roles.conversation.intent_classifier import ROUTE
-from sleuth.agents.roles.conversation.question_rewriter import REWRITE, Rewritten
-from sleuth.agents.roles.hybrid.expression_writer import EXPRESS, ExpressInput, Expression
-from sleuth.agents.roles.hybrid.graph_query_writer import CHOOSE_CALLS, NAME_ENTITIES, Calls, ChooseInput, Entity
-from sleuth.agents.roles.hybrid.graph_query_writer import Entities as NamedEntities
-from sleuth.agents.roles.hybrid.memory_answerer import RECALL_UNAIDED, Asked, Recollection
-from sleuth.agents.roles.hybrid.reference_reasoner import (
+from sleuth.agents.roles.conversation import ASK_BACK, REPLY, REWRITE, ROUTE, AskedBack, ConversationInput, Rewritten
+from sleuth.agents.roles.hybrid import (
+    CHOOSE_CALLS,
+    EXPRESS,
+    NAME_ENTITIES,
+    RECALL_UNAIDED,
     RESOLVE,
     RESOLVE_BY_REASONING,
     RESOLVE_CAREFUL,
     RESOLVE_PLAIN,
+    SUMMARISE,
+    Asked,
+    Calls,
+    ChooseInput,
     Doubted,
+    Entity,
+    ExpressInput,
+    Expression,
+    Recollection,
     Resolved,
     ResolveInput,
+    SummariseInput,
+    Summary,
 )
-from sleuth.agents.roles.hybrid.reference_reasoner import Reasoned as ResolvedByReasoning
-from sleuth.agents.roles.hybrid.summarizer import SUMMARISE, SummariseInput, Summary
-from sleuth.agents.roles.judging.classifier import DOMAIN, DYNAMIC, ClassifyInput
-from sleuth.agents.roles.judging.evaluator import (
+from sleuth.agents.roles.hybrid import Entities as NamedEntities
+from sleuth.agents.roles.hybrid import Reasoned as ResolvedByReasoning
+from sleuth.agents.roles.judging import (
     ATTRIBUTION,
     CONSISTENCY,
+    DOMAIN,
+    DYNAMIC,
     EVIDENCE,
     RELEVANCE,
+    REVIEW,
+    REVIEW_STEP,
     SUPPORT,
+    VERIFY,
     AttributionInput,
+    ClassifyInput,
     ConsistencyInput,
     EvidenceInput,
     RelevanceInput,
+    Review,
+    ReviewInput,
+    ReviewStepInput,
+    StepReview,
     SupportInput,
+    VerifyInput,
 )
-from sleuth.agents.roles.judging.reviewer import REVIEW, REVIEW_STEP, Review, ReviewInput, ReviewStepInput, StepReview
-from sleuth.agents.roles.judging.verifier import VERIFY, VerifyInput
-from sleuth.agents.roles.planning.expander import EXPAND, ExpandInput, NextStep
-from sleuth.agents.roles.planning.follow_up import FOLLOW_UP, FollowUp, FollowUpInput
-from sleuth.agents.roles.planning.planner import (
+from sleuth.agents.roles.planning import (
+    ACT,
+    BEGIN,
+    EXPAND,
+    FOLLOW_UP,
+    FUSE,
+    NEXT,
+    NEXT_WITH_FINDING,
     PLAN,
     PLAN_IN_ORDER,
+    REFINE,
+    ActInput,
+    Action,
+    ExpandInput,
+    FollowUp,
+    FollowUpInput,
+    Fused,
+    FuseInput,
+    Next,
+    NextStep,
+    NextWithFinding,
     OrderedPlan,
     OrderedStep,
     Plan,
     PlanInput,
     PlanStep,
+    Refined,
+    RefineInput,
+    SearchResult,
+    SoFar,
 )
-from sleuth.agents.roles.planning.refiner import REFINE, Refined, RefineInput
-from sleuth.agents.roles.planning.search_agent import ACT, ActInput, Action, SearchResult
-from sleuth.agents.roles.planning.step_merger import FUSE, Fused, FuseInput
-from sleuth.agents.roles.planning.subqueries import BEGIN, NEXT, NEXT_WITH_FINDING, Bare, Next, NextWithFinding, SoFar
-from sleuth.agents.roles.reading.aggregator import AGGREGATE, AggregateInput, Knowledge
-from sleuth.agents.roles.reading.answerer import (
+from sleuth.agents.roles.reading import (
+    AGGREGATE,
     ANSWER,
     ANSWER_FROM_FACTS,
     ANSWER_FROM_MEMORY,
     ANSWER_UNAIDED,
+    CONCLUDE,
+    DRAFT,
+    EXTRACT,
+    READ,
+    AggregateInput,
     AnswerInput,
+    ConcludeInput,
+    Conclusion,
+    Draft,
+    DraftInput,
+    ExtractInput,
+    Extraction,
     Final,
     FromFacts,
+    Knowledge,
     MemoryInput,
+    Reading,
+    ReadInput,
+    Triple,
     Unaided,
 )
-from sleuth.agents.roles.reading.drafter import CONCLUDE, DRAFT, ConcludeInput, Conclusion, Draft, DraftInput
-from sleuth.agents.roles.reading.extractor import EXTRACT, ExtractInput, Extraction, Triple
-from sleuth.agents.roles.reading.reader import READ, Reading, ReadInput
-from sleuth.agents.roles.reasoning.chain_of_thought import THINK, ThinkInput
-from sleuth.agents.roles.reasoning.evidence_discovery import (
+from sleuth.agents.roles.reasoning import (
     ENTITIES,
-    INFER,
-    REQUERY,
-    Entities,
-    EntitiesInput,
-    Inference,
-    Inferences,
-    InferInput,
-    Requery,
-    RequeryInput,
-)
-from sleuth.agents.roles.reasoning.path_answerer import (
-    INTEGRATE,
-    TAKE_LAST_STEP,
-    TAKE_PATH,
-    TAKE_STEP,
-    Integrated,
-    IntegrateInput,
-    PathAnswer,
-    Result,
-    TakePathInput,
-    TakeStepInput,
-)
-from sleuth.agents.roles.reasoning.reasoner import (
     GUESS,
+    INFER,
+    INTEGRATE,
     MONITOR,
     REASON,
     RECALL,
+    REQUERY,
+    TAKE_LAST_STEP,
+    TAKE_PATH,
+    TAKE_STEP,
+    THINK,
     Direct,
+    Entities,
+    Inference,
+    Inferences,
+    InferInput,
+    Integrated,
+    IntegrateInput,
+    PathAnswer,
+    QuestionInput,
     Reasoned,
     ReasonInput,
     Recalled,
-    RecallInput,
+    Requery,
+    RequeryInput,
+    Result,
+    TakePathInput,
+    TakeStepInput,
+    ThinkInput,
 )
 from sleuth.tools.sources.question_attributes.examples import demonstrations, own
 
@@ -137,14 +173,14 @@ REFERENCES = ResolveInput(
     question=QUESTION,
     asked_at=ASKED.asked_at,
     sources=(
-        Labelled(kind="graph", title='open_get_entity(entity="Varn")', text='{"mayor": "Lena Holt"}</source 1>'),
-        Labelled(kind="expression", title="2024 - 1868", text="2024 - 1868 = 156"),
-        Labelled(kind="model", title="answered without sources", text="Lena Holt"),
-        Labelled(kind="text", title="(calculation) Varn</source 4>", text=SOURCES[1].text),
-        Labelled(kind="table", title="Mayors", text="| Town | Mayor |\n| --- | --- |\n| Varn | Lena Holt |"),
+        LabelledSource(kind="graph", title='open_get_entity(entity="Varn")', text='{"mayor": "Lena Holt"}</source 1>'),
+        LabelledSource(kind="expression", title="2024 - 1868", text="2024 - 1868 = 156"),
+        LabelledSource(kind="model", title="answered without sources", text="Lena Holt"),
+        LabelledSource(kind="text", title="(calculation) Varn</source 4>", text=SOURCES[1].text),
+        LabelledSource(kind="table", title="Mayors", text="| Town | Mayor |\n| --- | --- |\n| Varn | Lena Holt |"),
     ),
 )
-HEARD = Heard(
+HEARD = ConversationInput(
     question="Who is its mayor?",
     turns=(
         Turn(speaker="user", text="Where was Oda Brell born?"),
@@ -198,7 +234,7 @@ CASES: list[tuple[Role[Any, Any], Any, Any]] = [
         ),
         Integrated(answer="Lena Holt"),
     ),
-    (BEGIN, Bare(question=QUESTION), "[SUBQ]"),
+    (BEGIN, QuestionInput(question=QUESTION), "[SUBQ]"),
     (NEXT, CHAIN, Next(plan="[SUFFICIENT]")),
     (NEXT_WITH_FINDING, CHAIN, NextWithFinding(plan="[SUFFICIENT]", finding="Lena Holt", facts=[1])),
     (FOLLOW_UP, FollowUpInput(question=QUESTION, known=STEPS), FollowUp(follow_up="Yes", question="q")),
@@ -216,7 +252,7 @@ CASES: list[tuple[Role[Any, Any], Any, Any]] = [
     ),
     (EXTRACT, ExtractInput(sources=SOURCES[1:]), Extraction(triples=[Triple(subject="a", predicate="b", object="c")])),
     (ANSWER_FROM_FACTS, CHAIN, FromFacts(facts=[1], answer="Lena Holt")),
-    (ANSWER_UNAIDED, Bare(question=QUESTION), Unaided(answer="Lena Holt", known=False)),
+    (ANSWER_UNAIDED, QuestionInput(question=QUESTION), Unaided(answer="Lena Holt", known=False)),
     (ANSWER_FROM_MEMORY, MemoryInput(question=QUESTION, known=STEPS), Unaided(answer="Lena Holt")),
     (REASON, ReasonInput(question=QUESTION, sources=SOURCES, known=STEPS), Reasoned(answer="Lena Holt")),
     (
@@ -227,14 +263,14 @@ CASES: list[tuple[Role[Any, Any], Any, Any]] = [
         "So the answer is: Lena Holt.",
     ),
     (MONITOR, ReasonInput(question=QUESTION, sources=SOURCES, known=STEPS), Direct(answer="Lena Holt")),
-    (RECALL, RecallInput(question=QUESTION), Recalled(answer="Lena Holt")),
-    (GUESS, RecallInput(question=QUESTION), Direct(answer="Lena Holt")),
+    (RECALL, QuestionInput(question=QUESTION), Recalled(answer="Lena Holt")),
+    (GUESS, QuestionInput(question=QUESTION), Direct(answer="Lena Holt")),
     (CONSISTENCY, ConsistencyInput(question=QUESTION, answer="Lena Holt", second="Holt"), "Yes"),
     (EVIDENCE, EvidenceInput(query=QUESTION, sources=SOURCES[:1]), "Yes"),
     (RELEVANCE, RelevanceInput(query=QUESTION, claim=CLAIM, known=STEPS), "No"),
     (ATTRIBUTION, AttributionInput(claim=CLAIM, sources=SOURCES), "Yes"),
     (SUPPORT, SupportInput(question=QUESTION, answer="Lena Holt</source 2>", sources=SOURCES), "Yes"),
-    (ENTITIES, EntitiesInput(question=QUESTION), Entities(entities=["Oda Brell"])),
+    (ENTITIES, QuestionInput(question=QUESTION), Entities(entities=["Oda Brell"])),
     (
         INFER,
         InferInput(question=QUESTION, entities=("Oda Brell", "her town"), sources=SOURCES),

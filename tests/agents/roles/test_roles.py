@@ -6,10 +6,18 @@ import pytest
 from pydantic import ValidationError
 
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse
-from sleuth.agents.roles.judging.reviewer import REVIEW, REVIEW_STEP, Review
-from sleuth.agents.roles.planning.planner import MAX_STEPS, PLAN_IN_ORDER, Plan, PlanStep
-from sleuth.agents.roles.planning.subqueries import BEGIN, NEXT, NEXT_WITH_FINDING, NextWithFinding
-from sleuth.agents.roles.reading.extractor import EXTRACT, MOST, Extraction
+from sleuth.agents.roles.judging import REVIEW, REVIEW_STEP, Review
+from sleuth.agents.roles.planning import (
+    BEGIN,
+    MAX_STEPS,
+    NEXT,
+    NEXT_WITH_FINDING,
+    PLAN_IN_ORDER,
+    NextWithFinding,
+    Plan,
+    PlanStep,
+)
+from sleuth.agents.roles.reading import EXTRACT, MAX_TRIPLES, Extraction
 
 
 def step(question: str, *needs: int) -> PlanStep:
@@ -111,4 +119,4 @@ def test_at_the_start_there_is_nothing_that_could_be_sufficient() -> None:
 def test_a_bare_list_of_triples_is_read_too() -> None:
     triple = {"subject": "Oda", "predicate": "born in", "object": "Varn"}
     assert parse(json.dumps([triple]), Extraction) == Extraction.model_validate({"triples": [triple]})
-    assert (EXTRACT.schema() or {})["properties"]["triples"]["maxItems"] == MOST
+    assert (EXTRACT.schema() or {})["properties"]["triples"]["maxItems"] == MAX_TRIPLES

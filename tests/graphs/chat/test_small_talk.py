@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from sleuth.agents.roles.conversation.chat_responder import AskedBack
+from sleuth.agents.roles.conversation import AskedBack
 from sleuth.graphs.chat.messages import asking_back
 from sleuth.graphs.chat.small_talk import already_clarified, facts_in, is_question, repeats
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.agents.roles.judging.evaluator import CONSISTENCY
-from sleuth.agents.roles.judging.verifier import VERIFY
+from sleuth.agents.roles.judging import CONSISTENCY, VERIFY
 from sleuth.graphs.core.answer import Threshold
 from sleuth.graphs.core.thresholds import FILE, chosen, fitted, keep
 from sleuth.tools.errors import StoreError

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenes import passage, resolves
 
-from sleuth.agents.formatting.quotes import Quote
+from sleuth.agents.formatting import Quote
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model_calls.caller import Desk
 from sleuth.graphs.baselines.plain_rag import Settings

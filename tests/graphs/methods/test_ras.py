@@ -14,7 +14,7 @@ from told import Told
 
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Reply, Request
-from sleuth.agents.roles.reading.extractor import MOST
+from sleuth.agents.roles.reading import MAX_TRIPLES
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.ras.graph import Settings
 from sleuth.graphs.methods.ras.triple_graph import identity
@@ -319,7 +319,7 @@ async def test_a_triple_whose_names_its_passage_does_not_have_is_an_invention(
 
 
 async def test_a_passage_with_more_facts_than_are_asked_for_is_named() -> None:
-    many = triples(*(("Varn", "has", f"house {at}") for at in range(MOST)))
+    many = triples(*(("Varn", "has", f"house {at}") for at in range(MAX_TRIPLES)))
     case = structured(["[SUBQ]", many, ENOUGH, final("Varn", 1)], Shelf([TOWER]))
     await case.run("?")
     assert "tower may hold more facts: no more than 16 are asked for from one passage" in case.state["warnings"]
@@ -377,7 +377,8 @@ async def test_what_was_found_out_can_be_handed_to_another_method(store: Store) 
 async def test_where_the_context_is_small_the_facts_of_the_worst_passages_give_way() -> None:
     long = " ".join("x" * 70)
     facts = [
-        triples(*((f"{name} {at}", "has", long) for at in range(MOST - 1))) for name in ("Tower", "Bridge", "Hill")
+        triples(*((f"{name} {at}", "has", long) for at in range(MAX_TRIPLES - 1)))
+        for name in ("Tower", "Bridge", "Hill")
     ]
     model = ScriptedModel(["[SUBQ]", *facts, ENOUGH, final("x", known=False)], context_window=3100)
     case = structured(model, Shelf([TOWER, BRIDGE, passage("hill", "The hill is high.")]), UNCHECKED)

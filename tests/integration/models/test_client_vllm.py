@@ -13,21 +13,17 @@ import jsonschema
 import pytest
 from raw_server import chat, perplexity_of_words, probability_of_yes
 
-from sleuth.agents.formatting.sources import Source
+from sleuth.agents.formatting import Source
 from sleuth.agents.llm.client import Gateway
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
 from sleuth.agents.model_calls.output_parsing import parse
 from sleuth.agents.role import Role
-from sleuth.agents.roles.judging.reviewer import REVIEW, REVIEW_STEP
-from sleuth.agents.roles.planning.planner import PLAN, PLAN_IN_ORDER
-from sleuth.agents.roles.planning.refiner import REFINE
-from sleuth.agents.roles.reading.answerer import ANSWER
-from sleuth.agents.roles.reading.drafter import CONCLUDE, DRAFT, DraftInput
-from sleuth.agents.roles.reading.reader import READ
-from sleuth.agents.roles.reasoning.evidence_discovery import ENTITIES, INFER, REQUERY
-from sleuth.agents.roles.reasoning.reasoner import MONITOR, REASON, RECALL
+from sleuth.agents.roles.judging import REVIEW, REVIEW_STEP
+from sleuth.agents.roles.planning import PLAN, PLAN_IN_ORDER, REFINE
+from sleuth.agents.roles.reading import ANSWER, CONCLUDE, DRAFT, READ, DraftInput
+from sleuth.agents.roles.reasoning import ENTITIES, INFER, MONITOR, REASON, RECALL, REQUERY
 from sleuth.graphs.evidence.text_spans import locate
 from sleuth.tools.errors import ContextTooLong
 from sleuth.tools.settings import Settings

@@ -21,7 +21,7 @@ from sleuth.agents.graph_encoder.model import GraphModels
 from sleuth.agents.llm.client import Gateway
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.model_calls.output_parsing import parse
-from sleuth.agents.roles.reading.answerer import ANSWER_FROM_FACTS
+from sleuth.agents.roles.reading import ANSWER_FROM_FACTS
 from sleuth.studio.model_server.adapter import merge
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 from sleuth.studio.model_server.process import end_session, identify

@@ -10,24 +10,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth import prompts
-from sleuth.agents.formatting.conversation import Heard, Turn
-from sleuth.agents.formatting.sources import Source
-from sleuth.agents.formatting.steps import Step
+from sleuth.agents.formatting import Source, Step, Turn
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
 from sleuth.agents.role import NAMES, Role
-from sleuth.agents.roles.conversation.intent_classifier import ROUTE
-from sleuth.agents.roles.conversation.question_rewriter import REWRITE, Rewritten
-from sleuth.agents.roles.judging.classifier import DOMAIN, DYNAMIC, ClassifyInput
-from sleuth.agents.roles.judging.evaluator import CONSISTENCY, SUPPORT, ConsistencyInput, SupportInput
-from sleuth.agents.roles.judging.reviewer import REVIEW_STEP, ReviewStepInput, StepReview
-from sleuth.agents.roles.judging.verifier import VERIFY, VerifyInput
-from sleuth.agents.roles.planning.expander import EXPAND, ExpandInput, NextStep
-from sleuth.agents.roles.planning.planner import PLAN, Plan, PlanInput
-from sleuth.agents.roles.planning.refiner import REFINE, Refined, RefineInput
-from sleuth.agents.roles.planning.subqueries import Bare
-from sleuth.agents.roles.reading.answerer import ANSWER_UNAIDED
-from sleuth.agents.roles.reading.drafter import DRAFT, Draft, DraftInput
+from sleuth.agents.roles.conversation import REWRITE, ROUTE, ConversationInput, Rewritten
+from sleuth.agents.roles.judging import (
+    CONSISTENCY,
+    DOMAIN,
+    DYNAMIC,
+    REVIEW_STEP,
+    SUPPORT,
+    VERIFY,
+    ClassifyInput,
+    ConsistencyInput,
+    ReviewStepInput,
+    StepReview,
+    SupportInput,
+    VerifyInput,
+)
+from sleuth.agents.roles.planning import (
+    EXPAND,
+    PLAN,
+    REFINE,
+    ExpandInput,
+    NextStep,
+    Plan,
+    PlanInput,
+    Refined,
+    RefineInput,
+)
+from sleuth.agents.roles.reading import ANSWER_UNAIDED, DRAFT, Draft, DraftInput
+from sleuth.agents.roles.reasoning import QuestionInput
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
 from sleuth.studio.simulation.handlers import HANDLERS
 from sleuth.studio.simulation.parameters import ERRORS, ROLES
@@ -176,7 +190,7 @@ async def test_without_an_answer_nothing_supports_one() -> None:
 
 async def test_closed_book_knowledge_belongs_to_the_question() -> None:
     known = [
-        (await reply(ANSWER_UNAIDED, Bare(question=GOLD.question), errors(closed_book=rate)))["text"]
+        (await reply(ANSWER_UNAIDED, QuestionInput(question=GOLD.question), errors(closed_book=rate)))["text"]
         for rate in (0.0, 1.0)
     ]
     assert ["Kelp Fair" in text for text in known] == [False, True]
@@ -227,7 +241,7 @@ async def test_next_steps_vary_in_words_and_now_and_then_in_order() -> None:
 async def test_a_follow_up_is_the_gold_s_question_where_the_conversation_names_what_it_does(
     before: str, question: str
 ) -> None:
-    given = Heard(question="Which fair is held there?", turns=(Turn(speaker="user", text=before),))
+    given = ConversationInput(question="Which fair is held there?", turns=(Turn(speaker="user", text=before),))
     assert Rewritten.model_validate_json((await reply(REWRITE, given))["text"]).question == question
     astray = await reply(REWRITE, given, errors(rewriter=1.0))
     assert Rewritten.model_validate_json(astray["text"]).question not in (GOLD.question, given.question)
@@ -243,7 +257,7 @@ async def test_a_follow_up_is_the_gold_s_question_where_the_conversation_names_w
     ],
 )
 async def test_a_message_is_taken_for_what_it_names_of_the_gold(before: str, message: str, kind: str) -> None:
-    given = Heard(question=message, turns=(Turn(speaker="user", text=before),) if before else ())
+    given = ConversationInput(question=message, turns=(Turn(speaker="user", text=before),) if before else ())
     assert (await reply(ROUTE, given))["text"] == kind
     assert (await reply(ROUTE, given, errors(router=1.0)))["text"] != kind
 

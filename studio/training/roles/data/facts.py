@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sleuth.agents.roles.reading import MOST, Extraction, Triple
+from sleuth.agents.roles.reading import MAX_TRIPLES, Extraction, Triple
 from sleuth.studio.simulation import Gold, Hop
 from sleuth.studio.simulation.wording import about, filled, says
 from sleuth.tools.text import sentences, words
@@ -46,14 +46,14 @@ class PassageFacts:
     known: Known
 
     def __call__(self, gold: Gold, title: str, text: str) -> Extraction:
-        """At most MOST, in the order in which the passage tells them."""
+        """At most MAX_TRIPLES, in the order in which the passage tells them."""
         needed = [_triple(gold, at) for at, hop in enumerate(gold.hops) if (hop.title, hop.text) == (title, text)]
         others = self._of(title, text)
-        room = MOST - len(needed)
+        room = MAX_TRIPLES - len(needed)
         every = {*needed, *others[:room]}
         order = sorted(every, key=lambda each: (text.find(each[2]) % (len(text) + 1), each))
         triples = [Triple(subject=one[:100], predicate=two[:80], object=three[:160]) for one, two, three in order]
-        return Extraction(triples=triples[:MOST])
+        return Extraction(triples=triples[:MAX_TRIPLES])
 
     def worded(self, gold: Gold) -> Gold:
         """The gold with predicates that its passages' triples have, where its steps are no relations already."""
