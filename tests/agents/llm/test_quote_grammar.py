@@ -18,7 +18,7 @@ from sleuth.agents.roles.planning import ACT
 from sleuth.agents.roles.reading import DRAFT, READ, DraftInput
 from sleuth.agents.roles.reasoning import REASON
 from sleuth.graphs.evidence.text_spans import locate
-from sleuth.studio.simulation.wording import clause
+from sleuth.studio.simulation.wording import quote_clause
 from sleuth.tools.text.normalization import sentences
 
 VARN = Source(
@@ -118,7 +118,7 @@ def test_what_the_embedded_model_has_learned_to_quote_is_allowed() -> None:
     for sentence in sentences(VARN.text):
         for answer in ("Isk", "Ada Lund", "1604", "4,120", "stone", "3"):
             if answer in sentence:
-                assert allows(schema, 1, clause(sentence, answer)), (sentence, answer)
+                assert allows(schema, 1, quote_clause(sentence, answer)), (sentence, answer)
 
 
 @given(st.text(alphabet="ab ,.()[]{}|\\\"'*+?^$\n\t –é中", max_size=400))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from sleuth.agents.roles.reading import MAX_TRIPLES, Extraction, Triple
 from sleuth.studio.simulation import Gold, Hop
-from sleuth.studio.simulation.wording import about, filled, says
+from sleuth.studio.simulation.wording import ask_relation, fill_references, mentions
 from sleuth.tools.text import sentences, words
 
 Known = Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]
@@ -60,7 +60,7 @@ class PassageFacts:
         return replace(gold, hops=tuple(self._worded(hop) for hop in gold.hops))
 
     def _worded(self, hop: Hop) -> Hop:
-        if hop.question == about(hop.subject, hop.predicate):
+        if hop.question == ask_relation(hop.subject, hop.predicate):
             return hop
         telling = [each for each in self._of(hop.title, hop.text) if words(each[2]) == words(hop.answer)]
         if telling:
@@ -79,6 +79,6 @@ class PassageFacts:
 
 def _triple(gold: Gold, at: int) -> tuple[str, str, str]:
     hop = gold.hops[at]
-    subject = filled(hop.subject, {number: each.answer for number, each in enumerate(gold.hops, start=1)})
-    named = says(f"{hop.title} {hop.text}", subject)
+    subject = fill_references(hop.subject, {number: each.answer for number, each in enumerate(gold.hops, start=1)})
+    named = mentions(f"{hop.title} {hop.text}", subject)
     return (subject if named else hop.title, hop.predicate, hop.answer)
