@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from sleuth.agents.formatting import Evidence, Fenced, Sources, Step, Steps
 from sleuth.agents.model import Sampling
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.role import Output, Role, fields_by_label
 from sleuth.agents.roles.planning import MAX_STEPS
 from sleuth.tools.errors import BadReply
@@ -240,7 +240,7 @@ DYNAMIC = Role(
 class InContextPredictor:
     """Predictor that samples each attribute several times and takes the majority."""
 
-    def __init__(self, model: Desk, *, samples: int = SAMPLES) -> None:
+    def __init__(self, model: ModelCaller, *, samples: int = SAMPLES) -> None:
         self._model = model
         self._samples = samples
 

@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 from pydantic import BeforeValidator, Field, model_validator
 
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import conversation
 from sleuth.graphs.chat import small_talk
 from sleuth.graphs.chat.messages import Messages, asking_back, heard, reply
@@ -306,7 +306,7 @@ def graph() -> StateGraph[State, Context, Message, State]:
 _AFRESH: Update = {"verdict": None, "hop": None, "plan": {}, "decision": "", "remark": ""}
 
 
-def _spent(state: State, asking: Desk) -> Update:
+def _spent(state: State, asking: ModelCaller) -> Update:
     return {"calls": asking.calls, "warnings": [*state.warnings, *asking.warnings]}
 
 

@@ -8,7 +8,7 @@ from langgraph.func import entrypoint
 
 from sleuth.agents.formatting import Turn, latest_turns
 from sleuth.agents.model import Model
-from sleuth.agents.model_calls import CallRecord, Desk
+from sleuth.agents.model_calls import CallRecord, ModelCaller
 from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritten
 from sleuth.graphs.core import ask_or
 from sleuth.tools.settings import Tracing
@@ -27,7 +27,7 @@ class Rewriting:
     warnings: list[str]
 
 
-async def standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
+async def standalone(asking: ModelCaller, question: str, turns: Sequence[Turn]) -> str:
     """The question with what the conversation tells in it; without a conversation as it is, and no model call.
 
     Where the reply cannot be used the question stays as it is, with a warning at the desk.
@@ -57,7 +57,7 @@ async def rewritten(
 
     @entrypoint()
     async def rewrite(asked: str) -> Rewriting:
-        asking = Desk(model, archive, seed=asked)
+        asking = ModelCaller(model, archive, seed=asked)
         found = await standalone(asking, asked, turns)
         return Rewriting(question=found, calls=asking.calls, warnings=list(asking.warnings))
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from langchain_core.messages import AnyMessage
 
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import conversation
 from sleuth.agents.roles.conversation import ConversationInput
 from sleuth.graphs.core import Verdict, ask_or
@@ -62,12 +62,12 @@ def must_be_looked_up(kind: str, messages: Sequence[AnyMessage], *, ask_back: bo
     return kind == "small talk" and is_question(messages[-1].text)
 
 
-async def converse(asking: Desk, given: ConversationInput, messages: Sequence[AnyMessage]) -> Verdict | None:
+async def converse(asking: ModelCaller, given: ConversationInput, messages: Sequence[AnyMessage]) -> Verdict | None:
     """Return the reply to a message that needs no search; None where the reply would state facts.
 
     Its words are not streamed while they are written: a reply that is not sent must not be seen.
     """
-    asking.hearing = None
+    asking.token_stream = None
     otherwise = "Ask me something about your documents."
     text = await ask_or(asking, conversation.REPLY, given, otherwise, "")
     said = (message.text for message in messages if not message.additional_kwargs.get("asked_back"))
@@ -77,9 +77,9 @@ async def converse(asking: Desk, given: ConversationInput, messages: Sequence[An
     return Verdict(status="answered", text=text, citations=[])
 
 
-async def clarify(asking: Desk, given: ConversationInput) -> conversation.AskedBack | None:
+async def clarify(asking: ModelCaller, given: ConversationInput) -> conversation.AskedBack | None:
     """Return a question that settles what a message means; None where it would only repeat the message."""
-    asking.hearing = None
+    asking.token_stream = None
     otherwise = conversation.AskedBack(question="What do you mean by that?")
     back = await ask_or(asking, conversation.ASK_BACK, given, otherwise, "")
     if repeats(back.question, given.question):

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast, get_args, get_type_hin
 
 from langgraph.runtime import Runtime
 
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.role import I, O, Role
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.core.state import RunState, RunUpdate
@@ -49,10 +49,10 @@ class Call(Generic[S]):
         self.runtime = runtime
         self._state = state
         self._spare, self._sharing = 0, 1
-        self._model: Desk | None = None
+        self._model: ModelCaller | None = None
 
     @property
-    def model(self) -> Desk:
+    def model(self) -> ModelCaller:
         """The model, with an account of the calls of this execution."""
         if self._model is None:
             self._model = desk(self._state, self.runtime, spare=self._spare, sharing=self._sharing)
@@ -126,7 +126,7 @@ def node(function: Callable[[StateT, Call[S]], Awaitable[UpdateT]]) -> Node[Stat
     return cast(Any, run)  # type: ignore[no-any-return]
 
 
-def desk(state: RunState, runtime: Runtime[Context], *, spare: int = 0, sharing: int = 1) -> Desk:
+def desk(state: RunState, runtime: Runtime[Context], *, spare: int = 0, sharing: int = 1) -> ModelCaller:
     """The model calls of one execution of a node: seeded by question and settings, never by the thread.
 
     Of the budget's calls `spare` are left alone, and nodes that run side by side share the rest.
@@ -135,10 +135,10 @@ def desk(state: RunState, runtime: Runtime[Context], *, spare: int = 0, sharing:
     left = remaining(state, runtime).max_calls
     limit = None if left is None else (left - spare) // sharing
     seed = f"{state.question}\n{context.fingerprint()}"
-    return Desk(context.model, context.archive, seed=seed, limit=limit, hearing=context.hearing)
+    return ModelCaller(context.model, context.archive, seed=seed, limit=limit, token_stream=context.hearing)
 
 
-async def ask_or(desk: Desk, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
+async def ask_or(desk: ModelCaller, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
     """Asks; where no reply can be understood, goes on with `otherwise` and a warning that says what is lost."""
     try:
         return await desk.ask(role, given)

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from sleuth.agents.formatting import Quote
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Citation
 from sleuth.graphs.evidence.retrieval import Reached
 from sleuth.graphs.evidence.text_spans import _sentences_with, locate, sentence_with
 from sleuth.tools.types import Passage
 
 
-def check(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
+def check(desk: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
     """The citations that hold; each that does not is reported among the desk's warnings."""
     citations: list[Citation] = []
     for quote in quotes:
@@ -32,7 +32,7 @@ def support(answer: str, shown: Sequence[Passage], *, beside: str = "") -> list[
     return [quote_at(passage, span) for passage, span in (both or spans)[:1]]
 
 
-def cited(desk: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
+def cited(desk: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
     """The citations of an answer that hold and say it, as `saying` has them; none where there is no answer."""
     return saying(answer, check(desk, answer, quotes, shown), shown) if answer else []
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.reasoning import REASON, Reasoned, ReasonInput
 from sleuth.graphs.core import Citation, Question, ask_or
 from sleuth.graphs.evidence.citations import cited
@@ -22,7 +22,7 @@ class Generation(TypedDict):
     citations: list[Citation]
 
 
-async def generate(asking: Desk, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
+async def generate(asking: ModelCaller, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
     """One generation from passages and from what was handed over; `loss` is said where its reply cannot be read."""
     given = ReasonInput(question=state.question, sources=sources(shown), known=known_steps(state.notes.values()))
     said = await ask_or(asking, REASON, given, Reasoned(answer=""), loss)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from sleuth.agents.formatting import Step
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.reading import ANSWER, AnswerInput, Final
 from sleuth.graphs.core import Citation, Note, Question, Status, Verdict, ask_or
 from sleuth.graphs.evidence.text_spans import clean
@@ -31,7 +31,7 @@ def conclude(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     return Verdict(status=status, text=text, citations=unique)
 
 
-async def final_answer(desk: Desk, question: str, notes: Sequence[Note]) -> Verdict:
+async def final_answer(desk: ModelCaller, question: str, notes: Sequence[Note]) -> Verdict:
     """The question answered from what was found out; "unknown" where that does not tell."""
     given = AnswerInput(question=question, trajectory=known_steps(notes))
     final = await ask_or(desk, ANSWER, given, Final(known=False), "The question stays open.")
@@ -39,7 +39,7 @@ async def final_answer(desk: Desk, question: str, notes: Sequence[Note]) -> Verd
     return answered(desk, text, notes) if final.known and text else conclude("unknown", "", [])
 
 
-def answered(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
+def answered(desk: ModelCaller, text: str, notes: Iterable[Note]) -> Verdict:
     """An answer with the citations of its notes; that it has none is worth a warning."""
     verdict = conclude("answered", text, notes)
     if not verdict["citations"]:
@@ -47,7 +47,9 @@ def answered(desk: Desk, text: str, notes: Iterable[Note]) -> Verdict:
     return verdict
 
 
-def ended(desk: Desk, state: Question, text: str, citations: list[Citation]) -> tuple[dict[str, Note | None], Verdict]:
+def ended(
+    desk: ModelCaller, state: Question, text: str, citations: list[Citation]
+) -> tuple[dict[str, Note | None], Verdict]:
     """The end of a run: an answer, which is also a note, or "unknown" where the text is empty."""
     if not text:
         return {}, conclude("unknown", "", [])

@@ -10,7 +10,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from sleuth.agents.llm.testing import ScriptedModel
-from sleuth.agents.model_calls.caller import Desk
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.tools.storage.archive import MemoryArchive
 
 
@@ -24,17 +24,17 @@ class Office:
 
     model: ScriptedModel
     archive: MemoryArchive
-    desk: Desk | None = None
+    desk: ModelCaller | None = None
     seed: str = "a question"
     limit: int | None = None
 
     async def run(
-        self, work: Callable[[Desk], Awaitable[Any]], *, thread: str = "1", saver: InMemorySaver | None = None
+        self, work: Callable[[ModelCaller], Awaitable[Any]], *, thread: str = "1", saver: InMemorySaver | None = None
     ) -> Any:
         results: list[Any] = []
 
         async def draft(state: _State) -> None:
-            self.desk = Desk(self.model, self.archive, seed=self.seed, limit=self.limit)
+            self.desk = ModelCaller(self.model, self.archive, seed=self.seed, limit=self.limit)
             results.append(await work(self.desk))
 
         graph = StateGraph(_State)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from told import Told
 
 from sleuth.agents.formatting import Facts, Source, SubQuery, format_fact
-from sleuth.agents.graph_encoder.encoder import graph_of, texts_of
-from sleuth.agents.graph_encoder.folder import is_graph_model
+from sleuth.agents.graph_encoder.encoder import graph_texts, is_graph_model, read_graph
 from sleuth.agents.graph_encoder.model import TOKENS, GraphModels
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Message, Request
@@ -35,24 +34,24 @@ def asked(*rounds: list[Triple]) -> tuple[Message, ...]:
 
 
 def test_the_graph_is_what_the_prompt_shows_by_sub_query() -> None:
-    assert graph_of(asked([ODA, VARN], [], [ISK])) == [[ODA, VARN], [ISK]]
-    assert texts_of([[[ODA, VARN]], [[VARN]]]) == ["Oda", "born in", "Varn", "lies in", "Kestrow"]
+    assert read_graph(asked([ODA, VARN], [], [ISK])) == [[ODA, VARN], [ISK]]
+    assert graph_texts([[[ODA, VARN]], [[VARN]]]) == ["Oda", "born in", "Varn", "lies in", "Kestrow"]
 
 
 @given(st.tuples(LINE, LINE))
 def test_what_a_passage_says_adds_no_triple_and_hides_none(names: tuple[str, str]) -> None:
-    found = graph_of(asked([ODA, (names[0], "says", names[1])], [ISK]))
+    found = read_graph(asked([ODA, (names[0], "says", names[1])], [ISK]))
     assert [len(triples) for triples in found] == [2, 1]
     assert (found[0][0], found[1][0]) == (ODA, ISK)
 
 
 def test_prompts_without_triples_have_no_graph() -> None:
     text = "\n".join(format_fact(1, ODA) for _ in range(2))
-    assert graph_of(messages(BEGIN, QuestionInput(question="Where was Oda born?"))) == []
-    assert graph_of(asked([])) == []
-    assert graph_of(messages(ANSWER_FROM_FACTS, SoFar(question=text, queries=(), sources=()))) == []
+    assert read_graph(messages(BEGIN, QuestionInput(question="Where was Oda born?"))) == []
+    assert read_graph(asked([])) == []
+    assert read_graph(messages(ANSWER_FROM_FACTS, SoFar(question=text, queries=(), sources=()))) == []
     passage = Source(title="Oda", text="Oda was born in Varn.")
-    assert graph_of(messages(EXTRACT, ExtractInput(sources=(passage,)))) == []
+    assert read_graph(messages(EXTRACT, ExtractInput(sources=(passage,)))) == []
 
 
 def request(sent: tuple[Message, ...]) -> Request:
@@ -61,7 +60,7 @@ def request(sent: tuple[Message, ...]) -> Request:
 
 async def test_a_request_carries_the_token_of_its_triples_and_says_the_same_otherwise() -> None:
     model = ScriptedModel(["a", "b"], context_window=4000)
-    told = Told().beside(model, "graph", HashingEmbedder())
+    told = Told().wrap(model, "graph", HashingEmbedder())
     sent = request(asked([ODA, VARN], [ISK])), request(messages(BEGIN, QuestionInput(question="Where?")))
     for each in sent:
         await told.call(each)
@@ -75,7 +74,7 @@ async def test_a_request_carries_the_token_of_its_triples_and_says_the_same_othe
 
 async def test_a_folder_without_a_graph_model_is_said_before_anything_is_asked(tmp_path: Path) -> None:
     model = ScriptedModel()
-    told = GraphModels().beside(model, str(tmp_path), HashingEmbedder())
+    told = GraphModels().wrap(model, str(tmp_path), HashingEmbedder())
     with pytest.raises(UsageError, match=r"holds no graph model \(graph\.json and graph\.safetensors\)"):
         await told.call(request(messages(BEGIN, QuestionInput(question="Where?"))))
     assert not is_graph_model(tmp_path)

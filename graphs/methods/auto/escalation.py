@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls import Desk, first_token_probability
+from sleuth.agents.model_calls import ModelCaller, first_token_probability
 from sleuth.agents.roles import judging
 from sleuth.graphs.core import Citation, Hop, Note, Verdict, cost_of
 from sleuth.graphs.evidence import conclude
@@ -61,7 +61,7 @@ def _evidence(hop: Hop) -> list[Citation]:
     return [each for each in hop["citations"] if each.get("kind") != "model"]
 
 
-async def support(asking: Desk, question: str, hop: Hop) -> float:
+async def support(asking: ModelCaller, question: str, hop: Hop) -> float:
     """P(yes, the answer holds by what it cites), off the first token of a yes or no.
 
     Where the server gives no log-probabilities the word itself counts as certain, with a warning.
@@ -69,7 +69,7 @@ async def support(asking: Desk, question: str, hop: Hop) -> float:
     quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in _evidence(hop))
     given = judging.SupportInput(question=question, answer=hop["text"], sources=quotes)
     try:
-        said, reply = await asking.consult(judging.SUPPORT, given)
+        said, reply = await asking.ask_with_reply(judging.SUPPORT, given)
     except BadReply as error:
         asking.warn(f"{error} The answer of {hop['method']} counts as not confirmed.")
         return 0.0

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import planning
 from sleuth.graphs.core import (
     Call,
@@ -215,7 +215,7 @@ def _why(state: State) -> str:
     return f"{before['method']} was not accepted: {before['doubt']}"
 
 
-async def _parts(state: State, asking: Desk) -> dict[str, Step]:
+async def _parts(state: State, asking: ModelCaller) -> dict[str, Step]:
     known = known_steps(handed_over(state.notes, state.hops.values()).values())
     given = planning.PlanInput(question=state.question, known=known)
     single = planning.Plan(steps=[planning.PlanStep.model_construct(question=state.question)])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from sleuth.agents.formatting import Step
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import planning
 from sleuth.graphs.core import ask_or
 from sleuth.graphs.methods.crp_rag.reasoning_graph import (
@@ -42,7 +42,7 @@ def drawn(sinks: Sequence[str], structure: Structure, samples: int) -> list[str]
 
 
 async def propose(
-    nodes: Nodes, sinks: Sequence[str], known: tuple[Step, ...], structure: Structure, asking: Desk
+    nodes: Nodes, sinks: Sequence[str], known: tuple[Step, ...], structure: Structure, asking: ModelCaller
 ) -> list[Proposal]:
     """A sampled next step for each sink named, as often as it is named; none that repeats what leads to it."""
     step = _rewrite if structure == "text" else _next_step
@@ -51,7 +51,7 @@ async def propose(
     return distinct(new, across=structure == "graph")
 
 
-async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Desk) -> Proposal:
+async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: ModelCaller) -> Proposal:
     question = nodes[SOURCE]["content"]
     steps = tuple(nodes[key]["content"] for key in leading_to(nodes, sink))
     given = planning.ExpandInput(question=question, steps=steps, known=known)
@@ -60,7 +60,7 @@ async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: D
     return Proposal(content=said.step, end=said.final, prev=(sink,))
 
 
-async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Desk) -> Proposal:
+async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: ModelCaller) -> Proposal:
     """The question said in another way, as the only step (the structure "text" of section 5.5)."""
     question = nodes[SOURCE]["content"]
     given = planning.RefineInput(question=question, answers=known, original=question)
@@ -70,7 +70,7 @@ async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], asking: Des
 
 
 async def alike(
-    proposals: Sequence[Proposal], embedder: Embedder | None, threshold: float | None, asking: Desk
+    proposals: Sequence[Proposal], embedder: Embedder | None, threshold: float | None, asking: ModelCaller
 ) -> list[list[Proposal]]:
     """Which proposals say nearly the same: those whose encodings' inner product exceeds the threshold (equation 5).
 
@@ -84,12 +84,12 @@ async def alike(
     return [[proposals[at] for at in group] for group in groups((vectors @ vectors.T).tolist(), threshold)]
 
 
-async def fuse(question: str, similar: Sequence[Sequence[Proposal]], asking: Desk) -> list[Proposal]:
+async def fuse(question: str, similar: Sequence[Sequence[Proposal]], asking: ModelCaller) -> list[Proposal]:
     """One node for each group: a group of several is fused by one call, and keeps all edges (equation 6)."""
     return await asyncio.gather(*(_fuse(question, group, asking) for group in similar))
 
 
-async def _fuse(question: str, group: Sequence[Proposal], asking: Desk) -> Proposal:
+async def _fuse(question: str, group: Sequence[Proposal], asking: ModelCaller) -> Proposal:
     if len(group) == 1:
         return group[0]
     given = planning.FuseInput(question=question, steps=tuple(proposal.content for proposal in group))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import reading
 from sleuth.graphs.core import Citation, Note, ask_or
 from sleuth.graphs.evidence import check, clean, load, sources
@@ -71,13 +71,13 @@ def handed_over(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
     return {key: answers[asked] for key, node in nodes.items() if (asked := words(node["content"])) in answers}
 
 
-async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], asking: Desk) -> dict[str, Knowledge]:
+async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], asking: ModelCaller) -> dict[str, Knowledge]:
     """What the passages found for each node say about it, side by side (equation 8)."""
     said = await asyncio.gather(*(_summarise(nodes[key], found, asking) for key, found in shown.items()))
     return dict(zip(shown, said, strict=True))
 
 
-async def _summarise(node: Node, shown: Sequence[Passage], asking: Desk) -> Knowledge:
+async def _summarise(node: Node, shown: Sequence[Passage], asking: ModelCaller) -> Knowledge:
     given = reading.AggregateInput(step=node["content"], sources=sources(shown))
     loss = f"Nothing is known about {node['content']!r}."
     said = await ask_or(asking, reading.AGGREGATE, given, reading.Knowledge(), loss)

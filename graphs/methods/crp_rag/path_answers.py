@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sleuth.agents.formatting import Step
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import reasoning
 from sleuth.graphs.core import Note, ask_or
 from sleuth.graphs.evidence import clean, known_steps, note, sentence_with, support
@@ -28,7 +28,9 @@ class Walk:
     backing: Mapping[str, Backing]
     iterate: bool
 
-    async def results(self, paths: Sequence[Path], asking: Desk, affords: Callable[[int], bool]) -> dict[Path, Note]:
+    async def results(
+        self, paths: Sequence[Path], asking: ModelCaller, affords: Callable[[int], bool]
+    ) -> dict[Path, Note]:
         """The result at each step of each path; only the first steps' where more calls cannot be afforded."""
         results: dict[Path, Note] = {}
         for stage in stages(paths) if self.iterate else [paths]:
@@ -46,7 +48,7 @@ class Walk:
         """Those of several paths whose last step is not known."""
         return [path for path in stage if not self.backing[path[-1]].note]
 
-    async def _take(self, stage: Sequence[Path], results: Results, asking: Desk) -> dict[Path, Note]:
+    async def _take(self, stage: Sequence[Path], results: Results, asking: ModelCaller) -> dict[Path, Note]:
         """The results of several paths, side by side; what was handed over is not asked again."""
         asked = self.to_ask(stage)
         asks = (
@@ -56,7 +58,7 @@ class Walk:
         known = {path: note for path in stage if (note := self.backing[path[-1]].note)}
         return known | dict(zip(asked, found, strict=True))
 
-    async def _take_step(self, path: Path, results: Results, asking: Desk) -> Note:
+    async def _take_step(self, path: Path, results: Results, asking: ModelCaller) -> Note:
         """The result of a path's last step, with the results before it as known conditions (equations 11 and 12)."""
         backing, step = self.backing[path[-1]], self.nodes[path[-1]]["content"]
         before = [results[path[:length]] for length in range(2, len(path))]
@@ -74,7 +76,7 @@ class Walk:
         """Whether the path's last step is a last one, and not the question itself."""
         return len(path) > 1 and self.nodes[path[-1]]["end"]
 
-    async def _take_path(self, path: Path, asking: Desk) -> Note:
+    async def _take_path(self, path: Path, asking: ModelCaller) -> Note:
         """A path's answer in one reading of all its steps."""
         backing = [self.backing[key] for key in steps_of(path)]
         given = reasoning.TakePathInput(
@@ -95,7 +97,7 @@ class Walk:
     def _question(self) -> str:
         return self.nodes[SOURCE]["content"]
 
-    async def integrate(self, paths: Sequence[Path], results: Results, asking: Desk) -> str:
+    async def integrate(self, paths: Sequence[Path], results: Results, asking: ModelCaller) -> str:
         """One answer from those of several paths (equation 13)."""
         answers = tuple(
             reasoning.PathAnswer(answer=results[path]["finding"], steps=known_steps(along(path, results)))

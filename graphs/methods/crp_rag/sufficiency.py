@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.model_calls import Desk, perplexity
+from sleuth.agents.model_calls import ModelCaller, perplexity
 from sleuth.agents.roles.judging import VERIFY, VerifyInput, resampled_verify
 from sleuth.graphs.core import Threshold, ask_or, chosen
 from sleuth.graphs.evidence import clean
@@ -33,16 +33,16 @@ def limit_of(given: float | None, fitted: Mapping[str, Threshold]) -> Threshold:
     return chosen(given, fitted.get(VERIFY.prompt), UNFITTED)
 
 
-async def measure(given: Given, threshold: float, asking: Desk) -> dict[str, Verification]:
+async def measure(given: Given, threshold: float, asking: ModelCaller) -> dict[str, Verification]:
     """Each node answered from its knowledge, side by side."""
     measured = await asyncio.gather(*(_measure(each, threshold, asking) for each in given.values()))
     return dict(zip(given, measured, strict=True))
 
 
-async def _measure(given: VerifyInput, threshold: float, asking: Desk) -> Verification:
+async def _measure(given: VerifyInput, threshold: float, asking: ModelCaller) -> Verification:
     """Sufficient where the answer's perplexity lies below the threshold (equations 9 and 10)."""
     try:
-        answer, reply = await asking.consult(VERIFY, given)
+        answer, reply = await asking.ask_with_reply(VERIFY, given)
     except BadReply as error:
         asking.warn(f"{error} What is known about {given.question!r} counts as insufficient.")
         return Verification(answer="", perplexity=None, sufficient=False)
@@ -52,7 +52,7 @@ async def _measure(given: VerifyInput, threshold: float, asking: Desk) -> Verifi
 
 
 async def agree(
-    given: Given, verified: Mapping[str, Verification], samples: int, asking: Desk
+    given: Given, verified: Mapping[str, Verification], samples: int, asking: ModelCaller
 ) -> dict[str, Verification]:
     """The fall-back where the server gives no log-probabilities: most of several further answers are the same."""
     if given:
@@ -61,7 +61,7 @@ async def agree(
     return dict(zip(given, await asyncio.gather(*asks), strict=True))
 
 
-async def _agree(given: VerifyInput, answer: str, samples: int, asking: Desk) -> Verification:
+async def _agree(given: VerifyInput, answer: str, samples: int, asking: ModelCaller) -> Verification:
     asks = (ask_or(asking, resampled_verify(), given, "", "It counts as another answer.") for _ in range(samples))
     same = sum(_bare(sample) == _bare(answer) for sample in await asyncio.gather(*asks))
     return Verification(answer=answer, perplexity=None, sufficient=same * 2 > samples)

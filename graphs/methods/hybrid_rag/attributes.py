@@ -2,7 +2,7 @@
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.judging import InContextPredictor
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.errors import BadReply
@@ -17,7 +17,9 @@ class Predicted(TypedDict):
     dynamic: bool
 
 
-async def predicted(asking: Desk, question: str, predictor: Predictor | None, settings: Settings) -> Predicted | None:
+async def predicted(
+    asking: ModelCaller, question: str, predictor: Predictor | None, settings: Settings
+) -> Predicted | None:
     """The attributes by a predictor, without one by votes of the model; None where these cannot be read.
 
     That the SVM is wanted and not there is a warning.

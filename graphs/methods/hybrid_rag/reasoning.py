@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Quote, Source
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.hybrid import (
     RESOLVE,
     RESOLVE_BY_REASONING,
@@ -54,7 +54,9 @@ class Said(TypedDict):
     quotes: list[Quoted]
 
 
-async def reason(desk: Desk, asked: Asked, sources: tuple[Source, ...], settings: Settings) -> tuple[Said | None, str]:
+async def reason(
+    desk: ModelCaller, asked: Asked, sources: tuple[Source, ...], settings: Settings
+) -> tuple[Said | None, str]:
     """The reasoner's answer, or its reply where that cannot be read, also after a repair.
 
     Without sources, outline and leave to refuse it is the plain baseline of a model alone.
@@ -82,7 +84,7 @@ def _said(reply: Resolved | Reasoned | Doubted, *, premise: str = "", false_prem
     return Said(answer=reply.answer, premise=premise, false_premise=false_premise, quotes=quotes)
 
 
-async def summarise(desk: Desk, question: str, reply: str) -> Said:
+async def summarise(desk: ModelCaller, question: str, reply: str) -> Said:
     """The answer out of a reply without form; nothing that it cites is known."""
     given = SummariseInput(question=question, sources=(Source(title="Thoughts", text=reply[:_SHOWN]),))
     found = await ask_or(desk, SUMMARISE, given, Summary(answer=""), "The question stays open.")
@@ -109,7 +111,7 @@ class Ending:
         return cls(status="answered", text=text, quotes=tuple(quotes))
 
     def verdict(
-        self, desk: Desk, question: str, document: Document, notes: Sequence[Note]
+        self, desk: ModelCaller, question: str, document: Document, notes: Sequence[Note]
     ) -> tuple[Verdict, dict[str, Note | None]]:
         """The end of the run, and the note that it leaves."""
         if self.status != "answered":

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import LABELS, LabelledSource, Quote, ReferenceKind
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Citation, Note
 from sleuth.graphs.evidence import check, locate, passage_of, quote_at, record, sentence_with
 from sleuth.tools.sources.web_pages import PageText, Table, cell_at
@@ -132,7 +132,9 @@ class Document:
             for each, passage in zip(self._references, self._passages, strict=True)
         )
 
-    def cite(self, asking: Desk, answer: str, quotes: Iterable[Quote], notes: Iterable[Note] = ()) -> list[Citation]:
+    def cite(
+        self, asking: ModelCaller, answer: str, quotes: Iterable[Quote], notes: Iterable[Note] = ()
+    ) -> list[Citation]:
         """The citations that hold; each that does not is reported among the desk's warnings."""
         found: list[Citation] = []
         for quote in quotes:
@@ -151,7 +153,7 @@ class Document:
                 return [self._with_kind(at, quote_at(passage, span), answer)]
         return []
 
-    def _cite_finding(self, asking: Desk, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
+    def _cite_finding(self, asking: ModelCaller, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
         reference, passage = self._references[quote.source - 1], self._passages[quote.source - 1]
         if reference["kind"] == "note":
             return [each for note in notes if note["finding"] == passage.text for each in note.get("citations", [])]

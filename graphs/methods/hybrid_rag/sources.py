@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from typing import TypeVar
 
 from sleuth.agents.formatting import LabelledSource
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities, Recollection
 from sleuth.graphs.core import Context, ask_or
 from sleuth.graphs.evidence import clean
@@ -149,7 +149,7 @@ def recollected(said: Recollection) -> Finding:
     return Finding(title="answered without sources", text=text or UNKNOWN)
 
 
-async def chosen(asking: Desk, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
+async def chosen(asking: ModelCaller, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
     """What to look up, by the model: entities for the rules, or calls (the route "functions")."""
     loss = "The knowledge graph is not asked."
     if route == "functions":

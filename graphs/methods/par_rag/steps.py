@@ -10,7 +10,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step as PastStep
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import judging, planning, reading
 from sleuth.agents.roles.planning import OrderedStep, PlanStep
 from sleuth.graphs.core import Citation, Note, Question, ask_or, same_question
@@ -115,7 +115,7 @@ def past_steps(plan: Plan, notes: Notes) -> tuple[PastStep, ...]:
 
 
 async def plan_steps(
-    question: str, notes: Notes, asking: Desk, *, planned: bool, side_by_side: bool
+    question: str, notes: Notes, asking: ModelCaller, *, planned: bool, side_by_side: bool
 ) -> dict[str, Step]:
     """The steps to answer a question of which notes tell what is known (PAR-RAG, section 3.4).
 
@@ -146,7 +146,7 @@ def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool
     )
 
 
-async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], asking: Desk) -> Draft:
+async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], asking: ModelCaller) -> Draft:
     """A step answered from the passages shown, or without any from the trajectory (PAR-RAG, section 3.5)."""
     question, loss = plan[key]["question"], f"Step {key} has no draft."
     if plan[key]["action"] == "Answer":
@@ -184,7 +184,13 @@ def _content(text: str) -> frozenset[str]:
 
 
 async def review_step(
-    plan: Plan, key: str, draft: Draft, shown: Sequence[Passage], *, past: tuple[PastStep, ...] | None, asking: Desk
+    plan: Plan,
+    key: str,
+    draft: Draft,
+    shown: Sequence[Passage],
+    *,
+    past: tuple[PastStep, ...] | None,
+    asking: ModelCaller,
 ) -> tuple[judging.StepReview, Draft]:
     """What a review says, and the answer that stands if it is final (PAR-RAG, section 3.6).
 
@@ -213,7 +219,7 @@ def plainly(draft: Draft, shown: Sequence[Passage]) -> Draft:
     return Draft(answer=draft["answer"], citations=saying(draft["answer"], draft["citations"], shown))
 
 
-async def refine_step(original: str, plan: Plan, notes: Notes, key: str, asking: Desk) -> str:
+async def refine_step(original: str, plan: Plan, notes: Notes, key: str, asking: ModelCaller) -> str:
     """A step's question with what it leaves open replaced by what was found (PAR-RAG, section 3.5)."""
     planned, answers = plan[key]["planned"], known_steps(notes[need] for need in plan[key]["needs"])
     given = planning.RefineInput(question=planned, answers=answers, original=original)

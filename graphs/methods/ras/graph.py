@@ -13,7 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.formatting import SubQuery
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import planning
 from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, SoFar
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED, FromFacts, Unaided
@@ -217,7 +217,7 @@ def _decided(state: State, decision: str, query: str) -> Update:
 
 
 async def _plan_next(
-    state: State, shown: Shown, asking: Desk, *, noting: bool
+    state: State, shown: Shown, asking: ModelCaller, *, noting: bool
 ) -> tuple[planning.Next, dict[str, Note | None]]:
     """The planner's word, and the note of the latest round if it tells what that has found."""
     given, loss = _so_far(state, shown), "The question is answered with what was found."
@@ -233,7 +233,7 @@ async def _plan_next(
     return said, {f"fact {number}": _fact_note(state, fact, number, shown, asking) for number, fact in facts.items()}
 
 
-def _fact_note(state: State, fact: Fact, number: int, shown: Shown, asking: Desk) -> Note:
+def _fact_note(state: State, fact: Fact, number: int, shown: Shown, asking: ModelCaller) -> Note:
     subject, object = (state.entities.get(fact[end], fact[end]) for end in ("subject", "object"))
     return note(f"{subject} – {fact['predicate']}?", object, cite(asking, shown, [number], object))
 

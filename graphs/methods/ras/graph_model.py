@@ -5,14 +5,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from sleuth.agents.graph_encoder import is_graph_model, no_graph_model
+from sleuth.agents.graph_encoder import describe_missing, is_graph_model
 from sleuth.agents.model import Model
 from sleuth.graphs.core import Context, MethodSettings
 
 
 def _there(folder: str) -> str:
     if folder and not is_graph_model(Path(folder)):
-        raise ValueError(no_graph_model(folder))
+        raise ValueError(describe_missing(folder))
     return folder
 
 
@@ -27,4 +27,4 @@ class GraphSettings(MethodSettings):
         """Return the model that is also shown the graph as a token, if `graph_model` names one."""
         if not self.graph_model:
             return model
-        return context.graph_models.beside(model, self.graph_model, context.embedder)
+        return context.graph_models.wrap(model, self.graph_model, context.embedder)

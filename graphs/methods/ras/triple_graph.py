@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from sleuth import prompts
 from sleuth.agents.formatting import Facts, format_fact
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.reading import EXTRACT, MAX_TRIPLES, ExtractInput, Extraction
 from sleuth.graphs.core import Citation, ask_or
 from sleuth.graphs.evidence import sources, support
@@ -65,7 +65,7 @@ async def look_up(store: TripleStore, passages: Mapping[str, Passage]) -> dict[s
     return {name: kept[mark] for name, mark in marks.items() if mark in kept}
 
 
-async def extract(store: TripleStore, passages: Sequence[Passage], asking: Desk) -> Found:
+async def extract(store: TripleStore, passages: Sequence[Passage], asking: ModelCaller) -> Found:
     """Reads passages side by side, and keeps their triples for all further runs; a failed reading is not kept."""
     version = await prompt_version()
     said = await asyncio.gather(*(_read(passage, asking) for passage in passages))
@@ -80,7 +80,7 @@ async def prompt_version() -> str:
     return prompts.load(EXTRACT.prompt).version
 
 
-async def _read(passage: Passage, asking: Desk) -> list[Triple] | None:
+async def _read(passage: Passage, asking: ModelCaller) -> list[Triple] | None:
     """The triples of a passage; None where its reading failed."""
     nothing = Extraction(triples=[])
     loss = f"Passage {passage.id} adds no facts."
@@ -203,7 +203,7 @@ def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]
     return tuple(Facts(query=-round, text=text) for _, round, text in sorted(ranked, key=lambda entry: entry[:2]))
 
 
-def cite(asking: Desk, shown: Shown, numbers: Sequence[int], answer: str) -> list[Citation]:
+def cite(asking: ModelCaller, shown: Shown, numbers: Sequence[int], answer: str) -> list[Citation]:
     """Where the facts stand that an answer was made from; where none of them does, those that name the answer."""
     found = {number: _stands(shown, number, answer) for number in numbers}
     for number in [number for number, where in found.items() if not where]:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import judging, reasoning
 from sleuth.graphs.core import (
     Call,
@@ -299,7 +299,7 @@ async def _without_support(
     return {**dict.fromkeys(orphans), **kept}, casebook.orphans_left(state.round, orphans, kept, tested=testing)
 
 
-def _end(state: State, asking: Desk, attempt: Attempt | None) -> Update:
+def _end(state: State, asking: ModelCaller, attempt: Attempt | None) -> Update:
     if attempt is None:
         return {"verdict": conclude("unknown", "", [])}
     found = casebook.as_note(state.question, attempt, state.notes)

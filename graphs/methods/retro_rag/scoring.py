@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls import Desk, first_token_probability
+from sleuth.agents.model_calls import ModelCaller, first_token_probability
 from sleuth.agents.role import I, Role
 from sleuth.agents.roles import judging, reasoning
 from sleuth.graphs.core import Note, Threshold, ask_or, chosen
@@ -28,10 +28,10 @@ def limit_of(given: float | None, fitted: Mapping[str, Threshold]) -> Threshold:
     return chosen(given, fitted.get(judging.CONSISTENCY.prompt), PUBLISHED)
 
 
-async def probability(asking: Desk, role: Role[I, str], given: I) -> float:
+async def probability(asking: ModelCaller, role: Role[I, str], given: I) -> float:
     """P(yes) / (P(yes) + P(no)) at the first token (equation 1); undecided, with a warning, where there is neither."""
     try:
-        _, reply = await asking.consult(role, given)
+        _, reply = await asking.ask_with_reply(role, given)
     except BadReply as error:
         asking.warn(f"{error} It counts as undecided.")
         return UNDECIDED
@@ -41,7 +41,7 @@ async def probability(asking: Desk, role: Role[I, str], given: I) -> float:
     return score
 
 
-async def helpfulness(asking: Desk, query: str, pieces: Mapping[str, Source]) -> dict[str, float]:
+async def helpfulness(asking: ModelCaller, query: str, pieces: Mapping[str, Source]) -> dict[str, float]:
     """How much each piece of evidence helps with a query (equations 2 and 4), asked side by side."""
     given = [judging.EvidenceInput(query=query, sources=(piece,)) for piece in pieces.values()]
     scores = await asyncio.gather(*(probability(asking, judging.EVIDENCE, each) for each in given))
@@ -49,7 +49,7 @@ async def helpfulness(asking: Desk, query: str, pieces: Mapping[str, Source]) ->
 
 
 async def tried(
-    asking: Desk, given: reasoning.ReasonInput, *, from_memory: bool, twice: bool
+    asking: ModelCaller, given: reasoning.ReasonInput, *, from_memory: bool, twice: bool
 ) -> tuple[reasoning.Reasoned, str]:
     """An answer with its reasons and, where it is wanted, the second one; from memory there is no evidence."""
     first = (_recalled if from_memory else _reasoned)(asking, given)
@@ -58,17 +58,17 @@ async def tried(
     return await asyncio.gather(first, _second(asking, given, from_memory=from_memory))
 
 
-async def _reasoned(asking: Desk, given: reasoning.ReasonInput) -> reasoning.Reasoned:
+async def _reasoned(asking: ModelCaller, given: reasoning.ReasonInput) -> reasoning.Reasoned:
     return await ask_or(asking, reasoning.REASON, given, reasoning.Reasoned(answer=""), _NO_ANSWER)
 
 
-async def _recalled(asking: Desk, given: reasoning.ReasonInput) -> reasoning.Reasoned:
+async def _recalled(asking: ModelCaller, given: reasoning.ReasonInput) -> reasoning.Reasoned:
     question = reasoning.QuestionInput(question=given.question)
     recalled = await ask_or(asking, reasoning.RECALL, question, reasoning.Recalled(answer=""), _NO_ANSWER)
     return reasoning.Reasoned(reason=recalled.reason, answer=recalled.answer)
 
 
-async def _second(asking: Desk, given: reasoning.ReasonInput, *, from_memory: bool) -> str:
+async def _second(asking: ModelCaller, given: reasoning.ReasonInput, *, from_memory: bool) -> str:
     nothing, loss = reasoning.Direct(answer=""), "This round's answer has no second one beside it."
     if not from_memory:
         return (await ask_or(asking, reasoning.MONITOR, given, nothing, loss)).answer
@@ -76,7 +76,7 @@ async def _second(asking: Desk, given: reasoning.ReasonInput, *, from_memory: bo
     return (await ask_or(asking, reasoning.GUESS, question, nothing, loss)).answer
 
 
-async def key_entities(asking: Desk, question: str) -> list[str]:
+async def key_entities(asking: ModelCaller, question: str) -> list[str]:
     """What the question turns on; itself, where nobody can tell."""
     given = reasoning.QuestionInput(question=question)
     itself = reasoning.Entities(entities=[question[:80]])
@@ -85,7 +85,7 @@ async def key_entities(asking: Desk, question: str) -> list[str]:
 
 
 async def inferred(
-    asking: Desk, given: reasoning.InferInput, shown: Sequence[Passage], *, round: int, known: Notes
+    asking: ModelCaller, given: reasoning.InferInput, shown: Sequence[Passage], *, round: int, known: Notes
 ) -> dict[str, Note]:
     """New inferences, each with the passages that it names; without any of those shown it is none."""
     none = reasoning.Inferences(inferences=[])
@@ -104,7 +104,7 @@ async def inferred(
     return notes
 
 
-async def refuted(asking: Desk, new: Notes, *, query: str, known: Notes, shown: Sequence[Passage]) -> set[str]:
+async def refuted(asking: ModelCaller, new: Notes, *, query: str, known: Notes, shown: Sequence[Passage]) -> set[str]:
     """The inferences that fail a test: relevant to the query, and said by the passages (equation 3)."""
     steps, read = known_steps(known.values()), sources(shown)
     relevance = [judging.RelevanceInput(query=query, claim=each["finding"], known=steps) for each in new.values()]
@@ -116,7 +116,7 @@ async def refuted(asking: Desk, new: Notes, *, query: str, known: Notes, shown: 
     return {key for key, *scores in zip(new, relevant, attributed, strict=True) if min(scores) <= UNDECIDED}
 
 
-async def supported_anew(asking: Desk, orphans: Notes, shown: Sequence[Passage]) -> dict[str, Note]:
+async def supported_anew(asking: ModelCaller, orphans: Notes, shown: Sequence[Passage]) -> dict[str, Note]:
     """Those orphans that other passages say as well, resting on these from now on: each passage is asked by itself."""
     pairs = [(key, passage) for key in orphans for passage in shown]
     given = [

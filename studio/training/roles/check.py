@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source, parse_sources
-from sleuth.agents.llm.client import Gateway
+from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls import Unparsable, first_token_probability, parse
 from sleuth.agents.role import Role
@@ -194,12 +194,12 @@ async def check(
     Returns what is to be said of each, and the name of the model that judges yes or no.
     """
 
-    async def one(row: Mapping[str, Any], gateway: Gateway) -> Checked:
+    async def one(row: Mapping[str, Any], gateway: LLMClient) -> Checked:
         reply = await gateway.call(_request(row))
         done()
         return judged(row, reply)
 
-    async with Gateway.open(settings) as gateway:
+    async with LLMClient.open(settings) as gateway:
         checked = await asyncio.gather(*(one(row, gateway) for row in rows))
         return list(checked), gateway.name_of(judging.CONSISTENCY.name)
 

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from openai import APIError, AsyncOpenAI, AsyncStream
 
-from sleuth.agents.llm.completions import LOWEST, MAX_TOKENS, NoUsage, assemble, reply_of
+from sleuth.agents.llm.completions import LOWEST, MAX_TOKENS, NoUsage, assemble_completion, parse_reply
 from sleuth.agents.llm.errors import BrokenStream, Malformed
 from sleuth.agents.model import Reply
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
@@ -40,7 +40,7 @@ async def read(stream: bytes, size: int = 1 << 20) -> tuple[dict[str, Any], list
     said: list[str] = []
     response = httpx2.Response(200, content=pieces(), request=httpx2.Request("POST", "http://127.0.0.1/v1"))
     chunks: AsyncStream[object] = AsyncStream(cast_to=object, response=response, client=AsyncOpenAI(api_key="none"))
-    return await assemble(aiter(chunks), said.append), said
+    return await assemble_completion(aiter(chunks), said.append), said
 
 
 @pytest.mark.parametrize("size", [1, 7, 1 << 20])
@@ -125,7 +125,7 @@ def completion(**parts: Any) -> dict[str, Any]:
 
 
 def read_reply(body: Any) -> Reply:
-    return reply_of(body, model="listed", seconds=0.5, warnings=["first"])
+    return parse_reply(body, model="listed", seconds=0.5, warnings=["first"])
 
 
 def with_logprobs(*tokens: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth.agents.formatting import LabelledSource, Source, format_references, format_sources
-from sleuth.agents.llm.quote_grammar import MOST_CHARS, narrowed
+from sleuth.agents.llm.quote_grammar import MOST_CHARS, constrain_quotes
 from sleuth.agents.model import Message
 from sleuth.agents.role import Role
 from sleuth.agents.roles.hybrid import RESOLVE_PLAIN
@@ -42,7 +42,7 @@ def allows(schema: dict[str, Any], source: int, quote: str) -> bool:
 
 
 def guided(*sources: Source) -> dict[str, Any]:
-    return narrowed(DRAFT.schema() or {}, prompt(*sources))
+    return constrain_quotes(DRAFT.schema() or {}, prompt(*sources))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_nothing_else_may_be_quoted(source: int, quote: str) -> None:
 @pytest.mark.parametrize("role", [READ, DRAFT, REVIEW, REASON, ACT], ids=lambda role: role.prompt)
 def test_every_role_that_reads_and_quotes_is_guided(role: Role[Any, Any]) -> None:
     schema = role.schema() or {}
-    own = narrowed(schema, prompt(VARN))
+    own = constrain_quotes(schema, prompt(VARN))
     assert not allows(own, 1, "founded by Ada Lind") and allows(schema, 1, "founded by Ada Lind")
     assert own | {"$defs": schema["$defs"]} == schema, "what is not a quote stays"
     assert own["$defs"].keys() == schema["$defs"].keys()
@@ -89,7 +89,9 @@ def test_every_role_that_reads_and_quotes_is_guided(role: Role[Any, Any]) -> Non
 
 def test_a_prompt_without_sources_changes_nothing() -> None:
     schema = READ.schema() or {}
-    assert narrowed(schema, prompt()) == narrowed(schema, prompt(Source(title="Empty", text=""))) == schema
+    assert (
+        constrain_quotes(schema, prompt()) == constrain_quotes(schema, prompt(Source(title="Empty", text=""))) == schema
+    )
 
 
 def test_a_heading_is_quoted_only_where_there_is_nothing_else() -> None:
@@ -103,14 +105,14 @@ def test_more_than_a_server_can_take_is_not_guided() -> None:
     """llguidance refuses a grammar that is too big, and with it the whole call."""
     text = " ".join(f"Ferry {at}, built in {1600 + at}, that crosses the Isk." for at in range(40))
     schema, source = DRAFT.schema() or {}, Source(title="t", text=text)
-    assert narrowed(schema, prompt(*[source] * 4)) != schema
-    assert narrowed(schema, prompt(*[source] * 400)) == schema
+    assert constrain_quotes(schema, prompt(*[source] * 4)) != schema
+    assert constrain_quotes(schema, prompt(*[source] * 400)) == schema
 
 
 def test_references_of_other_kinds_can_be_quoted_as_ever() -> None:
     references = (VARN, LabelledSource(title="get_length", text="{'km': 212}", kind="graph"))
     messages = [Message(role="user", content=f"{format_references(references)}\n\nHow long?")]
-    assert narrowed(RESOLVE_PLAIN.schema() or {}, messages) == RESOLVE_PLAIN.schema()
+    assert constrain_quotes(RESOLVE_PLAIN.schema() or {}, messages) == RESOLVE_PLAIN.schema()
 
 
 def test_what_the_embedded_model_has_learned_to_quote_is_allowed() -> None:
@@ -124,7 +126,7 @@ def test_what_the_embedded_model_has_learned_to_quote_is_allowed() -> None:
 @given(st.text(alphabet="ab ,.()[]{}|\\\"'*+?^$\n\t –é中", max_size=400))
 def test_whatever_may_be_quoted_stands_in_its_source(text: str) -> None:
     source = Source(title="t", text=text)
-    schema = narrowed(DRAFT.schema() or {}, prompt(source))
+    schema = constrain_quotes(DRAFT.schema() or {}, prompt(source))
     if schema == DRAFT.schema():
         assert not re.sub(r"[\s'\"]", "", text)
         return
@@ -161,5 +163,5 @@ def test_a_draft_is_rendered_as_the_sources_are_read_back() -> None:
 def test_narrowed_of_a_hostile_passage_takes_linear_time(piece: str) -> None:
     passage = Source(title="Varn", text=piece * (100_000 // len(piece)))
     started = time.process_time()
-    narrowed(READ.schema() or {}, prompt(passage))
+    constrain_quotes(READ.schema() or {}, prompt(passage))
     assert time.process_time() - started < 30, "quadratic time is many minutes"

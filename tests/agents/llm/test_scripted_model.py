@@ -36,7 +36,7 @@ async def test_fails_when_asked_once_too_often() -> None:
 
 
 async def test_fails_when_a_reply_is_left() -> None:
-    with pytest.raises(AssertionError, match="nobody asked for"):
+    with pytest.raises(AssertionError, match="unused replies"):
         ScriptedModel(["left"]).done()
 
 

@@ -11,7 +11,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from sleuth.agents.llm.testing import reply
-from sleuth.agents.llm.tracing import traced
+from sleuth.agents.llm.tracing import trace_call
 from sleuth.agents.model import Reply
 from sleuth.tools.errors import ModelError
 
@@ -49,7 +49,7 @@ def graph(outcome: Reply | ModelError) -> Any:
         return outcome
 
     async def answer(state: State) -> State:
-        return State(text=(await traced(BODY, call))["text"])
+        return State(text=(await trace_call(BODY, call))["text"])
 
     built = StateGraph(State)
     built.add_node(answer)

@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from sleuth.agents.formatting import Source
 from sleuth.agents.llm.testing import ScriptedModel, reply
 from sleuth.agents.model import Message, Reply, Request, Sampling
-from sleuth.agents.model_calls.caller import Desk
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import Role
 from sleuth.agents.roles.planning import PLAN, REFINE, PlanInput, Refined, RefineInput
 from sleuth.agents.roles.reading import DRAFT, Draft, DraftInput
@@ -24,7 +24,7 @@ def given(question: str = "Where?", *texts: str) -> DraftInput:
     return DraftInput(question=question, sources=tuple(Source(title="t", text=text) for text in texts))
 
 
-async def draft(desk: Desk) -> Draft:
+async def draft(desk: ModelCaller) -> Draft:
     return await desk.ask(DRAFT, given("Where?", "In Varn."))
 
 
@@ -83,7 +83,7 @@ async def test_no_repair_beyond_the_limit(office: Furnish) -> None:
 
 
 async def test_a_node_can_go_on_after_a_bad_reply(office: Furnish) -> None:
-    async def work(desk: Desk) -> Draft:
+    async def work(desk: ModelCaller) -> Draft:
         with pytest.raises(BadReply):
             await draft(desk)
         return await draft(desk)
@@ -93,7 +93,7 @@ async def test_a_node_can_go_on_after_a_bad_reply(office: Furnish) -> None:
     assert len(here.desk.calls) == 3
 
 
-async def drafts(desk: Desk) -> list[Draft]:
+async def drafts(desk: ModelCaller) -> list[Draft]:
     return await asyncio.gather(*(desk.ask(DRAFT, given(f"Question {i}?")) for i in range(4)))
 
 
@@ -125,7 +125,7 @@ async def test_after_a_fault_only_what_had_not_completed_is_asked_again(office: 
     answers = [Draft(answer=str(i)) for i in range(3)]
     model = Answering([ModelUnavailable("down"), Refined(question="q")])
 
-    async def work(desk: Desk) -> tuple[list[Draft], Refined]:
+    async def work(desk: ModelCaller) -> tuple[list[Draft], Refined]:
         found = await asyncio.gather(*(desk.ask(DRAFT, given(f"Question {i}?")) for i in range(3)))
         return found, await desk.ask(REFINE, RefineInput(question="q", answers=(), original="o"))
 
@@ -170,7 +170,7 @@ class Backwards:
         return 1
 
 
-async def asked_and_said(desk: Desk) -> None:
+async def asked_and_said(desk: ModelCaller) -> None:
     """Four asks side by side, each followed by a line of its own, and a line at the end."""
 
     async def one(number: int) -> None:
@@ -218,7 +218,7 @@ async def test_the_first_asks_have_what_room_there_is_for_repairs(office: Furnis
 
 
 async def test_a_repair_counts_before_a_later_ask(office: Furnish) -> None:
-    async def one_after_another(desk: Desk) -> None:
+    async def one_after_another(desk: ModelCaller) -> None:
         for _ in range(2):
             with pytest.raises(BadReply):
                 await draft(desk)
@@ -297,7 +297,7 @@ JUDGE = Role(
 
 async def test_labels_are_choices_and_the_reply_can_be_had(office: Furnish) -> None:
     model = ScriptedModel(["Yes."])
-    label, whole = await office(model).run(lambda desk: desk.consult(JUDGE, Claim(question="Is it?")))
+    label, whole = await office(model).run(lambda desk: desk.ask_with_reply(JUDGE, Claim(question="Is it?")))
     assert (label, whole["text"]) == ("yes", "Yes.")
     assert model.requests[0].choices == ("yes", "no")
     assert model.requests[0].schema is None
