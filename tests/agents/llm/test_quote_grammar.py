@@ -36,7 +36,7 @@ def prompt(*sources: Source) -> list[Message]:
 
 
 def allows(schema: dict[str, Any], source: int, quote: str) -> bool:
-    """Whether a guided citation can be this one."""
+    """Return whether the grammar allows a citation."""
     own = {"$defs": schema["$defs"], "$ref": "#/$defs/Quote"}
     return jsonschema.Draft202012Validator(own).is_valid({"source": source, "quote": quote})
 
@@ -58,7 +58,7 @@ def guided(*sources: Source) -> dict[str, Any]:
         (2, "212 km |"),
     ],
 )
-def test_a_quote_may_be_the_beginning_of_any_clause_or_cell(source: int, quote: str) -> None:
+def test_grammar_allows_the_beginning_of_a_clause_or_cell(source: int, quote: str) -> None:
     assert allows(guided(VARN, ISK), source, quote)
 
 
@@ -70,52 +70,52 @@ def test_a_quote_may_be_the_beginning_of_any_clause_or_cell(source: int, quote: 
         (1, "founded by Ada Lind"),
         (1, "Ada Lund in 1604"),  # from the middle
         (1, "founded by Ada Lu"),
-        (1, "Varn"),  # too little to say anything
+        (1, "Varn"),  # too short
         (1, ""),
     ],
 )
-def test_nothing_else_may_be_quoted(source: int, quote: str) -> None:
+def test_grammar_rejects_other_text(source: int, quote: str) -> None:
     assert not allows(guided(VARN, ISK), source, quote)
 
 
 @pytest.mark.parametrize("role", [READ, DRAFT, REVIEW, REASON, ACT], ids=lambda role: role.prompt)
-def test_every_role_that_reads_and_quotes_is_guided(role: Role[Any, Any]) -> None:
+def test_grammar_constrains_every_role_that_quotes(role: Role[Any, Any]) -> None:
     schema = role.schema() or {}
     own = constrain_quotes(schema, prompt(VARN))
     assert not allows(own, 1, "founded by Ada Lind") and allows(schema, 1, "founded by Ada Lind")
-    assert own | {"$defs": schema["$defs"]} == schema, "what is not a quote stays"
+    assert own | {"$defs": schema["$defs"]} == schema, "everything but quotes is unchanged"
     assert own["$defs"].keys() == schema["$defs"].keys()
 
 
-def test_a_prompt_without_sources_changes_nothing() -> None:
+def test_grammar_without_sources_is_unchanged() -> None:
     schema = READ.schema() or {}
     assert (
         constrain_quotes(schema, prompt()) == constrain_quotes(schema, prompt(Source(title="Empty", text=""))) == schema
     )
 
 
-def test_a_heading_is_quoted_only_where_there_is_nothing_else() -> None:
+def test_grammar_allows_a_heading_only_without_other_text() -> None:
     text = "# A town on the Isk\n\nIt has three piers."
     schema = guided(Source(title="Varn", text=text), Source(title="Isk", text="# A town on the Isk"))
     assert [allows(schema, source, "# A town on the Isk") for source in (1, 2)] == [False, True]
     assert allows(schema, 1, "It has three piers.")
 
 
-def test_more_than_a_server_can_take_is_not_guided() -> None:
-    """llguidance refuses a grammar that is too big, and with it the whole call."""
+def test_grammar_of_too_many_sources_is_unchanged() -> None:
+    # llguidance refuses a grammar that is too large, and the whole call with it.
     text = " ".join(f"Ferry {at}, built in {1600 + at}, that crosses the Isk." for at in range(40))
     schema, source = DRAFT.schema() or {}, Source(title="t", text=text)
     assert constrain_quotes(schema, prompt(*[source] * 4)) != schema
     assert constrain_quotes(schema, prompt(*[source] * 400)) == schema
 
 
-def test_references_of_other_kinds_can_be_quoted_as_ever() -> None:
+def test_grammar_of_other_references_is_unchanged() -> None:
     references = (VARN, LabelledSource(title="get_length", text="{'km': 212}", kind="graph"))
     messages = [Message(role="user", content=f"{format_references(references)}\n\nHow long?")]
     assert constrain_quotes(RESOLVE_PLAIN.schema() or {}, messages) == RESOLVE_PLAIN.schema()
 
 
-def test_what_the_embedded_model_has_learned_to_quote_is_allowed() -> None:
+def test_grammar_allows_the_quotes_of_the_training_data() -> None:
     schema = guided(VARN)
     for sentence in sentences(VARN.text):
         for answer in ("Isk", "Ada Lund", "1604", "4,120", "stone", "3"):
@@ -124,7 +124,7 @@ def test_what_the_embedded_model_has_learned_to_quote_is_allowed() -> None:
 
 
 @given(st.text(alphabet="ab ,.()[]{}|\\\"'*+?^$\n\t –é中", max_size=400))
-def test_whatever_may_be_quoted_stands_in_its_source(text: str) -> None:
+def test_grammar_allows_only_text_of_the_source(text: str) -> None:
     source = Source(title="t", text=text)
     schema = constrain_quotes(DRAFT.schema() or {}, prompt(source))
     if schema == DRAFT.schema():
@@ -133,23 +133,23 @@ def test_whatever_may_be_quoted_stands_in_its_source(text: str) -> None:
     [copies] = schema["$defs"]["Quote"]["anyOf"]
     pattern = copies["properties"]["quote"]["pattern"]
     json.dumps(schema)
-    longest = [re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)(\(\?:|\)\?)", "", way)) for way in _ways(pattern)]
+    longest = [re.sub(r"\\(.)|\(\?:|\)\?", lambda found: found[1] or "", each) for each in _alternatives(pattern)]
     for quote in longest:
         assert re.search(pattern, quote) and locate(quote, text) and len(quote) <= MOST_CHARS
 
 
-def _ways(pattern: str) -> list[str]:
-    """The alternatives of a pattern, at its outermost level."""
-    return re.split(r"(?<!\\)\|", pattern.removeprefix("^(?:").removesuffix(")$"))
+def _alternatives(pattern: str) -> list[str]:
+    """Return the outermost alternatives of a pattern."""
+    return re.findall(r"(?:\\.|[^|\\])+", pattern.removeprefix("^(?:").removesuffix(")$"))
 
 
-def test_a_long_clause_is_cut_where_a_quote_has_no_more_room() -> None:
+def test_grammar_cuts_a_long_clause_at_the_quote_limit() -> None:
     text = "word " * 100
     schema = guided(Source(title="t", text=text))
     assert allows(schema, 1, ("word " * 48).strip()) and not allows(schema, 1, ("word " * 49).strip())
 
 
-def test_script_without_spaces_is_quoted_by_its_beginning() -> None:
+def test_grammar_of_script_without_spaces_uses_characters() -> None:
     schema = guided(Source(title="t", text="中" * 60))
     assert allows(schema, 1, "中" * 24) and allows(schema, 1, "中" * 60) and not allows(schema, 1, "文" * 24)
 
@@ -160,7 +160,7 @@ def test_a_draft_is_rendered_as_the_sources_are_read_back() -> None:
 
 
 @pytest.mark.parametrize("piece", [", ", "a. ", "A. B. ", "a, ", " and", "<source 1>\na\n"])
-def test_narrowed_of_a_hostile_passage_takes_linear_time(piece: str) -> None:
+def test_constrain_quotes_of_hostile_passage_takes_linear_time(piece: str) -> None:
     passage = Source(title="Varn", text=piece * (100_000 // len(piece)))
     started = time.process_time()
     constrain_quotes(READ.schema() or {}, prompt(passage))

@@ -18,7 +18,7 @@ def build(given: DraftInput) -> tuple[Message, ...]:
     return (Message(role="user", content=f"{format_sources(given.sources)} {given.question}"),)
 
 
-async def test_cuts_a_source_that_outweighs_all_others() -> None:
+async def test_fit_sources_cuts_a_source_that_outweighs_the_others() -> None:
     model = ScriptedModel(context_window=500)
     before = draft_input("word " * 1000, "small", "tiny")
     after = await fit_sources(model, "drafter", before, build, reply_tokens=100)
@@ -28,7 +28,7 @@ async def test_cuts_a_source_that_outweighs_all_others() -> None:
 
 
 @given(st.lists(st.integers(min_value=0, max_value=3000), max_size=8), st.integers(min_value=50, max_value=4000))
-async def test_what_fits_is_a_beginning_of_what_there_was(lengths: list[int], window: int) -> None:
+async def test_fit_sources_keeps_a_prefix_that_fits(lengths: list[int], window: int) -> None:
     before = draft_input(*("w " * length for length in lengths))
     model = ScriptedModel(context_window=window)
     try:
@@ -40,7 +40,7 @@ async def test_what_fits_is_a_beginning_of_what_there_was(lengths: list[int], wi
     assert (describe_loss(before, after) is None) == (before == after)
 
 
-def test_halving_keeps_the_first_and_cuts_an_only_one() -> None:
+def test_halve_sources_keeps_the_first_or_cuts_the_only_one() -> None:
     assert halve_sources(draft_input("a", "b", "c")) == draft_input("a", "b")
     assert halve_sources(draft_input("x" * 1000)) == draft_input("x" * 500)
     with pytest.raises(ContextTooLong):
