@@ -1,4 +1,4 @@
-"""The seam between the roles and whatever answers them: one request in, one reply out."""
+"""The interface of models: requests, replies and the `Model` protocol."""
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ class Message(TypedDict):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sampling:
-    """How a reply is drawn. `top_logprobs` > 0 asks for log-probabilities of each reply token."""
+    """Sampling parameters of a reply. `top_logprobs` > 0 requests log-probabilities of each reply token."""
 
     max_tokens: int = 512
     temperature: float = 0.0
@@ -26,26 +26,33 @@ class Sampling:
 
 
 class Listener(Protocol):
-    """Who hears a reply while it is written. Both return at once, whatever becomes of what they are told."""
+    """A receiver of a reply's tokens while it is written. Its methods must not block."""
 
     def delta(self, text: str) -> None:
-        """Further words."""
+        """Receive further tokens."""
         ...
 
     def reset(self) -> None:
-        """What was said so far does not stand: if the call is made again, its reply begins anew."""
+        """Discard the tokens so far: if the call is retried, its reply starts from the beginning."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """One logical model call: the same `call_id` however often it has to be sent.
+    """One logical model call; retries have the same `call_id`.
 
-    `schema` (a JSON schema) or `choices` (the only replies allowed) constrain the reply; at most one of them is set.
-    `input` is what the role was given, as plain JSON: stand-ins read it, servers never see it.
-    `soft_token` is an embedding that the server puts in front of the first user message: base64 of a tensor of shape
-    (1, hidden size), as `torch.save` writes it.
-    A `listener` may be told the reply as it comes; it changes nothing about the reply.
+    Attributes:
+        call_id: the id of the call's task.
+        role: the role's name.
+        prompt: the prompt's name.
+        messages: the rendered prompt.
+        input: the role's input as plain JSON, for simulated and scripted models; servers never receive it.
+        sampling: the sampling parameters.
+        schema: a JSON schema that constrains the reply.
+        choices: the only replies allowed; not together with `schema`.
+        soft_token: an embedding that the server puts before the first user message: base64 of a tensor of shape
+            (1, hidden size), as `torch.save` writes it.
+        listener: receives the tokens of the reply; it has no effect on the reply.
     """
 
     call_id: str
@@ -60,16 +67,16 @@ class Request:
     listener: Listener | None = field(default=None, compare=False, repr=False)
 
     def text(self) -> str:
-        """All messages as one readable text, as kept in the archive."""
+        """Return all messages as one readable text, as stored in the archive."""
         return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in self.messages)
 
     def text_hash(self) -> str:
-        """The name of `text()` in the archive."""
+        """Return the name of `text()` in the archive."""
         return content_hash(self.text())
 
 
 class TokenLogprob(TypedDict):
-    """One reply token, its natural-log probability, and the likeliest alternatives at its place."""
+    """One reply token, its natural-log probability, and the likeliest alternatives."""
 
     token: str
     logprob: float
@@ -85,9 +92,9 @@ class Usage(TypedDict):
 
 
 class Reply(TypedDict):
-    """What came back, as plain JSON, so that a checkpoint can hold it.
+    """A model's reply, as plain JSON for checkpoints.
 
-    `finish` is "stop" or "length" (cut off at `max_tokens`); `warnings` name every fall-back that was used.
+    `finish` is "stop" or "length" (cut off at `max_tokens`); `warnings` name every fallback used.
     """
 
     text: str
@@ -100,7 +107,7 @@ class Reply(TypedDict):
 
 
 class Model(Protocol):
-    """Anything that answers requests: the gateway to a server, or a stand-in in tests and simulations."""
+    """Protocol of models: the client of a server, or a scripted or simulated model."""
 
     @property
     def context_window(self) -> int:
@@ -108,13 +115,13 @@ class Model(Protocol):
         ...
 
     async def call(self, request: Request) -> Reply:
-        """Answers one request.
+        """Answer one request.
 
         Raises:
-            ModelError: nothing usable came back after the retries for transient faults.
+            ModelError: there is no usable reply after the retries for transient errors.
         """
         ...
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        """Tokens of a rendered prompt with the chat template, or a careful upper estimate."""
+        """Return the tokens of a rendered prompt with the chat template, or a careful upper estimate."""
         ...

@@ -1,9 +1,9 @@
-"""What a role is: a typed input, a prompt, and a typed output for one model call."""
+"""Roles: a prompt with a typed input and a typed output, for one kind of model call."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,11 +25,11 @@ NAMES = (
     *("calculator", "recaller", "querier", "resolver", "summariser"),
     *("router", "rewriter", "host", "actor"),
 )
-"""The roles: keys of `settings.models`, beside "default"."""
+"""The names of roles: the keys of `settings.models`, together with "default"."""
 
 
 class Output(BaseModel):
-    """Base of all structured outputs: strict where a reply is guided, lenient where it is read."""
+    """Base of all structured outputs: strict for guided decoding, lenient when a reply is parsed."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -39,70 +39,90 @@ class Output(BaseModel):
     )
 
 
-def written_by(label: str, written: Mapping[str, tuple[str, ...]]) -> Callable[[dict[str, Any]], None]:
-    """Lets a guided reply write only what belongs to its label, in that order: a short verdict costs a few tokens.
+def fields_by_label(label: str, allowed: Mapping[str, tuple[str, ...]]) -> Callable[[dict[str, Any]], None]:
+    """Return a schema hook that lets a guided reply write only the fields of its label, so a short verdict is cheap.
 
-    Fields that an output lacks are left out, so that an output and its base can share `written`.
+    Args:
+        label: the field whose value is the label.
+        allowed: for each label the fields that are written, in this order. Fields that an output lacks are skipped, so
+            an output and its base class can share the mapping.
     """
 
     def vary(schema: dict[str, Any]) -> None:
-        fields = schema.pop("properties")
+        known = schema.pop("properties")
         schema.pop("required")
         schema["anyOf"] = [
             {
                 "type": "object",
-                "properties": {name: {"const": value} if name == label else fields[name] for name in names},
+                "properties": {name: {"const": value} if name == label else known[name] for name in names},
                 "required": names,
                 "additionalProperties": False,
             }
-            for value, names in (
-                (value, [name for name in names if name in fields]) for value, names in written.items()
-            )
+            for value, names in ((value, [name for name in names if name in known]) for value, names in allowed.items())
         ]
 
     return vary
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+def render_fields(given: DataclassInstance) -> dict[str, str]:
+    """Return an input's fields as texts. A field that is not a string is annotated with its formatter."""
+    return {name: write(getattr(given, name)) for name, write in _formatters(type(given)).items()}
+
+
+@cache
+def _formatters(kind: type[DataclassInstance]) -> dict[str, Callable[[Any], str]]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: next(iter(getattr(hints[field.name], "__metadata__", ())), str) for field in fields(kind)}
+
+
+@dataclass(frozen=True, slots=True)
 class Role(Generic[I, O]):
     """One kind of model call.
 
-    `name` is the key in `settings.models`, `prompt` the file below `prompts/`, `render` gives the prompt's values.
-    `output` is an `Output` (guided by its schema) or `str` (plain text, or one of `choices`).
+    Attributes:
+        prompt: the file below `prompts/`; its folder is the role's name.
+        input: a dataclass.
+        output: an `Output` (guided by its schema) or `str` (plain text, or one of `choices`).
+        sampling: the sampling parameters; the seed is set per call.
+        choices: the only replies allowed.
+        render: returns the values of the prompt.
     """
 
-    name: str
     prompt: str
     input: type[I]
     output: type[O]
-    render: Callable[[I], dict[str, str]]
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling
+    _: KW_ONLY
     choices: tuple[str, ...] | None = None
+    render: Callable[[I], dict[str, str]] = render_fields
+
+    @property
+    def name(self) -> str:
+        """The key in `settings.models` and in call records."""
+        return self.prompt.partition("/")[0]
 
     def schema(self) -> dict[str, Any] | None:
-        """The JSON schema that guides the reply: every field is written, also those that have a default."""
-        if not issubclass(self.output, BaseModel):
-            return None
-        return _schema(self.output)
+        """Return the JSON schema that guides the reply; every field is required, also those with a default."""
+        return _schema(self.output) if issubclass(self.output, BaseModel) else None
 
 
 @cache
 def _schema(output: type[BaseModel]) -> dict[str, Any]:
-    """Made once: it takes milliseconds, and every call asks for it."""
-    schema: dict[str, Any] = _unannotated(output.model_json_schema(mode="serialization"))
+    """Return an output's schema, computed once: it takes milliseconds."""
+    schema: dict[str, Any] = _without_notes(output.model_json_schema(mode="serialization"))
     return schema
 
 
-def _unannotated(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """The schema without words for human readers: a server that lacks guidance gets it in the prompt."""
+def _without_notes(schema: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return the schema without titles and descriptions: a server that lacks guidance gets it in the prompt."""
     if isinstance(schema, list):
-        return [_unannotated(item) for item in schema]
+        return [_without_notes(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: {name: _unannotated(item) for name, item in value.items()}
+        key: {name: _without_notes(item) for name, item in value.items()}
         if key in ("properties", "$defs")
-        else _unannotated(value)
+        else _without_notes(value)
         for key, value in schema.items()
         if key not in ("title", "description", "default")
     }

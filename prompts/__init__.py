@@ -2,8 +2,8 @@
 
 A prompt's name is `<role>/<name>`; the group only sorts the roles into folders.
 
-A file holds an optional system part and a user part, divided by a line with three dashes. `$name` stands for a value;
-the names in a file and the values given must be the same, or `Prompt.check` fails: a typo never reaches a model.
+A file contains an optional system part and a user part, divided by a line with three dashes. `$name` is replaced by a
+value; the names in a file and the values given must be the same, or `Prompt.check` fails: a typo never reaches a model.
 """
 
 import asyncio
@@ -25,18 +25,18 @@ class Prompt:
     version: str
 
     def variables(self) -> frozenset[str]:
-        """The names that the file expects."""
+        """Return the names of the values that the file expects."""
         return frozenset(Template(self.system).get_identifiers()) | frozenset(Template(self.user).get_identifiers())
 
     def check(self, given: frozenset[str]) -> None:
-        """Raises ValueError unless exactly these names are expected."""
+        """Raise ValueError unless exactly these names are expected."""
         wanted = self.variables()
         if wanted != given:
             missing, unused = sorted(wanted - given), sorted(given - wanted)
             raise ValueError(f"prompt {self.name}: missing values {missing}, values that it does not use {unused}")
 
     def render(self, **values: str) -> tuple[str, str]:
-        """The system and the user part with every value in place."""
+        """Return the system part and the user part with every value in place."""
         self.check(frozenset(values))
         return Template(self.system).substitute(values).strip(), Template(self.user).substitute(values).strip()
 
@@ -65,19 +65,15 @@ def _read(name: str) -> Prompt:
 
 
 async def read(*names: str) -> None:
-    """Reads these prompts off the event loop; from then on `load` has them at hand, and asks keep their order."""
+    """Load prompts in a thread: `load` does not block the event loop later, and concurrent asks keep their order."""
     for name in names:
         if name not in _loaded:
             await asyncio.to_thread(load, name)
 
 
 async def versions() -> dict[str, str]:
-    """The version of every prompt by its name: what a result depends on."""
-    return await asyncio.to_thread(_versions)
-
-
-def _versions() -> dict[str, str]:
-    return {name: load(name).version for name in names()}
+    """Return the version of every prompt by its name."""
+    return await asyncio.to_thread(lambda: {name: load(name).version for name in names()})
 
 
 def names() -> list[str]:

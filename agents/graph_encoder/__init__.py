@@ -1,7 +1,20 @@
-"""RAS's graph model: the triples in a prompt, encoded as one token that stands in front of the text."""
+"""Optional graph model of RAS: the triples in a prompt, encoded as one soft token in front of the text.
 
-from sleuth.agents.graph_encoder.encoder import Encoder, Graph, Shape, first_user, graph_of, texts_of
-from sleuth.agents.graph_encoder.folder import is_graph_model, load, no_graph_model, save
+A method uses it through `MethodSettings.model_for`; torch and torch_geometric are imported when a model is loaded.
+"""
+
+from sleuth.agents.graph_encoder.encoder import (
+    Encoder,
+    Graph,
+    Shape,
+    describe_missing,
+    first_user_message,
+    graph_texts,
+    is_graph_model,
+    load,
+    read_graph,
+    save,
+)
 from sleuth.agents.graph_encoder.model import GraphModels
 
 __all__ = [
@@ -9,11 +22,11 @@ __all__ = [
     "Graph",
     "GraphModels",
     "Shape",
-    "first_user",
-    "graph_of",
+    "describe_missing",
+    "first_user_message",
+    "graph_texts",
     "is_graph_model",
     "load",
-    "no_graph_model",
+    "read_graph",
     "save",
-    "texts_of",
 ]

@@ -1,18 +1,22 @@
-"""A question's graph as one token: a graph transformer, pooled and projected (Jiang et al., equation 5 and D.2).
+"""Encoder of a question's graph as one soft token: a graph transformer, pooled and projected.
 
-Each sub-query's triples are a graph of their own: subjects and objects are its nodes, predicates its edges, all of them
-as vectors of their texts. What two layers make of the nodes is averaged over each graph, then over the graphs.
+Source: Jiang et al., equation 5 and D.2. The triples of each sub-query are a graph: subjects and objects are its nodes,
+predicates its edges, all represented by the vectors of their texts. The nodes of the last layer are averaged over each
+graph, then over the graphs. An encoder is saved in the folder of its language model's adapter.
 """
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sleuth.agents.formatting import in_prompt
+from sleuth.agents.formatting import parse_facts
 from sleuth.agents.model import Message
+from sleuth.tools.errors import UsageError
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.storage import Triple
 
@@ -21,13 +25,17 @@ if TYPE_CHECKING:
 
 Graph = Sequence[Sequence[Triple]]
 """Triples by sub-query."""
+
 Vectors = Mapping[str, npt.NDArray[np.float32]]
-"""Texts as an embedder has them, of shape (width,)."""
+"""The embeddings of texts, each of shape (width,)."""
+
+METADATA, WEIGHTS = "graph.json", "graph.safetensors"
+TRAINING = "python -m sleuth.studio.training.graph_llm"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """Sizes: of the texts' vectors (`width`), of the language model's tokens (`hidden`), and of what lies between."""
+    """Sizes: the texts' vectors (`width`), the language model's embeddings (`hidden`), and the layers between."""
 
     width: int
     hidden: int
@@ -36,29 +44,33 @@ class Shape:
     projector: int = 1024
 
 
-def graph_of(messages: Sequence[Message]) -> Graph:
-    """The triples that a prompt shows: the same for training and in use, as nothing else says what they are."""
-    return in_prompt(first_user(messages)["content"])
+def read_graph(messages: Sequence[Message]) -> Graph:
+    """Return the triples in a prompt. Training and inference read them from there, so both see the same graph."""
+    return parse_facts(first_user_message(messages)["content"])
 
 
-def first_user(messages: Sequence[Message]) -> Message:
-    """The message that the token stands in front of: behind the instructions, which servers keep in their cache."""
+def first_user_message(messages: Sequence[Message]) -> Message:
+    """Return the message that the token precedes: after the instructions, which servers cache."""
     return next(message for message in messages if message["role"] == "user")
 
 
-def texts_of(graphs: Sequence[Graph]) -> list[str]:
-    """All that has to be embedded, each text once."""
+def graph_texts(graphs: Sequence[Graph]) -> list[str]:
+    """Return the texts to embed, each once."""
     return list(dict.fromkeys(part for graph in graphs for triples in graph for triple in triples for part in triple))
 
 
 class Encoder:
-    """The layers, and the projector behind them, in float32."""
+    """The layers and the projector, in float32."""
 
     def __init__(self, shape: Shape, *, scale: float = 1.0) -> None:
-        """Weights drawn at random; `scale` is the standard deviation of the language model's own token embeddings.
+        """Initialize the weights at random.
+
+        Args:
+            shape: the sizes.
+            scale: the standard deviation of the language model's token embeddings.
 
         Raises:
-            MissingExtra: the library for graphs is not installed.
+            MissingExtra: the `graph` extra is not installed.
         """
         with extra("graph", "A graph model"):
             from torch import nn
@@ -76,7 +88,7 @@ class Encoder:
         self.module: Any = nn.ModuleDict(parts)
 
     def tokens(self, graphs: Sequence[Graph], vectors: Vectors) -> "torch.Tensor":
-        """One for each graph, of shape (graphs, hidden); every graph has a triple."""
+        """Return the soft tokens, of shape (graphs, hidden); every graph has at least one triple."""
         import torch
         from torch_geometric.nn import global_mean_pool
 
@@ -97,7 +109,7 @@ class Encoder:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Union:
-    """Graphs side by side: texts of nodes and edges, each edge's two nodes, each node's subgraph, each one's graph."""
+    """A batch of graphs: texts of nodes and edges, the two nodes of each edge, and where nodes and subgraphs belong."""
 
     nodes: list[str]
     edges: list[str]
@@ -119,3 +131,46 @@ def _union(graphs: Sequence[Graph]) -> _Union:
             found.subgraph_of.extend([len(found.graph_of)] * len(places))
             found.graph_of.append(at)
     return found
+
+
+def is_graph_model(folder: Path) -> bool:
+    """Return whether a folder contains a graph model."""
+    return (folder / METADATA).is_file() and (folder / WEIGHTS).is_file()
+
+
+def describe_missing(folder: str) -> str:
+    """Return the message for a folder without a graph model."""
+    return f"{folder} holds no graph model ({METADATA} and {WEIGHTS}); `{TRAINING}` makes one"
+
+
+def save(encoder: Encoder, folder: Path, *, embedder: str) -> None:
+    """Write an encoder that was trained on vectors of this embedder."""
+    from safetensors.torch import save_file
+
+    weights = {name: each.detach().cpu().contiguous() for name, each in encoder.module.state_dict().items()}
+    save_file(weights, folder / WEIGHTS)
+    metadata = {"embedder": embedder, "shape": asdict(encoder.shape)}
+    (folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
+
+
+def load(folder: Path) -> tuple[Encoder, str]:
+    """Return the encoder in a folder, and the name of its embedder.
+
+    Raises:
+        UsageError: the folder has no graph model, or a damaged one.
+        MissingExtra: the `graph` extra is not installed.
+    """
+    if not is_graph_model(folder):
+        raise UsageError(f"{describe_missing(str(folder))}.")
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+        encoder, embedder = Encoder(Shape(**metadata["shape"])), str(metadata["embedder"])
+        encoder.module.load_state_dict(load_file(folder / WEIGHTS))
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(f"The graph model in {folder} cannot be read ({reason}): make it again.") from None
+    encoder.module.eval()
+    return encoder, embedder

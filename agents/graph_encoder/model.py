@@ -1,4 +1,4 @@
-"""A graph model in use: requests go on to the model server with their graph's token, which is made here."""
+"""Graph models at inference: each request gets the soft token of the graph in its prompt."""
 
 import asyncio
 import base64
@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from sleuth.agents.graph_encoder.encoder import Encoder, Graph, graph_of, texts_of
-from sleuth.agents.graph_encoder.folder import load
+from sleuth.agents.graph_encoder.encoder import Encoder, Graph, graph_texts, load, read_graph
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder
 
 TOKENS = 2
-"""What a prompt becomes longer by: the token, and the end of its line."""
+"""Tokens added to a prompt: the soft token, and the end of its line."""
 
 
 class GraphModels:
@@ -24,20 +23,20 @@ class GraphModels:
 
     def __init__(self) -> None:
         self._loaded: dict[str, tuple[Encoder, str]] = {}
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
-    def beside(self, model: Model, folder: str, embedder: Embedder | None) -> Model:
-        """A model that is told each prompt's graph as a token of the graph model in a folder."""
-        return _Told(model, partial(self.token, folder, embedder))
+    def wrap(self, model: Model, folder: str, embedder: Embedder | None) -> Model:
+        """Return a model whose requests carry the tokens of the graph model in a folder."""
+        return _WithGraphToken(model, partial(self.token, folder, embedder))
 
     def token(self, folder: str, embedder: Embedder | None, graph: Graph) -> str | None:
-        """A graph's token as servers take it: base64 of a saved tensor of shape (1, hidden); None of no graph. Blocks.
+        """Return a graph's soft token, base64 of a saved tensor of shape (1, hidden); None for an empty graph. Blocks.
 
         Raises:
-            UsageError: no graph model is there, or it was trained with another embedder.
-            MissingExtra: the library for graphs is not installed.
+            UsageError: the folder has no graph model, or one that was trained with another embedder.
+            MissingExtra: the `graph` extra is not installed.
         """
-        with self._turn:
+        with self._lock:
             if folder not in self._loaded:
                 self._loaded[folder] = load(Path(folder))
             encoder, trained_with = self._loaded[folder]
@@ -53,7 +52,7 @@ class GraphModels:
 def _packed(encoder: Encoder, embedder: Embedder, graph: Graph) -> str:
     import torch
 
-    texts = texts_of([graph])
+    texts = graph_texts([graph])
     rows = embedder.embed_passages(texts)
     if rows.shape[1] != encoder.shape.width:
         raise UsageError(
@@ -68,22 +67,22 @@ def _packed(encoder: Encoder, embedder: Embedder, graph: Graph) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """A `Model` whose requests carry the token of the triples in their prompts; other requests stay as they are."""
+class _WithGraphToken:
+    """A `Model` whose requests carry the soft token of the triples in their prompts, if there are any."""
 
     model: Model
     token: Callable[[Graph], str | None]
 
     @property
     def context_window(self) -> int:
-        """The model's."""
+        """That of the wrapped model."""
         return self.model.context_window
 
     async def call(self, request: Request) -> Reply:
-        """Also a prompt without triples loads the graph model: what is wrong with it is said before any reply."""
-        token = await asyncio.to_thread(self.token, graph_of(request.messages))
+        """Answer one request. The graph model is always loaded, so that its errors appear before any reply."""
+        token = await asyncio.to_thread(self.token, read_graph(request.messages))
         return await self.model.call(replace(request, soft_token=token))
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        """The model's, with what is put in front."""
+        """Return the wrapped model's count and the tokens of the graph."""
         return TOKENS + await self.model.count_tokens(messages, role=role)

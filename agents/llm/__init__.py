@@ -1,6 +1,6 @@
 """Client of an OpenAI-compatible model server: requests, streaming, capabilities and errors."""
 
 from sleuth.agents.llm.testing import ScriptedModel
-from sleuth.agents.llm.token_stream import Hearing
+from sleuth.agents.llm.token_stream import TokenStream
 
-__all__ = ["Hearing", "ScriptedModel"]
+__all__ = ["ScriptedModel", "TokenStream"]

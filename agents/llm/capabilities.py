@@ -1,17 +1,16 @@
-"""What a model server can do, found out once per endpoint and model and kept in a file.
+"""Capabilities of a model server, probed once per endpoint, model and version, and stored in a file.
 
-| missing          | used instead                                                        |
+| missing          | fallback                                                            |
 | ---------------- | ------------------------------------------------------------------- |
 | schema           | the JSON schema is written into the prompt, the reply is parsed     |
-| copies           | quotes are guided like any text, and more of them fail the check    |
+| copies           | quotes are guided like any text; more of them fail verification     |
 | choice           | the choices are written into the prompt, the reply is matched       |
 | logprobs         | a probability is 0.5 (auto: 0 or 1 by the word), no perplexity      |
-| tokenize         | prompts are measured at two bytes per token                         |
-| stream           | replies are read whole: nothing is heard of them before they stand  |
+| tokenize         | prompts are estimated at two bytes per token                        |
+| stream           | replies are read as a whole: no tokens are streamed                 |
 | context length   | 8,192 tokens                                                        |
 
-A missing schema, choice or logprobs is named in the warnings of every reply that it concerns. Without the file, servers
-are tried again.
+Every reply that lacks a schema, choice or logprobs has a warning. Delete the file to probe servers again.
 """
 
 import asyncio
@@ -40,17 +39,23 @@ _COPIES = {
     "additionalProperties": False,
     "x-guidance": {"key_separator": " : ", "whitespace_flexible": False},
 }
-"""What only llguidance obeys to the letter: others take seconds for a long pattern, or let it be."""
+"""A schema that only llguidance follows exactly: others ignore a long pattern, or take seconds for it."""
 
 _LOGPROBS = {"logprobs": True, "top_logprobs": 20}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capabilities:
-    """What is used of a server.
+    """The features of a server.
 
-    `copies`: a schema with a long pattern, at once. `stream`: also with usage. `thinks`: replies begin with reasoning,
-    which needs room of its own.
+    Attributes:
+        schema: replies can be guided by a JSON schema.
+        copies: schemas may contain long patterns.
+        choice: replies can be restricted to choices.
+        logprobs: replies have log-probabilities.
+        tokenize: the server counts tokens.
+        stream: replies can be streamed with their usage.
+        thinks: replies begin with reasoning, for which tokens are reserved.
     """
 
     schema: bool
@@ -62,8 +67,8 @@ class Capabilities:
     thinks: bool
 
 
-async def capabilities(endpoint: Endpoint, model: str, version: str, file: Path) -> Capabilities:
-    """What the file says about this endpoint, model and version; otherwise the server is tried and the file written."""
+async def detect_capabilities(endpoint: Endpoint, model: str, version: str, file: Path) -> Capabilities:
+    """Return the stored capabilities of this endpoint, model and version; otherwise probe the server and store them."""
     key = f"{endpoint.url} {model} {version}"
     known = await asyncio.to_thread(_read, file)
     if set(known.get(key, ())) == {each.name for each in fields(Capabilities)}:  # else an older release wrote it
@@ -74,10 +79,10 @@ async def capabilities(endpoint: Endpoint, model: str, version: str, file: Path)
 
 
 async def probe(endpoint: Endpoint, model: str) -> Capabilities:
-    """Tries each ability with a few tokens: what a server ignores without a word is not taken for granted."""
+    """Probe each feature with a few tokens: servers may silently ignore options."""
     guided, copied, chosen, plain, tokens = await asyncio.gather(
-        endpoint.probe(model, response_format=json_schema("probe", _SCHEMA)),
-        endpoint.probe(model, response_format=json_schema("copies", _COPIES)),
+        endpoint.probe(model, response_format=schema_format("probe", _SCHEMA)),
+        endpoint.probe(model, response_format=schema_format("copies", _COPIES)),
         endpoint.probe(model, structured_outputs={"choice": CHOICES}),
         endpoint.probe(model, **_LOGPROBS, max_tokens=4),
         endpoint.count_tokens(model, [{"role": "user", "content": "Good morning."}]),
@@ -97,8 +102,8 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
     )
 
 
-def json_schema(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """The `response_format` that guides a reply by a JSON schema."""
+def schema_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the `response_format` that guides a reply by a JSON schema."""
     return {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
 
 
@@ -125,7 +130,7 @@ def _text(body: dict[str, Any] | None) -> str:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """What is recorded; a file that cannot be read is as good as none: the server is asked again."""
+    """Return the stored capabilities; none if the file cannot be read, so that the server is probed again."""
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -134,7 +139,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, known: dict[str, Any]) -> None:
-    new = file.with_suffix(f".{uuid4().hex}.new")  # of its own: another process may be writing too
+    new = file.with_suffix(f".{uuid4().hex}.new")  # unique: another process may be writing too
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -1,4 +1,4 @@
-"""The one way to a model server: the OpenAI SDK with an OpenAI-compatible URL, bounds, typed faults and fall-backs."""
+"""Model client for an OpenAI-compatible server: concurrency, time-outs, typed errors and fallbacks."""
 
 import asyncio
 import json
@@ -11,45 +11,45 @@ from typing import Any
 import openai
 
 from sleuth import prompts
-from sleuth.agents.llm import errors as faults
-from sleuth.agents.llm.capabilities import Capabilities, capabilities, json_schema
-from sleuth.agents.llm.completions import STREAMED, reply_of
-from sleuth.agents.llm.quote_grammar import narrowed
-from sleuth.agents.llm.server_info import RETRIES, Endpoint, Listed
-from sleuth.agents.llm.tracing import traced
+from sleuth.agents.llm import errors
+from sleuth.agents.llm.capabilities import Capabilities, detect_capabilities, schema_format
+from sleuth.agents.llm.completions import STREAMED, parse_reply
+from sleuth.agents.llm.quote_grammar import constrain_quotes
+from sleuth.agents.llm.server_info import RETRIES, Endpoint, ServedModel
+from sleuth.agents.llm.tracing import trace_call
 from sleuth.agents.model import Listener, Message, Reply, Request
 from sleuth.agents.role import NAMES
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Settings
 
-__all__ = ["RETRIES", "Gateway"]
+__all__ = ["RETRIES", "LLMClient"]
 
 CALL_HEADER = "X-Sleuth-Call"
-"""Names the logical call: the same however often it is sent."""
+"""The id of the logical call, the same for every retry."""
 
 THINKING_TOKENS = 2048
-"""What a reply may have on top where the model thinks before it answers."""
+"""Additional tokens of a reply if the model thinks before it answers."""
 
 SCHEMA_TOKENS = 512
-"""Kept free in every prompt where schemas have to be written into it."""
+"""Tokens reserved in every prompt if schemas have to be written into it."""
 
 
-class Gateway:
-    """A `Model` that asks a server; made by `Gateway.open`."""
+class LLMClient:
+    """A `Model` that calls a server; created by `LLMClient.open`."""
 
     def __init__(self, endpoint: Endpoint, served: dict[str, "_Served"], *, concurrency: int) -> None:
-        """`served` holds what answers each role that has a model of its own, and "default"."""
+        """`served` maps each role with a model of its own, and "default", to its model."""
         self._endpoint = endpoint
         self._served = served
         self._slots = asyncio.Semaphore(concurrency)
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, settings: Settings) -> AsyncIterator["Gateway"]:
-        """A gateway to `settings.model_url`, as long as the block lasts.
+    async def open(cls, settings: Settings) -> AsyncIterator["LLMClient"]:
+        """Open a client of `settings.model_url` for the duration of the block.
 
         Raises:
-            UsageError: no model server there, or several models and none chosen.
+            UsageError: there is no model server, or it has several models and none is chosen.
             UnknownName: a chosen model is not served.
             ModelError: the server cannot be reached or used.
         """
@@ -62,7 +62,7 @@ class Gateway:
             served = {
                 name: _Served(
                     listed=listed[name],
-                    can=await capabilities(endpoint, name, version, settings.home / "capabilities.json"),
+                    can=await detect_capabilities(endpoint, name, version, settings.home / "capabilities.json"),
                 )
                 for name in sorted(set(chosen.values()))
             }
@@ -71,15 +71,15 @@ class Gateway:
 
     @property
     def context_window(self) -> int:
-        """The smallest of the models in use, less what their fall-backs need."""
+        """The smallest context window of the models in use, less the tokens that fallbacks need."""
         return min(served.room for served in self._served.values())
 
     def name_of(self, role: str) -> str:
-        """The model that answers for a role."""
+        """Return the model of a role."""
         return self._of(role).listed.name
 
     async def call(self, request: Request) -> Reply:
-        """Answers one request; at most `settings.concurrency` at a time are with the server."""
+        """Answer one request; at most `settings.concurrency` requests are sent concurrently."""
         served = self._of(request.role)
         listener = request.listener if served.can.stream else None
         body, warnings = await asyncio.to_thread(_body, request, served)
@@ -91,16 +91,18 @@ class Gateway:
                 started = time.monotonic()
                 completion = await self._complete(served, body, request.call_id, listener)
                 seconds = time.monotonic() - started
-            return reply_of(completion, model=served.listed.name, seconds=seconds, warnings=warnings)
+            return parse_reply(completion, model=served.listed.name, seconds=seconds, warnings=warnings)
 
-        return await traced(body, call)
+        return await trace_call(body, call)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        """Tokens with the chat template; two bytes per token where the server does not count."""
+        """Return the tokens with the chat template; a careful estimate if the server does not count them."""
         served = self._of(role)
         plain = [{"role": message["role"], "content": message["content"]} for message in messages]
         counted = await self._endpoint.count_tokens(served.listed.name, plain) if served.can.tokenize else None
-        return counted if counted is not None else _estimate(messages)
+        # English has about four bytes per token, Chinese about two.
+        sizes = (len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages)
+        return counted if counted is not None else sum(sizes) + 16
 
     def _of(self, role: str) -> "_Served":
         return self._served.get(role) or self._served["default"]
@@ -108,36 +110,36 @@ class Gateway:
     async def _complete(
         self, served: "_Served", body: dict[str, Any], call_id: str, listener: Listener | None
     ) -> dict[str, Any]:
-        """One completion within the time-out, which spans all retries; raises ModelError."""
+        """Return one completion within the time-out, which includes all retries; raise ModelError."""
         url, seconds = self._endpoint.url, self._endpoint.timeout
         try:
             async with asyncio.timeout(seconds):
                 return await self._endpoint.complete(body, headers={CALL_HEADER: call_id}, listener=listener)
         except TimeoutError as error:
-            raise faults.too_slow(url, seconds) from error
+            raise errors.too_slow(url, seconds) from error
         except openai.NotFoundError as error:
             known = [entry.name for entry in await self._endpoint.models()]
-            raise faults.unknown_model(served.listed.name, known) from error
-        except faults.FAILURES as error:
-            raise faults.from_client(error, url=url, seconds=seconds) from error
+            raise errors.unknown_model(served.listed.name, known) from error
+        except errors.FAILURES as error:
+            raise errors.from_client(error, url=url, seconds=seconds) from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Served:
-    """A model in use: what it is and what it can do."""
+    """A model in use and its capabilities."""
 
-    listed: Listed
+    listed: ServedModel
     can: Capabilities
 
     @property
     def room(self) -> int:
-        """Tokens for prompts and replies as the roles know them."""
+        """Tokens for prompts and replies, without those reserved for thinking and fallbacks."""
         thinking = THINKING_TOKENS if self.can.thinks else 0
         return self.listed.context_window - thinking - (0 if self.can.schema else SCHEMA_TOKENS)
 
 
-def _choose(settings: Settings, listed: dict[str, Listed]) -> dict[str, str]:
-    """The model of each role; "default" is for all others."""
+def _choose(settings: Settings, listed: dict[str, ServedModel]) -> dict[str, str]:
+    """Return the model of each role; "default" is for all others."""
     name = settings.models.get("default") or settings.model
     if name is None:
         if len(listed) != 1:
@@ -150,12 +152,12 @@ def _choose(settings: Settings, listed: dict[str, Listed]) -> dict[str, str]:
             raise UnknownName("role", role, known, f"SLEUTH_MODELS may name: {', '.join(known)}.")
     for model in chosen.values():
         if model not in listed:
-            raise faults.unknown_model(model, sorted(listed))
+            raise errors.unknown_model(model, sorted(listed))
     return chosen
 
 
 def _as_sent(request: Request, suffix: str) -> list[dict[str, Any]]:
-    """The messages, the last one with a suffix, the first user's with the token in front of its text."""
+    """Return the messages, the last one with a suffix, the first user message with the soft token before its text."""
     sent: list[dict[str, Any]] = [{"content": each["content"], "role": each["role"]} for each in request.messages]
     sent[-1]["content"] += suffix
     if request.soft_token is not None:
@@ -166,7 +168,7 @@ def _as_sent(request: Request, suffix: str) -> list[dict[str, Any]]:
 
 
 def _body(request: Request, served: "_Served") -> tuple[dict[str, Any], list[str]]:
-    """The body of a request as a server takes it, and a warning for each fall-back that is used."""
+    """Return the body of a request, and a warning for each fallback used."""
     sampling, can = request.sampling, served.can
     alternatives = {"top_logprobs": sampling.top_logprobs} if sampling.top_logprobs and can.logprobs else {}
     constraints, suffix, warnings = _constraints(request, can)
@@ -186,12 +188,12 @@ def _body(request: Request, served: "_Served") -> tuple[dict[str, Any], list[str
 
 
 def _constraints(request: Request, can: Capabilities) -> tuple[dict[str, Any], str, list[str]]:
-    """What guides a reply, what has to be written into the last message instead, and warnings that say so."""
+    """Return the constraints of the body, the text of those in the last message, and warnings about the latter."""
     body: dict[str, Any] = {}
     suffix, warnings = "", []
     if request.schema is not None and can.schema:
-        schema = narrowed(request.schema, request.messages) if can.copies else request.schema
-        body["response_format"] = json_schema(request.prompt.replace("/", "_"), schema)
+        schema = constrain_quotes(request.schema, request.messages) if can.copies else request.schema
+        body["response_format"] = schema_format(request.prompt.replace("/", "_"), schema)
     elif request.schema is not None:
         suffix = _written("schema", schema=json.dumps(request.schema, ensure_ascii=False))
         warnings.append("the model server does not guide replies by JSON schemas: they were written into the prompts")
@@ -206,8 +208,3 @@ def _constraints(request: Request, can: Capabilities) -> tuple[dict[str, Any], s
 def _written(name: str, **values: str) -> str:
     _, text = prompts.load(f"shared/{name}").render(**values)
     return f"\n\n{text}"
-
-
-def _estimate(messages: tuple[Message, ...]) -> int:
-    """Careful: English has about four bytes per token, Chinese about two."""
-    return sum(len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages) + 16

@@ -1,4 +1,4 @@
-"""A server's completion, validated where it enters: a reply that passes can be stored and read without checks."""
+"""Completions of a server, whole or streamed, validated so that replies can be stored and used without checks."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Annotated, Any
@@ -10,17 +10,17 @@ from sleuth.agents.model import Reply, TokenLogprob, Usage
 from sleuth.tools.text import storable
 
 STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
-"""What asks for a stream that has all that a whole reply has."""
+"""The options of a streamed request; the stream has everything that a whole reply has."""
 
 MAX_TOKENS = 2**31
 """A larger count of tokens is refused; sums of smaller ones fit every store."""
 
 LOWEST = -9999.0
-"""What servers write for a probability of zero; smaller log-probabilities are raised to it."""
+"""The log-probability that servers send for zero; smaller ones are raised to it."""
 
 
 def _joined(content: object) -> object:
-    """The texts of a message that comes in parts."""
+    """Return the text of a message in parts."""
     if not isinstance(content, list):
         return content
     texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
@@ -68,7 +68,7 @@ class _Choice(BaseModel):
     logprobs: object = None
 
 
-def choice_of(body: object) -> _Choice:
+def parse_choice(body: object) -> _Choice:
     """Return the first choice of a completion; raises Malformed for a body without one."""
     choices = body.get("choices") if isinstance(body, dict) else None
     if not isinstance(choices, list) or not choices:
@@ -79,21 +79,21 @@ def choice_of(body: object) -> _Choice:
         raise Malformed("its first choice has no message with a text") from error
 
 
-def reply_of(body: Mapping[str, Any], *, model: str, seconds: float, warnings: list[str]) -> Reply:
+def parse_reply(body: Mapping[str, Any], *, model: str, seconds: float, warnings: list[str]) -> Reply:
     """Return the reply in a completion.
 
     Unusable log-probabilities and token counts are treated like missing ones, with a warning.
 
     Args:
         body: the completion as the server sent it.
-        model: its name, where the completion has none.
-        seconds: how long it took.
-        warnings: fall-backs that were used.
+        model: the name used if the completion has none.
+        seconds: its duration.
+        warnings: the fallbacks used.
 
     Raises:
         Malformed: the completion has no message.
     """
-    choice = choice_of(body)
+    choice = parse_choice(body)
     usage, unusable_usage = _usage(body.get("usage"))
     logprobs, unusable_logprobs = _logprobs(choice.logprobs)
     name = body.get("model")
@@ -140,29 +140,29 @@ def _logprobs(found: object) -> tuple[list[TokenLogprob] | None, list[str]]:
     ], []
 
 
-async def assemble(chunks: AsyncIterator[object], say: Callable[[str], None]) -> dict[str, Any]:
-    """Return the completion that a stream of chunks is of; `say` gets each text as it comes.
+async def assemble_completion(chunks: AsyncIterator[object], on_text: Callable[[str], None]) -> dict[str, Any]:
+    """Return the completion of a stream of chunks; `on_text` is called with each text.
 
     Raises:
-        Malformed: a chunk that is none, an end before the completion's, or no usage (NoUsage).
-        BrokenStream: the server reports an error.
+        Malformed: a chunk is invalid, the stream ends before the completion, or the usage is missing (NoUsage).
+        BrokenStream: the server reports an error in the stream.
     """
     completion = _Assembly()
     try:
         async for chunk in chunks:
             if text := completion.add(chunk):
-                say(text)
+                on_text(text)
     except (ValueError, RecursionError) as error:
         raise Malformed("an event of its stream is not JSON") from error
     return completion.whole()
 
 
 class NoUsage(Malformed):
-    """A stream without token counts: of no use, and no passing fault."""
+    """A stream without token counts; a retry does not help."""
 
 
 class _Assembly:
-    """The parts of a completion so far; a finish or a usage that comes twice counts once."""
+    """The parts of a completion so far; the latest finish reason and usage count."""
 
     def __init__(self) -> None:
         self._model: object = None
@@ -198,7 +198,7 @@ class _Assembly:
         return text
 
     def whole(self) -> dict[str, Any]:
-        """Return the body that the server would have sent in one piece."""
+        """Return the body that the server would have sent without streaming."""
         if self._usage is None and self._finish is None:
             raise Malformed("its stream ends before the reply does")
         if self._begun and self._usage is None:

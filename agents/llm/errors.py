@@ -1,4 +1,4 @@
-"""What went wrong between here and the model server, as one of our errors with a way out."""
+"""Errors of requests to the model server, each with a remedy in its message."""
 
 import re
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ _TOO_LONG = re.compile(
 
 
 class Malformed(UnusableReply):
-    """The server answered with status 200, but its body is no completion. Asking again may help."""
+    """A response with status 200 whose body is not a completion. A retry may help."""
 
 
 class BrokenStream(Exception):
-    """An error that a server reports in the middle of a reply, with the status that it would have had before."""
+    """An error that a server reports in the middle of a stream, with its HTTP status."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -37,34 +37,34 @@ class BrokenStream(Exception):
 
 
 FAILURES = (openai.APIError, httpx2.RequestError, BrokenStream)
-"""What a request may fail with; `from_client` makes one of our errors of it."""
+"""The errors of a request; `from_client` converts them."""
 
 
 def is_passing(status: int) -> bool:
-    """Whether a request that failed with this status may succeed when it is sent again."""
+    """Return whether a retry may succeed after this status."""
     return status >= 500 or status in (408, 409, 429)
 
 
 def unreachable(url: str) -> ModelUnavailable:
-    """Nobody listens there, or the connection broke, also when tried again."""
+    """Return the error for a server that cannot be reached."""
     return ModelUnavailable(
         f"No model server answers at {url}: start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
     )
 
 
 def too_slow(url: str, seconds: float) -> ModelTimeout:
-    """The server is there, but does not finish."""
+    """Return the error for a time-out."""
     return ModelTimeout(f"The model server at {url} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.")
 
 
 def unknown_model(name: str, known: list[str]) -> UnknownName:
-    """A name that the server does not list."""
+    """Return the error for a model that the server does not list."""
     served = f"The server has: {', '.join(known)}." if known else "The server lists none."
     return UnknownName("model", name, known, f"{served} See SLEUTH_MODEL and SLEUTH_MODELS.")
 
 
 def refused(url: str, status: int, detail: str) -> ModelError:
-    """A status that asking again does not change, or did not."""
+    """Return the error for a status after all retries."""
     if status in (401, 403):
         return ModelError(f"The model server at {url} refuses the key (status {status}): set SLEUTH_MODEL_KEY.")
     if status == 429:
@@ -81,13 +81,8 @@ def refused(url: str, status: int, detail: str) -> ModelError:
     return ModelError(f"The model server at {url} refuses the call with status {status}: {detail}")
 
 
-def unusable(url: str, malformed: Exception) -> ModelUnavailable:
-    """It answers, but not what a model server answers: its fault, and no reply of the model's."""
-    return ModelUnavailable(f"The model server at {url} sends no usable reply, also after retries: {malformed}.")
-
-
 def from_client(error: Exception, *, url: str, seconds: float) -> ModelError:
-    """The error of a request, after all retries."""
+    """Return the error of a request after all retries."""
     if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
         return too_slow(url, seconds)
     if isinstance(error, BrokenStream):
@@ -97,12 +92,14 @@ def from_client(error: Exception, *, url: str, seconds: float) -> ModelError:
         code = f" ({error.code})" if isinstance(error.code, str) else ""
         return refused(url, error.status_code, _short(detail) + code)
     if (unusable_reply := _cause(error, UnusableReply)) is not None:
-        return unusable(url, unusable_reply)
+        return ModelUnavailable(
+            f"The model server at {url} sends no usable reply, also after retries: {unusable_reply}."
+        )
     return unreachable(url)
 
 
 def _cause(error: BaseException, kind: type[Exception]) -> Exception | None:
-    """The first error of a kind that this one came from."""
+    """Return the first error of a kind in the chain of causes."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, kind):
         cause = cause.__cause__

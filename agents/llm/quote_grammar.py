@@ -1,8 +1,7 @@
-"""Quotes guided to be copies: the schema of a reply narrowed to words that stand in the sources of its prompt.
+"""Grammar of verbatim quotes: a reply's schema, restricted to quotes that the sources of its prompt contain.
 
-A small model finds the place and slips in copying from it. So a guided quote is the beginning of one of the clauses of
-the source that it names, word for word: where it begins and ends is the model's choice, what it says is not. Headings
-say nothing, and are not quoted.
+Small models find the right place but make mistakes when they copy it. A guided quote is the beginning of a clause of
+the source that it names, word for word; the model chooses where it begins and ends. Headings are not quoted.
 """
 
 import re
@@ -10,24 +9,24 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from sleuth.agents.formatting.sources import in_prompt
+from sleuth.agents.formatting import parse_sources
 from sleuth.agents.model import Message
 from sleuth.tools.text import clauses, sentences, unwrap
 
 MOST_CHARS = 240
-"""What a quote has room for (`Quote`)."""
+"""The longest quote (`Quote`)."""
 
 _LEAST_CHARS = 12
-"""A quote goes on at least so far, or to the end of its clause."""
+"""The shortest quote, unless its clause is shorter."""
 
 _SOON = 60
-"""Characters from the beginning of a clause to where its sentence may end."""
+"""Characters from the beginning of a clause from which its sentence may end."""
 
 MOST_PATTERN = 400_000
-"""Characters of all patterns together: they take the server a quarter of a second, and far more it refuses."""
+"""Characters of all patterns together; the server compiles them in a quarter of a second and refuses far more."""
 
 _DEFINITION = "Quote"
-# A word, with what joins its parts, and the marks behind it; of scripts without spaces some characters.
+# A word with its joining characters and trailing marks; a few characters of scripts without spaces.
 _PIECE = re.compile(r" *(?:[^\w ]{0,8}\w{1,24}(?:[-'’.,:/&]\w{1,24})*|[^\w ]{1,8})")
 _QUOTATION = "\"'“”‘’ "
 _INITIAL = re.compile(r"\b\w{1,2}\.$")
@@ -35,14 +34,13 @@ _WHITE_SPACE = re.compile(r"\s")
 _ESCAPED = {ord(mark): f"\\{mark}" for mark in r"\^$.|?*+()[]{}"}
 
 
-def narrowed(schema: dict[str, Any], messages: Sequence[Message]) -> dict[str, Any]:
-    """The schema, its quotes guided by the sources in a prompt.
+def constrain_quotes(schema: dict[str, Any], messages: Sequence[Message]) -> dict[str, Any]:
+    """Return the schema with its quotes restricted to the sources in a prompt.
 
-    As it is where it has no quotes, where the prompt has no sources, others than passages (`reference.listed`), or more
-    than a server can take.
+    It is unchanged if it has no quotes, or if the prompt has no sources, other sources than passages, or too many.
     """
     text = "\n".join(message["content"] for message in messages)
-    if _DEFINITION not in schema.get("$defs", {}) or text.count("<source ") != len(sources := in_prompt(text)):
+    if _DEFINITION not in schema.get("$defs", {}) or text.count("<source ") != len(sources := parse_sources(text)):
         return schema
     patterns = {number: pattern for number, source in sources if (pattern := _beginnings(source.text))}
     if not 0 < sum(map(len, patterns.values())) <= MOST_PATTERN:
@@ -61,7 +59,7 @@ def _copy(number: int, pattern: str) -> dict[str, Any]:
 
 
 def _beginnings(text: str) -> str:
-    """A pattern of all that a quote may be, in the form a(?: b(?: c)?)? for each clause."""
+    """Return a pattern of all possible quotes of a text, in the form a(?: b(?: c)?)? for each clause."""
     seen: set[str] = set()
     patterns: dict[str, None] = {}
     room = MOST_PATTERN
@@ -69,31 +67,31 @@ def _beginnings(text: str) -> str:
         if clause not in seen and (pattern := _beginning(clause)) not in patterns:
             patterns[pattern] = None
             room -= len(pattern)
-        if room < 0:  # the schema stays as it is, whatever follows
+        if room < 0:  # too long: the schema will not be changed
             break
         seen.add(clause)
     return "|".join(patterns)
 
 
 def _clauses(text: str) -> Iterator[str]:
-    """All clauses, each to the end of its sentence; further where that comes soon, as at an abbreviation."""
+    """Yield all clauses, each to the end of its sentence, or further if that is near, as after an abbreviation."""
     lines = unwrap(text).splitlines()
     for line in [line for line in lines if not line.startswith("#")] or lines:
-        said = [_WHITE_SPACE.sub(" ", sentence) for sentence in sentences(line)]
-        for at, sentence in enumerate(said):
+        parts = [_WHITE_SPACE.sub(" ", sentence) for sentence in sentences(line)]
+        for at, sentence in enumerate(parts):
             for begin in clauses(sentence):
                 rest = sentence[begin : begin + MOST_CHARS]
-                for further in range(at + 1, len(said)):
+                for further in range(at + 1, len(parts)):
                     if len(rest) >= _SOON and (len(rest) >= MOST_CHARS or not _INITIAL.search(rest[-4:])):
                         break
-                    rest += f" {said[further][:MOST_CHARS]}"
+                    rest += f" {parts[further][:MOST_CHARS]}"
                 if rest.strip(_QUOTATION):
                     yield rest
 
 
 def _beginning(clause: str) -> str:
     pieces = _PIECE.findall(clause)
-    begun = (text.strip(_QUOTATION) for text in accumulate(pieces))  # quotation marks at its ends are not looked for
+    begun = (text.strip(_QUOTATION) for text in accumulate(pieces))  # without quotation marks at the ends
     least = next((at for at, text in enumerate(begun, start=1) if len(text) >= _LEAST_CHARS), len(pieces))
     escaped = [piece.translate(_ESCAPED) for piece in pieces]
     more = escaped[least:]

@@ -1,7 +1,7 @@
-"""Client of an OpenAI-compatible server: completions, and what the server can tell about itself.
+"""HTTP access to an OpenAI-compatible server: completions, models, version and token counts.
 
-Requests go through the OpenAI SDK, which retries them. Replies that cannot be used or that break off are retried here,
-and count among the SDK's retries.
+Requests go through the OpenAI SDK, which retries them. Unusable and broken replies are retried here, within the same
+number of retries.
 """
 
 import asyncio
@@ -13,26 +13,26 @@ from typing import Any, Self, TypeVar, cast
 import httpx2
 from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, AsyncOpenAI, AsyncStream
 
-from sleuth.agents.llm import errors as faults
-from sleuth.agents.llm.completions import MAX_TOKENS, STREAMED, NoUsage, assemble, choice_of
+from sleuth.agents.llm import errors
+from sleuth.agents.llm.completions import MAX_TOKENS, STREAMED, NoUsage, assemble_completion, parse_choice
 from sleuth.agents.model import Listener
 from sleuth.tools.errors import UsageError
 from sleuth.tools.http import bounded_async_client
 from sleuth.tools.settings import Settings
 
 RETRIES = 3
-"""For broken connections, unusable replies, 408, 409, 429 and 5xx; the SDK waits as long as Retry-After says."""
+"""Retries of broken connections, unusable replies, 408, 409, 429 and 5xx; the SDK obeys Retry-After."""
 
 CONTEXT_WINDOW = 8192
-"""Tokens, where the server does not say."""
+"""Tokens, if the server does not report its context window."""
 
 _PROBE = {"messages": [{"role": "user", "content": "Say hello."}], "temperature": 0, "max_tokens": 24}
 
 _REFUSALS = (400, 404, 405, 422, 501)
-"""Statuses of what a server does not have or cannot do."""
+"""Statuses of missing or unsupported features."""
 
 _PAUSE = 0.5
-"""Seconds before an unusable reply is asked for again; doubled each time, as in the SDK."""
+"""Seconds before an unusable reply is retried; doubled each time, as in the SDK."""
 
 _LARGE = 100_000
 """Bytes of JSON that are decoded in a millisecond; more are decoded in a thread."""
@@ -41,8 +41,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Listed:
-    """A model or adapter that the server lists, and the tokens that its prompt and reply may have together."""
+class ServedModel:
+    """A model or adapter that the server lists; `context_window` is the tokens of prompt and reply together."""
 
     name: str
     context_window: int
@@ -52,7 +52,7 @@ class Endpoint:
     """One OpenAI-compatible server."""
 
     def __init__(self, settings: Settings) -> None:
-        """Read certificates: make it in a thread."""
+        """Read certificates: create it in a thread."""
         self.url = settings.model_url.rstrip("/")
         if not self.url.startswith(("http://", "https://")):
             raise UsageError(f"SLEUTH_MODEL_URL is {self.url!r}: it must begin with http:// or https://.")
@@ -75,26 +75,28 @@ class Endpoint:
         """Close the connection pool."""
         await self._sdk.close()
 
-    async def models(self) -> list[Listed]:
-        """What the server lists; raises ModelError where it cannot be asked."""
+    async def models(self) -> list[ServedModel]:
+        """Return the models that the server lists; raise ModelError if it cannot be reached."""
 
         async def ask() -> dict[str, Any] | None:
             await self._reach()
             return await self._ask(f"{self.url}/models", _object)
 
-        body = await self._patiently(ask)
+        body = await self._within_timeout(ask)
         if body is None or not isinstance(body.get("data"), list):
             raise UsageError(f"There is no OpenAI-compatible server at {self.url}: does SLEUTH_MODEL_URL lack its /v1?")
         entries = [entry for entry in body["data"] if isinstance(entry, dict) and "id" in entry]
-        return [Listed(name=str(entry["id"]), context_window=_window(entry.get("max_model_len"))) for entry in entries]
+        return [
+            ServedModel(name=str(entry["id"]), context_window=_window(entry.get("max_model_len"))) for entry in entries
+        ]
 
     async def version(self) -> str:
-        """The server's version where it tells it (vLLM does), else an empty text."""
+        """Return the server's version if it reports one (vLLM does), otherwise an empty text."""
         body = await self._json(f"{self._root}/version")
         return str((body or {}).get("version", ""))
 
     async def count_tokens(self, model: str, messages: list[dict[str, str]]) -> int | None:
-        """Tokens of a prompt with the chat template (vLLM's /tokenize); None where the server cannot say."""
+        """Return the tokens of a prompt with the chat template (vLLM's /tokenize); None if unsupported."""
         body = await self._json(f"{self._root}/tokenize", {"model": model, "messages": messages})
         count = (body or {}).get("count")
         return count if type(count) is int and count >= 0 else None
@@ -102,22 +104,22 @@ class Endpoint:
     async def complete(
         self, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None, listener: Listener | None = None
     ) -> dict[str, Any]:
-        """Return a completion as the server sends it, also where it is streamed.
+        """Return a completion as the server sends it, whether streamed or not.
 
         Args:
             body: the request.
-            headers: sent with it.
-            listener: gets a streamed reply as it comes; it is reset where the reply breaks off.
+            headers: additional headers.
+            listener: receives a streamed reply; it is reset if the reply breaks off.
 
         Raises:
-            faults.FAILURES: after all retries.
+            errors.FAILURES: after all retries.
         """
 
         async def read(response: httpx2.Response) -> dict[str, Any]:
             valid = False
             try:
                 completion: dict[str, Any] = await self._completion(response, listener)
-                valid = bool(choice_of(completion))
+                valid = bool(parse_choice(completion))
             finally:
                 if listener and not valid:
                     listener.reset()
@@ -126,22 +128,22 @@ class Endpoint:
         return await self._ask(f"{self.url}/chat/completions", read, body=body, headers=headers)
 
     async def probe(self, model: str, **options: object) -> dict[str, Any] | None:
-        """Return a very short completion with these options; None where the server refuses them."""
+        """Return a very short completion with these options; None if the server refuses them."""
 
         async def ask() -> dict[str, Any] | None:
             return await self.complete({"model": model, **_PROBE, **options})
 
-        return await self._patiently(ask)
+        return await self._within_timeout(ask)
 
     async def probe_stream(self, model: str, **options: object) -> dict[str, Any] | None:
-        """Return the same read as a stream; None where the server refuses it, answers in one piece, or has no usage."""
+        """Return a very short streamed completion; None if the server refuses to stream, or sends no usage."""
 
         async def read(response: httpx2.Response) -> dict[str, Any] | None:
             if _is_stream(response):
                 return cast(dict[str, Any], await self._completion(response, None))
             content = await response.aread()
-            if not content.startswith(b"data:"):  # a stream whose label a relay has changed is no use
-                choice_of(await _decoded(content))
+            if not content.startswith(b"data:"):  # a relay may change the content type of a stream
+                parse_choice(await _decoded(content))
             return None
 
         async def ask() -> dict[str, Any] | None:
@@ -149,7 +151,7 @@ class Endpoint:
             return await self._ask(f"{self.url}/chat/completions", read, body=body)
 
         try:
-            return await self._patiently(ask)
+            return await self._within_timeout(ask)
         except NoUsage:
             return None
 
@@ -158,43 +160,43 @@ class Endpoint:
         return self.url.removesuffix("/v1")
 
     async def _completion(self, response: httpx2.Response, listener: Listener | None) -> Any:  # noqa: ANN401 - JSON
-        """The body of a completion that comes whole or as a stream, whatever was asked for."""
+        """Return the body of a completion, streamed or not: servers may ignore `stream`."""
         if not _is_stream(response):
             return await _decoded(await response.aread())
         stream = AsyncStream(cast_to=object, response=response, client=self._sdk)
         try:
-            return await assemble(aiter(stream), listener.delta if listener else _unheard)
+            return await assemble_completion(aiter(stream), listener.delta if listener else lambda _: None)
         except APIConnectionError:
             raise
         except APIError as error:
-            raise faults.BrokenStream.of(error.body) from error
+            raise errors.BrokenStream.of(error.body) from error
         finally:
             await stream.close()
 
     async def _json(self, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-        """The JSON object that a URL gives; None for one that is not there or refuses what was asked."""
+        """Return the JSON object at a URL; None if it does not exist or refuses the request."""
 
         async def ask() -> dict[str, Any] | None:
             return await self._ask(url, _object, body=body)
 
-        return await self._patiently(ask)
+        return await self._within_timeout(ask)
 
-    async def _patiently(self, ask: Callable[[], Awaitable[T | None]]) -> T | None:
-        """The answer to a question about the server, within the time-out; None where it refuses it."""
+    async def _within_timeout(self, ask: Callable[[], Awaitable[T | None]]) -> T | None:
+        """Return the result of a request about the server within the time-out; None if the server refuses it."""
         try:
             async with asyncio.timeout(self.timeout):
                 return await ask()
         except NoUsage:
             raise
         except TimeoutError as error:
-            raise faults.too_slow(self.url, self.timeout) from error
-        except faults.FAILURES as error:
+            raise errors.too_slow(self.url, self.timeout) from error
+        except errors.FAILURES as error:
             if isinstance(error, APIStatusError) and error.status_code in _REFUSALS:
                 return None
-            raise faults.from_client(error, url=self.url, seconds=self.timeout) from error
+            raise errors.from_client(error, url=self.url, seconds=self.timeout) from error
 
     async def _reach(self) -> None:
-        """Fail without retries where no server listens."""
+        """Raise without retries if no server listens."""
         try:
             await self._sdk.get("/models", cast_to=httpx2.Response, options={"max_retries": 0})
         except APIStatusError:
@@ -211,14 +213,14 @@ class Endpoint:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> T:
-        """What is read in the response to a request, which is sent again as long as retries are left."""
+        """Return the content of a response, with retries."""
         left = RETRIES
         while True:
             response = await self._send(url, body, headers=dict(headers or {}), max_retries=left)
             left -= int(response.request.headers.get("x-stainless-retry-count", 0))
             try:
                 return await read(response)
-            except faults.FAILURES as error:
+            except errors.FAILURES as error:
                 if left == 0 or not _is_passing(error):
                     raise
             finally:
@@ -227,30 +229,26 @@ class Endpoint:
             left -= 1
 
     async def _send(self, url: str, body: Mapping[str, Any] | None, **options: Any) -> httpx2.Response:  # noqa: ANN401
-        """A successful response, its body unread; POST where there is a body to send."""
+        """Return a successful response with its body unread; POST if there is a body to send."""
         unread: Any = {"cast_to": httpx2.Response, "options": options, "stream": True, "stream_cls": AsyncStream[Any]}
         response = self._sdk.get(url, **unread) if body is None else self._sdk.post(url, body=body, **unread)
         return cast(httpx2.Response, await response)
 
 
 def _is_passing(error: Exception) -> bool:
-    """Whether a reply that failed while it was read is worth another request."""
-    if isinstance(error, faults.BrokenStream):
-        return faults.is_passing(error.status)
+    """Return whether to retry after a failure while a reply was read."""
+    if isinstance(error, errors.BrokenStream):
+        return errors.is_passing(error.status)
     return not isinstance(error, APITimeoutError | httpx2.TimeoutException | NoUsage)
 
 
 def _is_stream(response: httpx2.Response) -> bool:
-    """Whether a response is one; a server may answer in one piece although it was asked."""
+    """Return whether a response is a stream; a server may answer as a whole although a stream was requested."""
     return bool(response.headers.get("content-type", "").startswith("text/event-stream"))
 
 
-def _unheard(_text: str) -> None:
-    """For a reply that nobody follows."""
-
-
 def _window(length: object) -> int:
-    """A model's context window as the server lists it."""
+    """Return a model's context window as the server lists it, if it is valid."""
     return length if type(length) is int and 0 < length <= MAX_TOKENS else CONTEXT_WINDOW
 
 
@@ -258,14 +256,14 @@ async def _decoded(content: bytes) -> Any:  # noqa: ANN401 - JSON
     try:
         return json.loads(content) if len(content) < _LARGE else await asyncio.to_thread(json.loads, content)
     except (ValueError, RecursionError) as error:
-        raise faults.Malformed("its body is not JSON") from error
+        raise errors.Malformed("its body is not JSON") from error
 
 
 async def _object(response: httpx2.Response) -> dict[str, Any] | None:
-    """What a response holds; None for a page, which another kind of server sends. Raises Malformed for broken JSON."""
+    """Return the object in a response; None for a page of another kind of server; raise Malformed for broken JSON."""
     try:
         value = await _decoded(await response.aread())
-    except faults.Malformed:
+    except errors.Malformed:
         if "json" in response.headers.get("content-type", ""):
             raise
         return None

@@ -1,4 +1,4 @@
-"""A model for tests: gives the replies it was handed, records what it was asked, fails when asked once too often."""
+"""Scripted model for tests: returns prepared replies, records the requests, and fails if there are too many."""
 
 import json
 from collections import deque
@@ -16,7 +16,7 @@ ANY_ROLE = "*"
 
 
 class ScriptedModel:
-    """Replies in order, for all roles together or, given a mapping, for each role its own."""
+    """A `Model` with prepared replies in order, for all roles together or, given a mapping, by role."""
 
     def __init__(
         self, replies: Iterable[Scripted] | Mapping[str, Iterable[Scripted]] = (), *, context_window: int = 8192
@@ -29,11 +29,11 @@ class ScriptedModel:
 
     @property
     def context_window(self) -> int:
-        """As set."""
+        """Tokens that prompt and reply may have together."""
         return self._context_window
 
     async def call(self, request: Request) -> Reply:
-        """The next reply for the request's role."""
+        """Return the next reply for the request's role."""
         self.requests.append(request)
         queue = self._replies.get(request.role, self._replies.get(ANY_ROLE))
         assert queue, f"no reply is left for call {len(self.requests)}, {request.prompt}:\n{request.text()}"
@@ -43,20 +43,20 @@ class ScriptedModel:
         return _reply(scripted, request)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        """One token per word."""
+        """Return one token per word."""
         self.counted += 1
         return sum(len(message["content"].split()) for message in messages)
 
     def done(self) -> None:
-        """Fails unless every reply was used."""
+        """Fail unless every reply was used."""
         left = {role: len(queue) for role, queue in self._replies.items() if queue}
-        assert not left, f"replies that nobody asked for: {left}"
+        assert not left, f"unused replies: {left}"
 
 
 def reply(
     text: str, *, finish: str = "stop", prompt_tokens: int = 0, logprobs: list[TokenLogprob] | None = None
 ) -> Reply:
-    """A whole reply, where more than its text matters."""
+    """Return a whole reply, for tests that need more than its text."""
     usage = Usage(prompt_tokens=prompt_tokens, cached_tokens=0, completion_tokens=len(text.split()))
     return Reply(text=text, finish=finish, model="scripted", usage=usage, seconds=0.0, logprobs=logprobs, warnings=[])
 

@@ -1,6 +1,6 @@
-"""The words of replies while they are written: told on the run's custom stream, kept nowhere, taken back at need.
+"""Tokens of replies on the run's custom stream while they are written. They are not stored, and may be withdrawn.
 
-A telling is {"node", "role", "call", "text"}; without `text` it takes back what was told of the call.
+An item is {"node", "role", "call", "text"}; without `text` it withdraws the tokens of the call.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,54 +14,56 @@ from sleuth.tools.text import storable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hearing:
-    """Who may hear the replies of a run while they are written.
+class TokenStream:
+    """The stream of a run's replies.
 
-    `listening` is asked before each call. `again` is the superstep that an interrupted run goes on with: its calls may
-    have been heard before, and begin anew.
+    Attributes:
+        listening: returns whether there are subscribers; called before each model call.
+        again: the superstep at which an interrupted run resumes. Its calls may have been streamed before, and start
+            from scratch.
     """
 
     listening: Callable[[], bool]
     again: int | None = None
 
     @contextmanager
-    def of(self, request: Request, *, node: str) -> Iterator[Request]:
-        """The request as it is to be sent, in its call's task; if no reply comes of it, its words are taken back."""
-        speaker = _Speaker(node=node, role=request.role, call=request.call_id)
+    def attached(self, request: Request, *, node: str) -> Iterator[Request]:
+        """Yield the request to send, within its call's task; if the block fails, its tokens are withdrawn."""
+        stream = _CallStream(node=node, role=request.role, call=request.call_id)
         if get_config()["metadata"]["langgraph_step"] == self.again:
-            speaker.take_back()
-        stands = False
+            stream.withdraw()
+        finished = False
         try:
-            yield replace(request, listener=speaker) if self.listening() else request
-            stands = True
+            yield replace(request, listener=stream) if self.listening() else request
+            finished = True
         finally:
-            if not stands:
-                speaker.reset()
+            if not finished:
+                stream.reset()
 
-    def take_back(self, *, node: str, role: str, call: str) -> None:
-        """Says that a call's words do not stand, although it has ended."""
-        _Speaker(node=node, role=role, call=call).take_back()
+    def withdraw(self, *, node: str, role: str, call: str) -> None:
+        """Withdraw the tokens of a call that has ended."""
+        _CallStream(node=node, role=role, call=call).withdraw()
 
 
-class _Speaker:
-    """Tells what is said in one call."""
+class _CallStream:
+    """The listener of one call, which writes its tokens to the run's stream."""
 
     def __init__(self, *, node: str, role: str, call: str) -> None:
-        self._about = {"node": node, "role": role, "call": call}
+        self._call = {"node": node, "role": role, "call": call}
         self._write = get_stream_writer()
-        self._said = False
+        self._has_tokens = False
 
     def delta(self, text: str) -> None:
-        """Further words."""
-        self._said = True
-        self._write({**self._about, "text": storable(text)})
+        """Write further tokens."""
+        self._has_tokens = True
+        self._write({**self._call, "text": storable(text)})
 
     def reset(self) -> None:
-        """Takes back what was said, if anything was."""
-        if self._said:
-            self.take_back()
+        """Withdraw the tokens written, if any."""
+        if self._has_tokens:
+            self.withdraw()
 
-    def take_back(self) -> None:
-        """Takes back what may have been said, also by a process before this one."""
-        self._said = False
-        self._write(self._about)
+    def withdraw(self) -> None:
+        """Withdraw all tokens of the call, also those of an earlier process."""
+        self._has_tokens = False
+        self._write(self._call)

@@ -1,4 +1,4 @@
-"""Model calls for the callbacks of a run: a tracer that the caller passes shows each as a run of a chat model."""
+"""Model calls as LangChain callbacks: a tracer shows each call as a run of a chat model."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -13,18 +13,18 @@ from langgraph.constants import TAG_NOSTREAM
 from sleuth.agents.model import Reply
 
 
-async def traced(body: Mapping[str, Any], call: Callable[[], Awaitable[Reply]]) -> Reply:
-    """Make a call and report it to the callbacks of the present run, if there are any.
+async def trace_call(body: Mapping[str, Any], call: Callable[[], Awaitable[Reply]]) -> Reply:
+    """Make a call and report it to the callbacks of the current run, if there are any.
 
     Args:
         body: the request, with its model and messages.
-        call: sends it.
+        call: sends the request.
     """
     callbacks = ensure_config().get("callbacks")
     if not isinstance(callbacks, AsyncCallbackManager) or not callbacks.handlers:
         return await call()
     manager = callbacks.copy()
-    manager.add_tags([TAG_NOSTREAM], inherit=False)  # a role's reply is no message of a chat that streams its messages
+    manager.add_tags([TAG_NOSTREAM], inherit=False)  # a role's reply is not a chat message
     parameters = {name: value for name, value in body.items() if name != "messages"}
     (run,) = await manager.on_chat_model_start(
         {"name": "OpenAI-compatible server"},

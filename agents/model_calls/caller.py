@@ -1,13 +1,13 @@
-"""Where a node meets the model: prompts budgeted, kept and sent as tasks, replies parsed, everything accounted for.
+"""Model calls of one node execution: fit the prompt, send it as a task, parse the reply, record the cost.
 
-One logical ask is one LangGraph task, and each model call in it a task inside: after a crash no completed call is sent
-again, and a repair never shifts the place of another ask. A task's place in the run gives its call's id and seed.
-Asks side by side begin in their order, and so stand what they cost and warn of, whichever reply came first.
+One `ask` is one LangGraph task, and each model call in it is a task inside: after a crash no completed call is sent
+again, and a repair never changes the place of another ask. A task's place in the run determines its call's id and seed.
+Concurrent asks start in order, so calls and warnings are recorded in order, whichever reply arrives first.
 """
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Generic
@@ -17,10 +17,10 @@ from langgraph.func import task
 from typing_extensions import TypedDict
 
 from sleuth import prompts
-from sleuth.agents.formatting import unmarked
-from sleuth.agents.llm import Hearing
+from sleuth.agents.formatting import escape_chat_markers
+from sleuth.agents.llm import TokenStream
 from sleuth.agents.model import Message, Model, Reply, Request
-from sleuth.agents.model_calls.context_fitting import fit, halve, loss
+from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_in_thread
 from sleuth.agents.role import I, O, Role
 from sleuth.tools.errors import BadReply, ContextTooLong
@@ -30,11 +30,11 @@ from sleuth.tools.text import storable
 REPAIR = "shared/repair"
 
 _SHOWN = 600
-"""Characters of a bad reply that its repair is shown."""
+"""Characters of a bad reply that are shown to its repair."""
 
 
 class CallRecord(TypedDict):
-    """One model call: who made it and where, what it was sent (a text in the archive), and what it cost."""
+    """One model call: its role and node, its prompt (the hash of a text in the archive), and its cost."""
 
     role: str
     node: str
@@ -49,7 +49,7 @@ class CallRecord(TypedDict):
 
 
 class _Asked(TypedDict):
-    """The outcome of one ask, as its task's result: restored as a whole after a crash."""
+    """The outcome of one ask, the result of its task: restored as a whole after a crash."""
 
     reply: Reply
     failure: str | None
@@ -58,7 +58,7 @@ class _Asked(TypedDict):
 
 
 class _Sent(TypedDict):
-    """The outcome of one call; no reply where the server found the prompt too long."""
+    """The outcome of one call; without a reply if the server found the prompt too long."""
 
     call_id: str
     prompt: str
@@ -66,127 +66,146 @@ class _Sent(TypedDict):
 
 
 @dataclass(kw_only=True)
-class _Entry:
-    """One ask in the desk's book, or a line of the node's own between two asks.
+class _CallEntry:
+    """The account of one ask, or of the node's own warnings between two asks.
 
-    `ahead`: calls that may have been spent on repairs when it began, if each ask beside it takes one.
+    `pending`: calls that may be spent on repairs of earlier asks.
     """
 
     calls: dict[str, CallRecord] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    ahead: int = 0
+    pending: int = 0
 
 
-class Desk:
-    """What one node says to the model in one execution, and what it cost."""
+class ModelCaller:
+    """The model calls of one node execution, and their cost.
+
+    Attributes:
+        model: answers the requests.
+        archive: stores the prompts.
+        seed: the seed of this execution, from which each call's seed is derived.
+        token_stream: streams the replies; None if nobody listens.
+    """
 
     def __init__(
-        self, model: Model, archive: Archive, *, seed: str, limit: int | None = None, hearing: Hearing | None = None
+        self,
+        model: Model,
+        archive: Archive,
+        *,
+        seed: str,
+        limit: int | None = None,
+        token_stream: TokenStream | None = None,
     ) -> None:
-        """`limit` is how many calls the run can still afford: a repair beyond it is not made."""
+        """`limit` is the number of calls that the run can still afford: no repair exceeds it."""
         self.model = model
         self.archive = archive
         self.seed = seed
-        self.hearing = hearing
+        self.token_stream = token_stream
         self._limit = limit
-        self._book: list[_Entry] = []
-        self._latest: dict[asyncio.Task[Any] | None, _Entry] = {}
-        self._begun = self._under_way = self._repairs = 0
+        self._ledger: list[_CallEntry] = []
+        self._current: dict[asyncio.Task[Any] | None, _CallEntry] = {}
+        self._started = self._running = self._repairs = 0
 
     @property
     def calls(self) -> dict[str, CallRecord]:
         """Every call by its id, in the order of the asks."""
-        return {id: record for entry in self._book for id, record in entry.calls.items()}
+        return {id: record for entry in self._ledger for id, record in entry.calls.items()}
 
     @property
     def warnings(self) -> Sequence[str]:
-        """A line each, in the order of the asks."""
-        return list(dict.fromkeys(line for entry in self._book for line in entry.warnings))
+        """Each warning once, in the order of the asks."""
+        return list(dict.fromkeys(line for entry in self._ledger for line in entry.warnings))
 
     def warn(self, *lines: str) -> None:
-        """Adds lines to the latest ask of the same line of work (an asyncio task); without one, after all so far."""
-        entry = self._latest.get(asyncio.current_task())
+        """Add warnings to the latest ask of the running asyncio task; without one, after all warnings so far."""
+        entry = self._current.get(asyncio.current_task())
         if entry is None:
-            self._book.append(entry := _Entry())
+            self._ledger.append(entry := _CallEntry())
         entry.warnings += lines
 
     async def ask(self, role: Role[I, O], given: I) -> O:
-        """One typed answer.
+        """Return a role's typed output for an input.
 
         Raises:
-            BadReply: not to be understood, also after one repair; its calls are accounted for.
+            BadReply: the reply cannot be parsed, also after one repair; its calls are recorded.
             ContextTooLong: the prompt does not fit even without sources.
             ModelError: the server gave no usable reply.
         """
-        return (await self.consult(role, given))[0]
+        return (await self.ask_with_reply(role, given))[0]
 
-    async def consult(self, role: Role[I, O], given: I) -> tuple[O, Reply]:
-        """Like `ask`, with the reply itself, for its log-probabilities."""
-        entry = self._begin()
-        asking = _Ask(self, role, given, node=str(get_config()["metadata"]["langgraph_node"]), ahead=entry.ahead)
+    async def ask_with_reply(self, role: Role[I, O], given: I) -> tuple[O, Reply]:
+        """Like `ask`, also return the reply itself, for its log-probabilities."""
+        entry = _CallEntry(pending=self._repairs + self._running)
+        self._ledger.append(entry)
+        self._current[asyncio.current_task()] = entry
+        self._started += 1
+        self._running += 1
+        call = _RoleCall(self, role, given, node=str(get_config()["metadata"]["langgraph_node"]), pending=entry.pending)
 
         @task
         async def ask() -> _Asked:
-            return await asking.run()
+            return await call.run()
 
         try:
             asked = await ask()
         finally:
-            self._under_way -= 1
+            self._running -= 1
         self._repairs += len(asked["calls"]) - 1
         entry.calls |= asked["calls"]
         entry.warnings += asked["warnings"]
         if asked["failure"] is not None:
             raise BadReply(asked["failure"], asked["reply"]["text"])
-        return await _parsed(role, asked["reply"]), asked["reply"]
+        return await _parse(role, asked["reply"]), asked["reply"]
 
-    def _begin(self) -> _Entry:
-        entry = _Entry(ahead=self._repairs + self._under_way)
-        self._book.append(entry)
-        self._latest[asyncio.current_task()] = entry
-        self._begun += 1
-        self._under_way += 1
-        return entry
-
-    def affords_repair(self, ahead: int) -> bool:
-        """Whether the limit has room for one, whatever the asks ahead need: so the first to reply takes no other's."""
-        return self._limit is None or self._begun + ahead < self._limit
+    def can_repair(self, pending: int) -> bool:
+        """Return whether a repair fits the limit after reserving one for each pending ask."""
+        return self._limit is None or self._started + pending < self._limit
 
 
-class _Ask(Generic[I, O]):
-    """One ask in the making: what is left of its input, and what it has cost so far."""
+class _RoleCall(Generic[I, O]):
+    """One ask with its repair: the input as far as it fits the context, and the cost so far."""
 
-    def __init__(self, desk: Desk, role: Role[I, O], given: I, *, node: str, ahead: int) -> None:
-        self._desk = desk
+    def __init__(self, caller: ModelCaller, role: Role[I, O], given: I, *, node: str, pending: int) -> None:
+        self._caller = caller
         self._role = role
         self._given = given
         self._node = node
-        self._ahead = ahead
+        self._pending = pending
         self._calls: dict[str, CallRecord] = {}
         self._warnings: list[str] = []
 
     async def run(self) -> _Asked:
-        """Asks, and once more with the fault named if the reply cannot be used."""
+        """Ask, and ask once more with the fault if the reply cannot be used."""
         await prompts.read(self._role.prompt, REPAIR)
         reply = await self._attempt()
-        fault = await self._judge(reply)
-        if fault and self._desk.affords_repair(self._ahead):
-            reply = await self._attempt(_repair(reply, fault))
-            fault = await self._judge(reply)
-        failure = fault and f"The {self._role.name} gave a reply that cannot be used: {fault}. {_beginning(reply)}"
+        fault = await self._find_fault(reply)
+        if fault and self._caller.can_repair(self._pending):
+            _, wish = prompts.load(REPAIR).render(reason=escape_chat_markers(fault))
+            shown = escape_chat_markers(reply["text"][:_SHOWN]).strip() or "…"
+            reply = await self._attempt(
+                (Message(role="assistant", content=shown), Message(role="user", content=wish)),
+            )
+            fault = await self._find_fault(reply)
+        start = reply["text"].strip()[:80]
+        quoted = f"It begins {start!r}." if start else "It is empty."
+        failure = fault and f"The {self._role.name} gave a reply that cannot be used: {fault}. {quoted}"
         return _Asked(reply=reply, failure=failure, calls=self._calls, warnings=self._warnings)
 
-    async def _judge(self, reply: Reply) -> str | None:
-        """The latest reply's fault; what was heard of one that has one does not stand."""
-        fault = await _fault(self._role, reply)
-        if fault and self._desk.hearing:
-            self._desk.hearing.take_back(node=self._node, role=self._role.name, call=[*self._calls][-1])
-        return fault
+    async def _find_fault(self, reply: Reply) -> str | None:
+        """Return the latest reply's fault, if any, and withdraw the streamed tokens of a reply with one."""
+        try:
+            await _parse(self._role, reply)
+        except Unparsable as fault:
+            if self._caller.token_stream:
+                call = [*self._calls][-1]
+                self._caller.token_stream.withdraw(node=self._node, role=self._role.name, call=call)
+            return str(fault)
+        return None
 
     async def _attempt(self, repair: tuple[Message, ...] = ()) -> Reply:
-        """One reply; where the server's tokenizer sees more tokens than ours, a second call with half the passages."""
-        fitted = await fit(
-            self._desk.model,
+        """Return one reply; if the server counts more tokens than the client, send half the passages."""
+        fitted = await fit_sources(
+            self._caller.model,
             self._role.name,
             self._given,
             lambda given: messages(self._role, given) + repair,
@@ -195,41 +214,38 @@ class _Ask(Generic[I, O]):
         self._shrink(fitted)
         sent = await self._send(repair)
         if sent["reply"] is None:
-            self._shrink(halve(self._given))
+            self._shrink(halve_sources(self._given))
             sent = await self._send(repair)
         if sent["reply"] is None:
             raise ContextTooLong("The model server finds the prompt too long, also with half of the passages left out.")
-        self._account(sent, sent["reply"], repair=bool(repair))
+        self._record(sent, sent["reply"], repair=bool(repair))
         return sent["reply"]
 
     def _shrink(self, given: I) -> None:
-        if warning := loss(self._given, given):
+        if warning := describe_loss(self._given, given):
             self._warnings.append(f"{self._role.prompt}: {warning}")
         self._given = given
 
     async def _send(self, repair: tuple[Message, ...]) -> _Sent:
-        """One call as a task of its own, its prompt kept before it goes out."""
+        """Make one call as a task of its own; its prompt is stored before it is sent."""
         request = _request(self._role, self._given, repair)
-        await self._desk.archive.keep([request.text()])
+        await self._caller.archive.keep([request.text()])
 
         @task
         async def call() -> _Sent:
-            placed = _place(request, self._desk.seed)
+            placed = _with_id_and_seed(request, self._caller.seed)
+            stream = self._caller.token_stream
             try:
-                with self._heard(placed) as heard:
-                    reply = await self._desk.model.call(heard)
+                with stream.attached(placed, node=self._node) if stream else nullcontext(placed) as streamed:
+                    reply = await self._caller.model.call(streamed)
             except ContextTooLong:
                 return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=None)
-            kept: Reply = {**reply, "text": storable(reply["text"])}
-            return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=kept)
+            stored: Reply = {**reply, "text": storable(reply["text"])}
+            return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=stored)
 
         return await call()
 
-    def _heard(self, request: Request) -> AbstractContextManager[Request]:
-        hearing = self._desk.hearing
-        return hearing.of(request, node=self._node) if hearing else nullcontext(request)
-
-    def _account(self, sent: _Sent, reply: Reply, *, repair: bool) -> None:
+    def _record(self, sent: _Sent, reply: Reply, *, repair: bool) -> None:
         self._calls[sent["call_id"]] = CallRecord(
             role=self._role.name,
             node=self._node,
@@ -246,8 +262,8 @@ class _Ask(Generic[I, O]):
 
 
 def messages(role: Role[I, O], given: I) -> tuple[Message, ...]:
-    """A role's prompt for an input, as it is sent."""
-    values = {name: unmarked(value) for name, value in role.render(given).items()}
+    """Return a role's prompt for an input, as it is sent."""
+    values = {name: escape_chat_markers(value) for name, value in role.render(given).items()}
     system, user = prompts.load(role.prompt).render(**values)
     opening = (Message(role="system", content=system),) if system else ()
     return (*opening, Message(role="user", content=user))
@@ -266,8 +282,8 @@ def _request(role: Role[I, O], given: I, repair: tuple[Message, ...]) -> Request
     )
 
 
-def _place(request: Request, seed: str) -> Request:
-    """The request with its id and seed from the place of the running task: both are the same after a resume."""
+def _with_id_and_seed(request: Request, seed: str) -> Request:
+    """Return the request with the id and seed of the running task's place: both are the same after a resume."""
     config = get_config()
     metadata: dict[str, Any] = config["metadata"]
     place = f"{seed}\n{metadata['langgraph_step']}\n{metadata['langgraph_path']}"
@@ -276,25 +292,6 @@ def _place(request: Request, seed: str) -> Request:
     return replace(request, call_id=call_id, sampling=replace(request.sampling, seed=number))
 
 
-def _repair(reply: Reply, fault: str) -> tuple[Message, ...]:
-    """What follows the first prompt: the bad reply, and what is wrong with it."""
-    _, wish = prompts.load(REPAIR).render(reason=unmarked(fault))
-    shown = unmarked(reply["text"][:_SHOWN]).strip() or "…"
-    return (Message(role="assistant", content=shown), Message(role="user", content=wish))
-
-
-async def _parsed(role: Role[I, O], reply: Reply) -> O:
+async def _parse(role: Role[I, O], reply: Reply) -> O:
     cut_off = reply["finish"] == "length"
     return await parse_in_thread(reply["text"], role.output, choices=role.choices, cut_off=cut_off)
-
-
-async def _fault(role: Role[I, O], reply: Reply) -> str | None:
-    try:
-        await _parsed(role, reply)
-    except Unparsable as fault:
-        return str(fault)
-    return None
-
-
-def _beginning(reply: Reply) -> str:
-    return f"It begins {reply['text'].strip()[:80]!r}." if reply["text"].strip() else "It is empty."

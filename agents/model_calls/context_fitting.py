@@ -1,4 +1,4 @@
-"""Making a prompt fit the model's context: only passages give way, the last ones first."""
+"""Fitting a prompt into the model's context window: only passages are dropped or cut, the last ones first."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,41 +12,47 @@ _TEMPLATE = 64
 """Tokens that a chat template may add, in all and once more per message."""
 
 _SHORTEST = 200
-"""A passage is not cut below so many characters."""
+"""Characters below which a passage is not cut."""
 
 Build = Callable[[I], tuple[Message, ...]]
 
 
-async def fit(model: Model, role: str, given: I, build: Build[I], *, reply_tokens: int) -> I:
-    """The input with as many of its sources as leave room for the reply; raises ContextTooLong."""
+async def fit_sources(model: Model, role: str, given: I, build: Build[I], *, reply_tokens: int) -> I:
+    """Return the input with as many of its sources as leave room for the reply.
+
+    Args:
+        model: counts the tokens; only asked if the prompt has more bytes than fit, as a token is at least one byte.
+        role: the role's name.
+        given: the input.
+        build: renders an input.
+        reply_tokens: tokens reserved for the reply.
+
+    Raises:
+        ContextTooLong: the prompt does not fit even without sources.
+    """
     room = model.context_window - reply_tokens
-    while not await _fits(model, role, build(given), room):
+    while True:
+        messages = build(given)
+        most = _TEMPLATE + sum(len(message["content"].encode("utf-8", "replace")) + _TEMPLATE for message in messages)
+        if most <= room or await model.count_tokens(messages, role=role) <= room:
+            return given
         given = _with(given, _smaller(sources_of(given)))
-    return given
 
 
-async def _fits(model: Model, role: str, messages: tuple[Message, ...], room: int) -> bool:
-    """Asks the tokenizer only where it matters: a token is at least one byte."""
-    most = _TEMPLATE + sum(len(message["content"].encode("utf-8", "replace")) + _TEMPLATE for message in messages)
-    return most <= room or await model.count_tokens(messages, role=role) <= room
-
-
-def halve(given: I) -> I:
-    """The input with half its sources, or half of its only one; raises ContextTooLong where there is none."""
+def halve_sources(given: I) -> I:
+    """Return the input with half its sources, or half of its only one; raise ContextTooLong if it has none."""
     sources = sources_of(given)
-    if len(sources) > 1:
-        return _with(given, sources[: (len(sources) + 1) // 2])
-    return _with(given, _smaller(sources))
+    return _with(given, sources[: (len(sources) + 1) // 2] if len(sources) > 1 else _smaller(sources))
 
 
 def sources_of(given: object) -> tuple[Source, ...]:
-    """The passages of a role's input; empty where it has none."""
+    """Return the passages of a role's input; empty if it has none."""
     sources: tuple[Source, ...] = getattr(given, "sources", ())
     return sources
 
 
-def loss(before: object, after: object) -> str | None:
-    """What shrinking took away, as a warning."""
+def describe_loss(before: object, after: object) -> str | None:
+    """Return a warning that describes the passages dropped or cut; None if there are none."""
     had, has = sources_of(before), sources_of(after)
     if had == has:
         return None
@@ -56,17 +62,16 @@ def loss(before: object, after: object) -> str | None:
 
 
 def _smaller(sources: tuple[Source, ...]) -> tuple[Source, ...]:
-    """Half of the longest source if it outweighs all others, else without the last one."""
+    """Return the sources with the longest one halved if it outweighs all others, else without the last one."""
     longest = max((len(source.text) for source in sources), default=0)
     if longest > _SHORTEST and longest * 2 > sum(len(source.text) for source in sources):
-        return tuple(_cut(source, longest // 2) if len(source.text) == longest else source for source in sources)
+        half = longest // 2
+        return tuple(
+            replace(source, text=source.text[:half]) if len(source.text) == longest else source for source in sources
+        )
     if len(sources) > 1:
         return sources[:-1]
     raise ContextTooLong("The question is too long for the model's context: shorten it, or use a larger model.")
-
-
-def _cut(source: Source, length: int) -> Source:
-    return replace(source, text=source.text[:length])
 
 
 def _with(given: I, sources: tuple[Source, ...]) -> I:

@@ -1,4 +1,4 @@
-"""What log-probabilities tell about a reply: how likely a yes is, and how sure the model was of its words."""
+"""Scores from log-probabilities: the probability of a yes, and the perplexity of a reply."""
 
 import math
 
@@ -12,10 +12,10 @@ NO = frozenset({"no"})
 def first_token_probability(
     reply: Reply, yes: frozenset[str] = YES, no: frozenset[str] = NO
 ) -> tuple[float, str | None]:
-    """P(yes) among yes and no at the answer's first token, and a warning where neither is to be seen.
+    """Return P(yes) among yes and no at the answer's first token, and a warning if neither is among the alternatives.
 
-    Sums over the likeliest alternatives as asked for, without letter case and white space. Ask in plain text: a choice
-    constraint renormalises the probabilities.
+    The likeliest alternatives are summed, ignoring case and white space. Use plain-text replies: a choice constraint
+    renormalizes the probabilities.
     """
     tokens = answer_tokens(reply)
     top = tokens[0]["top"] if tokens else {}
@@ -26,9 +26,9 @@ def first_token_probability(
 
 
 def perplexity(reply: Reply) -> float | None:
-    """exp of the mean negative log-probability of the answer's tokens; None where the server gave none.
+    """Return exp of the mean negative log-probability of the answer's tokens; None without log-probabilities.
 
-    Means below -700 count as -700, so that the result stays a number.
+    Means below -700 count as -700, so that the result is finite.
     """
     tokens = answer_tokens(reply)
     if not tokens:
@@ -37,7 +37,7 @@ def perplexity(reply: Reply) -> float | None:
 
 
 def answer_tokens(reply: Reply) -> list[TokenLogprob]:
-    """The tokens after thoughts and leading white space, without the one that marks the reply's end."""
+    """Return the tokens after thoughts and leading white space, without the end-of-reply token."""
     tokens = reply["logprobs"] or []
     if reply["finish"] == "stop" and tokens and not reply["text"].endswith(tokens[-1]["token"]):
         tokens = tokens[:-1]

@@ -1,4 +1,4 @@
-"""The one place where a reply's text becomes a typed output, whatever a model wraps around it."""
+"""Parsing of replies into typed outputs, tolerant of text, fences and thoughts around them."""
 
 import asyncio
 import json
@@ -20,33 +20,33 @@ _OPENING = re.compile(r"[{\[]")
 _STRING_OR_COMMA = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|,(?=\s*+[}\]])', re.DOTALL)
 
 MAX_ATTEMPTS = 500
-"""Opening brackets at which a JSON value is looked for: each attempt may read the whole text."""
+"""Opening brackets at which a JSON value is searched for: each attempt may read the whole text."""
 
 MAX_DEPTH = 50
 """Levels of nesting; deeper values are not accepted."""
 
 MAX_CHARS = 300_000
-"""A longer reply is refused unread: a model writes far less, whatever it was asked for."""
+"""Characters from which a reply is refused: models write far less."""
 
 _LONG = 20_000
 """Characters that are parsed in a few milliseconds."""
 
 
 class Unparsable(Exception):
-    """A reply that is not what was asked for; the message is written for the model that has to repair it."""
+    """A reply that does not have the requested form; the message is shown to the model that repairs it."""
 
 
 def parse(text: str, output: type[O], *, choices: tuple[str, ...] | None = None, cut_off: bool = False) -> O:
-    """The typed output in a reply.
+    """Return the typed output in a reply.
 
     Args:
-        text: the reply as it came.
+        text: the raw reply.
         output: a pydantic model, or str for plain text.
-        choices: the only texts allowed, compared without letter case, quotes and full stops.
+        choices: the only texts allowed, compared without case, quotes and full stops.
         cut_off: the reply ended because it reached its length limit.
 
     Raises:
-        Unparsable: with the reason.
+        Unparsable: the reply does not have the requested form.
     """
     if len(text) > MAX_CHARS:
         raise Unparsable(f"it is longer than {MAX_CHARS:,} characters: be shorter")
@@ -61,14 +61,14 @@ def parse(text: str, output: type[O], *, choices: tuple[str, ...] | None = None,
 async def parse_in_thread(
     text: str, output: type[O], *, choices: tuple[str, ...] | None = None, cut_off: bool = False
 ) -> O:
-    """Like `parse`; a long text is parsed in a thread, so that other runs do not wait for it."""
+    """Parse like `parse`; a long text is parsed in a thread, so that it does not block other runs."""
     if len(text) <= _LONG:
         return parse(text, output, choices=choices, cut_off=cut_off)
     return await asyncio.to_thread(parse, text, output, choices=choices, cut_off=cut_off)
 
 
 def without_thoughts(text: str) -> str:
-    """The text without `<think>` blocks; one that is never closed goes on to the end."""
+    """Return the text without `<think>` blocks; a block that is not closed extends to the end."""
     return _THOUGHT_END.sub("", _THOUGHT.sub("", text))
 
 
@@ -90,7 +90,7 @@ def _bare(label: str) -> str:
 
 
 def _structured(answer: str, output: type[O], *, cut_off: bool) -> O:
-    """The first JSON value that validates; else the reason why the first one does not."""
+    """Return the first JSON value that validates; otherwise raise Unparsable with the fault of the first one."""
     reason = "it ends before its JSON does: be shorter" if cut_off else "it holds no complete JSON value"
     problem: str | None = None
     for value in _values(answer):
@@ -120,7 +120,7 @@ def _values(answer: str) -> Iterator[object]:
 
 
 def _storable(value: object, levels: int = MAX_DEPTH) -> object:
-    """Return a JSON value whose texts can be stored, whatever its escapes mean; raise ValueError if it is too deep."""
+    """Return a JSON value with texts that can be stored; raise ValueError if it is too deep."""
     if levels < 0:
         raise ValueError("too deep")
     if isinstance(value, str):
@@ -142,7 +142,7 @@ def _validated(value: object, output: type[O]) -> O:
 
 
 def _lower_keys(value: object) -> object:
-    """The value with every key in lower case: all our fields are."""
+    """Return the value with every key in lower case, as in all outputs."""
     if isinstance(value, dict):
         return {str(key).strip().lower(): _lower_keys(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -151,6 +151,6 @@ def _lower_keys(value: object) -> object:
 
 
 def _explain(error: ValidationError) -> str:
-    """The first faults, each with its place, short enough for a prompt."""
+    """Return the first faults with their places, short enough for a prompt."""
     faults = [f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:3]]
     return "; ".join(faults)

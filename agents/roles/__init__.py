@@ -1,1 +1,1 @@
-"""The roles that a model plays: typed input, prompt and typed output, one module each."""
+"""The roles, grouped by their work: each has an input, an output and a prompt of the same name in `prompts/`."""

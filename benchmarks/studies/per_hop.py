@@ -25,7 +25,7 @@ from sleuth.graphs.core import MethodSettings
 from sleuth.graphs.evidence import short_names
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
-from sleuth.studio.simulation.wording import says
+from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.search import Mode, Query, Retriever
 from sleuth.tools.types import Hit
 
@@ -120,7 +120,7 @@ async def answered(
 
 
 def _found(end: Outcome, answer: str) -> bool:
-    return any(says(note["finding"], answer) for note in end.state["notes"].values())
+    return any(mentions(note["finding"], answer) for note in end.state["notes"].values())
 
 
 async def main() -> None:

@@ -16,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
 from pydantic import BeforeValidator, Field, model_validator
 
-from sleuth.agents.roles.conversation import intent_classifier as router
+from sleuth.agents.roles import conversation
 from sleuth.graphs.chat import small_talk
 from sleuth.graphs.chat.messages import Messages, answer_message, as_conversation, clarification_message
 from sleuth.graphs.chat.plan_approval import Decision, approval_request, parse_decision
@@ -89,7 +89,7 @@ class State(Message, RunState):
     """The latest message; after `refine`, a question that can be understood alone."""
     warnings: list[str] = field(default_factory=list)
     """Problems of this turn, a line each."""
-    kind: router.Kind | Literal[""] = ""
+    kind: conversation.Intent | Literal[""] = ""
     """The kind of the message."""
     hop: Subrun | None = None
     """The run of the method for the question."""
@@ -106,7 +106,7 @@ class Update(RunUpdate, total=False):
 
     messages: list[AnyMessage]
     question: str
-    kind: router.Kind
+    kind: conversation.Intent
     hop: Subrun | None
     plan: dict[str, Step]
     decision: Decision
@@ -127,7 +127,9 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     halted = not call.affords()
     if not halted:
         loss = "The message is taken for a question."
-        kind = await ask_or(call.model, router.ROUTE, as_conversation(state.messages, question), "follow-up", loss)
+        kind = await ask_or(
+            call.model, conversation.ROUTE, as_conversation(state.messages, question), "follow-up", loss
+        )
     if small_talk.needs_search(kind, state.messages, ask_back=call.settings.ask_back):
         kind = "follow-up"
     return {

@@ -8,8 +8,8 @@ from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 
-from sleuth.agents.formatting import Heard, Turn, latest
-from sleuth.agents.roles.conversation import AskedBack
+from sleuth.agents.formatting import Turn, latest_turns
+from sleuth.agents.roles.conversation import AskedBack, ConversationInput
 from sleuth.graphs.core import Cost, Subrun, Verdict
 from sleuth.graphs.evidence import with_footnotes
 
@@ -32,14 +32,14 @@ def append_messages(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMe
 Messages: DeltaChannel[list[AnyMessage]] = DeltaChannel(append_messages)
 
 
-def as_conversation(messages: Sequence[AnyMessage], question: str) -> Heard:
+def as_conversation(messages: Sequence[AnyMessage], question: str) -> ConversationInput:
     """Return the last message as a question, with the latest turns before it."""
     turns = [
         Turn(speaker=_SPEAKERS[message.type], text=message.text)
         for message in messages[:-1]
         if message.type in _SPEAKERS and message.text
     ]
-    return Heard(question=question, turns=latest(turns))
+    return ConversationInput(question=question, turns=latest_turns(turns))
 
 
 def answer_message(

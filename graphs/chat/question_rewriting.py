@@ -6,10 +6,10 @@ from typing import Any
 
 from langgraph.func import entrypoint
 
-from sleuth.agents.formatting import Heard, Turn, latest
+from sleuth.agents.formatting import Turn, latest_turns
 from sleuth.agents.model import Model
-from sleuth.agents.model_calls import CallRecord, Desk
-from sleuth.agents.roles.conversation import REWRITE, Rewritten
+from sleuth.agents.model_calls import CallRecord, ModelCaller
+from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritten
 from sleuth.graphs.core import ask_or
 from sleuth.tools.settings import Tracing
 from sleuth.tools.storage import Archive
@@ -27,14 +27,14 @@ class RewrittenQuestion:
     warnings: list[str]
 
 
-async def make_standalone(asking: Desk, question: str, turns: Sequence[Turn]) -> str:
+async def make_standalone(asking: ModelCaller, question: str, turns: Sequence[Turn]) -> str:
     """Rewrite a question with the context of its conversation; without a conversation it is unchanged, without a call.
 
     If the reply cannot be used the question is unchanged, with a warning.
     """
     if not turns:
         return question
-    given = Heard(question=question, turns=latest(turns))
+    given = ConversationInput(question=question, turns=latest_turns(turns))
     made = await ask_or(asking, REWRITE, given, Rewritten.model_construct(question=question), _LOSS)
     return made.question.strip() or question
 
@@ -57,7 +57,7 @@ async def rewrite_question(
 
     @entrypoint()
     async def rewrite(asked: str) -> RewrittenQuestion:
-        asking = Desk(model, archive, seed=asked)
+        asking = ModelCaller(model, archive, seed=asked)
         found = await make_standalone(asking, asked, turns)
         return RewrittenQuestion(question=found, calls=asking.calls, warnings=list(asking.warnings))
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 
 from langchain_core.messages import AnyMessage
 
-from sleuth.agents.formatting import Heard
-from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.conversation import chat_responder as host
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.roles import conversation
+from sleuth.agents.roles.conversation import ConversationInput
 from sleuth.graphs.core import Verdict, ask_or
 from sleuth.tools.search.entity_graph import FUNCTION_WORDS, Word, sentences, words
 
@@ -62,14 +62,14 @@ def needs_search(kind: str, messages: Sequence[AnyMessage], *, ask_back: bool) -
     return kind == "small talk" and is_question(messages[-1].text)
 
 
-async def converse(model: Desk, given: Heard, messages: Sequence[AnyMessage]) -> Verdict | None:
+async def converse(model: ModelCaller, given: ConversationInput, messages: Sequence[AnyMessage]) -> Verdict | None:
     """Return the reply to a message that needs no search; None where the reply would state facts.
 
     Its words are not streamed while they are written: a reply that is not sent must not be seen.
     """
-    model.hearing = None
+    model.token_stream = None
     otherwise = "Ask me something about your documents."
-    text = await ask_or(model, host.REPLY, given, otherwise, "")
+    text = await ask_or(model, conversation.REPLY, given, otherwise, "")
     said = (message.text for message in messages if not message.additional_kwargs.get("asked_back"))
     if find_facts(text, said):
         model.warn("A reply without a search would have stated facts without evidence: the message is looked up.")
@@ -77,11 +77,11 @@ async def converse(model: Desk, given: Heard, messages: Sequence[AnyMessage]) ->
     return Verdict(status="answered", text=text, citations=[])
 
 
-async def clarify(model: Desk, given: Heard) -> host.AskedBack | None:
+async def clarify(model: ModelCaller, given: ConversationInput) -> conversation.AskedBack | None:
     """Return a question that settles what a message means; None where it would only repeat the message."""
-    model.hearing = None
-    otherwise = host.AskedBack(question="What do you mean by that?")
-    back = await ask_or(model, host.ASK_BACK, given, otherwise, "")
+    model.token_stream = None
+    otherwise = conversation.AskedBack(question="What do you mean by that?")
+    back = await ask_or(model, conversation.ASK_BACK, given, otherwise, "")
     if repeats_question(back.question, given.question):
         model.warn("The clarifying question would have repeated the message: the message is looked up.")
         return None

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from sleuth.agents.graph_encoder import GraphModels
-from sleuth.agents.llm import Hearing
+from sleuth.agents.llm import TokenStream
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
@@ -134,7 +134,7 @@ class Context:
     predictor: Predictor | None = None
     graph_models: GraphModels = field(default_factory=GraphModels)
     started: float = field(default_factory=time.monotonic)
-    hearing: Hearing | None = None
+    hearing: TokenStream | None = None
     tracing: Tracing = "off"
 
     def fingerprint(self) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast, get_args, get_type_hin
 
 from langgraph.runtime import Runtime
 
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.role import I, O, Role
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.core.state import RunState, RunUpdate
@@ -49,10 +49,10 @@ class Call(Generic[S]):
         self.runtime = runtime
         self._state = state
         self._spare, self._sharing = 0, 1
-        self._model: Desk | None = None
+        self._model: ModelCaller | None = None
 
     @property
-    def model(self) -> Desk:
+    def model(self) -> ModelCaller:
         """Return the model, with an account of the calls of this execution; seeded by question and settings, not by
         thread.
         """
@@ -61,7 +61,7 @@ class Call(Generic[S]):
             limit = None if left is None else (left - self._spare) // self._sharing
             context, seed = self.context, f"{self._state.question}\n{self.context.fingerprint()}"
             model = self.settings.model_for(context.model, context)
-            self._model = Desk(model, context.archive, seed=seed, limit=limit, hearing=context.hearing)
+            self._model = ModelCaller(model, context.archive, seed=seed, limit=limit, token_stream=context.hearing)
         return self._model
 
     @property
@@ -143,7 +143,7 @@ def node(function: Callable[[StateT, Call[S]], Awaitable[UpdateT]]) -> Node[Stat
     return cast(Any, run)  # type: ignore[no-any-return]
 
 
-async def ask_or(model: Desk, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
+async def ask_or(model: ModelCaller, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:
     """Return the model's reply, or `otherwise` and a warning with the loss if no reply can be parsed."""
     try:
         return await model.ask(role, given)

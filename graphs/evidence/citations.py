@@ -7,14 +7,14 @@ that resolves in neither way is dropped and named in the warnings.
 from collections.abc import Mapping, Sequence
 
 from sleuth.agents.formatting import Quote
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Citation
 from sleuth.graphs.evidence.retrieval import PassageWithPath
 from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, find_sentences
 from sleuth.tools.types import Passage
 
 
-def verify_quotes(model: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
+def verify_quotes(model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
     """Return the citations that can be verified, and warn of each other quote."""
     citations: list[Citation] = []
     for quote in quotes:
@@ -37,7 +37,9 @@ def find_support(answer: str, shown: Sequence[Passage], *, containing: str = "")
     return [citation_at(passage, span) for passage, span in (both or spans)[:1]]
 
 
-def verified_citations(model: Desk, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
+def verified_citations(
+    model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]
+) -> list[Citation]:
     """Return verified citations, one of which contains the answer if any shown passage does; none without an answer."""
     return ensure_verbatim_support(answer, verify_quotes(model, answer, quotes, shown), shown) if answer else []
 

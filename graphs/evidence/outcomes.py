@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.reading import ANSWER, AnswerInput, Final
 from sleuth.agents.roles.reasoning import REASON, Reasoned, ReasonInput
 from sleuth.graphs.core import Citation, Note, Question, Status, Verdict, ask_or
@@ -37,7 +37,7 @@ def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     return Verdict(status=status, text=text, citations=unique)
 
 
-async def answer_question(model: Desk, question: str, notes: Sequence[Note]) -> Verdict:
+async def answer_question(model: ModelCaller, question: str, notes: Sequence[Note]) -> Verdict:
     """Answer the question from notes; the verdict is "unknown" if they do not suffice."""
     given = AnswerInput(question=question, trajectory=as_steps(notes))
     final = await ask_or(model, ANSWER, given, Final(known=False), "The question stays open.")
@@ -45,7 +45,7 @@ async def answer_question(model: Desk, question: str, notes: Sequence[Note]) -> 
     return verdict_for(model, text, notes) if final.known and text else make_verdict("unknown", "", [])
 
 
-def verdict_for(model: Desk, text: str, notes: Iterable[Note]) -> Verdict:
+def verdict_for(model: ModelCaller, text: str, notes: Iterable[Note]) -> Verdict:
     """Return the verdict of an answer with the citations of its notes, and warn if there are none."""
     verdict = make_verdict("answered", text, notes)
     if not verdict["citations"]:
@@ -54,7 +54,7 @@ def verdict_for(model: Desk, text: str, notes: Iterable[Note]) -> Verdict:
 
 
 def finish(
-    model: Desk, state: Question, text: str, citations: list[Citation]
+    model: ModelCaller, state: Question, text: str, citations: list[Citation]
 ) -> tuple[dict[str, Note | None], Verdict]:
     """Return the note and verdict of an answer; the verdict is "unknown" if the text is empty."""
     if not text:
@@ -71,7 +71,7 @@ class Generation(TypedDict):
     citations: list[Citation]
 
 
-async def generate(model: Desk, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
+async def generate(model: ModelCaller, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
     """Generate an answer from passages and inherited notes; `loss` is warned of if the reply cannot be parsed."""
     given = ReasonInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     said = await ask_or(model, REASON, given, Reasoned(answer=""), loss)

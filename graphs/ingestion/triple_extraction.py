@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from sleuth.agents.model import Model
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Budget, PrivateGraph
 from sleuth.graphs.ingestion.graph import first_few
 from sleuth.graphs.methods.ras import extract_triples, prompt_version
@@ -167,7 +167,7 @@ async def _reader(
     """Takes one passage after another from those that wait, while it can be paid for."""
     while (taken := purse.take()) and (passage := next(waiting, None)) is not None:
         context = runtime.context
-        desk = Desk(context.model, MemoryArchive(), seed=passage.fingerprint(), limit=taken)
+        desk = ModelCaller(context.model, MemoryArchive(), seed=passage.fingerprint(), limit=taken)
         found = await extract_triples(context.store, [passage], desk)
         calls = desk.calls.values()
         tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)

@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.graph_encoder import GraphModels
-from sleuth.agents.llm import Hearing
+from sleuth.agents.llm import TokenStream
 from sleuth.agents.model import Model
 from sleuth.graphs.core import (
     SCHEMA_VERSION,
@@ -202,7 +202,7 @@ class Runs:
         # Not `next`: it leaves out a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
             again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
-            hearing = Hearing(listening=listening, again=again) if listening else None
+            hearing = TokenStream(listening=listening, again=again) if listening else None
             with naming(thread.id):
                 context = await self._context(thread, runnable(thread.method), hearing)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
@@ -223,7 +223,7 @@ class Runs:
         place = {"thread_id": thread.id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint} if checkpoint else {})
         return {"configurable": place, "recursion_limit": NO_LIMIT}
 
-    async def _context(self, thread: Thread, kind: Method, hearing: Hearing | None) -> Context:
+    async def _context(self, thread: Thread, kind: Method, hearing: TokenStream | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
         pages = await load_pages(self.store.archive, thread)

@@ -16,7 +16,7 @@ import httpx
 from sqlalchemy import URL, Connection, func, inspect, make_url, select, text
 from sqlalchemy.exc import DBAPIError
 
-from sleuth.agents.llm.server_info import Endpoint, Listed
+from sleuth.agents.llm.server_info import Endpoint, ServedModel
 from sleuth.studio.model_server import is_converted, locked_pins, missing_pins
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE
@@ -139,7 +139,7 @@ async def _answers(settings: Settings) -> bool:
         return False
 
 
-async def _listed(settings: Settings) -> list[Listed]:
+async def _listed(settings: Settings) -> list[ServedModel]:
     async with Endpoint(settings.model_copy(update={"timeout": CONNECT_SECONDS})) as endpoint:
         return await endpoint.models()
 

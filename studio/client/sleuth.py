@@ -26,7 +26,7 @@ from sleuth.tools.storage import hold
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
-    from sleuth.agents.llm.client import Gateway
+    from sleuth.agents.llm.client import LLMClient
 
 DEFAULT_METHOD = "par-rag"
 
@@ -202,11 +202,11 @@ async def open_services(settings: Settings, model: Named, library: Library) -> A
         yield make(model=model, triples=triples)
 
 
-def gateway_class() -> "type[Gateway]":
+def gateway_class() -> "type[LLMClient]":
     """Imported when it is needed, which takes a while: commands that ask nothing start without openai."""
-    from sleuth.agents.llm.client import Gateway
+    from sleuth.agents.llm.client import LLMClient
 
-    return Gateway
+    return LLMClient
 
 
 async def ask(question: str, **options: Any) -> Answer:  # noqa: ANN401 - those of Sleuth.ask

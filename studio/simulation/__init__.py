@@ -1,7 +1,6 @@
-"""A model that plays every role from gold annotations: evaluation at scale without a model server."""
+"""A model that plays every role from gold annotations, for evaluation without a model server."""
 
-from sleuth.studio.simulation.attached_pages import gold_on_pages
-from sleuth.studio.simulation.gold import Gold, Hop, gold_of
+from sleuth.studio.simulation.gold import Gold, Hop, gold_of, gold_on_pages
 from sleuth.studio.simulation.model import SimulatedModel
 from sleuth.studio.simulation.parameters import Simulation
 

@@ -1,16 +1,18 @@
-"""The roles that answer from what they are shown: reader, drafter, answerer, reasoner, integrator, verifier."""
+"""Simulated roles that answer: reader, drafter, answerer, reasoner, integrator, resolver, recaller and verifier."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 
-from sleuth.agents.formatting import MOST, Quote
-from sleuth.agents.roles.reading import answerer, drafter, reader
-from sleuth.agents.roles.reasoning import path_answerer as integrator
-from sleuth.agents.roles.reasoning import reasoner
+from sleuth.agents.formatting import MAX_CITATIONS, Quote
+from sleuth.agents.role import Output
+from sleuth.agents.roles import hybrid, reading, reasoning
 from sleuth.studio.simulation.gold import WHOLE
-from sleuth.studio.simulation.reply import SimulatedReply, plain_reply, structured
+from sleuth.studio.simulation.reply import Handler, SimulatedReply, plain_reply, structured_reply
 from sleuth.studio.simulation.request_view import RequestView
-from sleuth.studio.simulation.wording import says
+from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.text import sentences, words
 
 _NUMBERED = re.compile(r"^\[(\d+)\]", re.MULTILINE)
@@ -18,91 +20,97 @@ _NUMBERED = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundAnswer:
-    """An answer, empty where there is none, and where it stands."""
+    """An answer, empty where there is none, and its citations."""
 
     answer: str
     quotes: tuple[Quote, ...] = ()
 
 
 def find_answer(view: RequestView, question: str) -> FoundAnswer:
-    """The answer from what was shown and found; at the rates of inventions and guesses something else."""
+    """Return the answer from the sources and earlier steps, or a wrong one at the rates of inventions and guesses."""
     value = view.answer_to(question)
     if view.errs("invented") or (value is None and view.errs("guessed")):
         invented = view.guess(question)
-        return FoundAnswer(answer=invented, quotes=_naming(view, invented))
+        return FoundAnswer(answer=invented, quotes=_first_mention(view, invented))
     if value is None:
         return FoundAnswer(answer="")
-    return FoundAnswer(answer=_worded(view, value), quotes=_quotes(view, question, value))
-
-
-def _worded(view: RequestView, value: str) -> str:
-    """The same answer, now and then in other words where the reply is drawn at random."""
-    freely = view.request.sampling.temperature >= 0.5 and view.chance("worded").random() < view.simulation.rephrase
-    return f"It is {value}" if freely and words(value) not in ("yes", "no") else value
+    freely = view.request.sampling.temperature >= 0.5 and view.rng("worded").random() < view.simulation.rephrase
+    answer = f"It is {value}" if freely and words(value) not in ("yes", "no") else value
+    return FoundAnswer(answer=answer, quotes=_quotes(view, question, value))
 
 
 def _quotes(view: RequestView, question: str, value: str) -> tuple[Quote, ...]:
-    """What shows the answer to a hop; for the question itself what shows each of its hops, the last first."""
+    """Return the evidence of the hop that is asked for; of the whole question that of each hop, the last first."""
     target = view.target(question)
     hops = range(len(view.gold.hops) - 1, -1, -1) if target in (WHOLE, None) else [target]
     shown = [quoted for hop in hops if hop is not None and (quoted := view.shown(hop))]
-    quotes = tuple(Quote(source=each.source, quote=each.quote) for each in shown[:MOST])
-    return quotes or _naming(view, value)
+    return tuple(shown[:MAX_CITATIONS]) or _first_mention(view, value)
 
 
-def _naming(view: RequestView, value: str) -> tuple[Quote, ...]:
-    """The first sentence shown that has the value in it."""
+def _first_mention(view: RequestView, value: str) -> tuple[Quote, ...]:
+    """Return the first sentence of the sources that contains the value."""
     for at, source in enumerate(view.sources, start=1):
-        for unit in sentences(source["text"]):
-            if says(unit, value):
-                return (Quote(source=at, quote=view.excerpt(unit, value)),)
+        for sentence in sentences(source["text"]):
+            if mentions(sentence, value):
+                return (Quote(source=at, quote=view.excerpt(sentence, value)),)
     return ()
 
 
-def read(view: RequestView) -> SimulatedReply:
-    """READ."""
-    found = find_answer(view, view.question)
-    return structured(reader.Reading(answer=found.answer, citations=[*found.quotes], answerable=bool(found.answer)))
+def answer_as(
+    output: type[Output],
+    asked: Callable[[RequestView], str] = attrgetter("question"),
+    *,
+    otherwise: Callable[[RequestView], str] = lambda _: "",
+) -> Handler:
+    """Return a handler that replies with the answer found.
+
+    Args:
+        output: the type of the reply; citations and flags are set if it has them.
+        asked: returns the question.
+        otherwise: returns the answer where none is found.
+    """
+
+    def handle(view: RequestView) -> SimulatedReply:
+        found = find_answer(view, asked(view))
+        known = bool(found.answer)
+        answer = found.answer or otherwise(view)
+        fields = {"answer": answer, "citations": [*found.quotes], "known": known, "answerable": known}
+        return structured_reply(output.model_validate(fields))
+
+    return handle
 
 
-def draft(view: RequestView) -> SimulatedReply:
-    """DRAFT."""
-    found = find_answer(view, view.question)
-    return structured(drafter.Draft(answer=found.answer, citations=[*found.quotes]))
+answer_or_admit = partial(answer_as, asked=attrgetter("gold.question"), otherwise=lambda _: "I don't know")
+"""Like `answer_as`, for the roles of the hybrid method, which may admit that the references lack the answer."""
 
 
-def conclude(view: RequestView) -> SimulatedReply:
-    """CONCLUDE."""
-    return structured(drafter.Conclusion(answer=find_answer(view, view.question).answer))
-
-
-def answer(view: RequestView) -> SimulatedReply:
-    """ANSWER: from the trajectory alone."""
-    found = find_answer(view, view.gold.question)
-    return structured(answerer.Final(known=bool(found.answer), answer=found.answer))
+def doubt(view: RequestView) -> SimulatedReply:
+    """RESOLVE: a premise is false if each hop has an answer and the question has none, once all hops are shown."""
+    if view.gold.contradicted() and all(view.holds(hop) for hop in range(len(view.gold.hops))):
+        return structured_reply(hybrid.Doubted(answer="Invalid question", citations=[], false_premise=True))
+    return answer_or_admit(hybrid.Doubted)(view)
 
 
 def from_facts(view: RequestView) -> SimulatedReply:
-    """ANSWER_FROM_FACTS: always an answer, which is a guess where the facts do not tell."""
+    """ANSWER_FROM_FACTS: a guess where the facts do not contain the answer."""
     found = find_answer(view, view.gold.question)
     known = bool(found.answer)
     guess = found.answer or ("" if view.simulation.teaching else view.decoy(view.gold.answer))
     facts = fact_numbers(view, range(len(view.gold.hops))) if known else []
-    return structured(answerer.FromFacts(facts=facts, answer=guess, known=known))
+    return structured_reply(reading.FromFacts(facts=facts, answer=guess, known=known))
 
 
 def fact_numbers(view: RequestView, hops: range) -> list[int]:
-    """The numbers of the facts that tell hops, the last hop's first."""
+    """Return the numbers of the facts that contain the answers to hops, the last hop's first."""
     numbers: list[int] = []
     for hop in reversed(hops):
-        quoted = view.shown(hop)
-        if quoted:
+        if quoted := view.shown(hop):
             numbers += _numbers_in(view, view.sources[quoted.source - 1]["text"], hop)
     return list(dict.fromkeys(numbers))[:6]
 
 
 def _numbers_in(view: RequestView, block: str, hop: int) -> list[int]:
-    """Which of several numbered facts it is."""
+    """Return the number of the first fact in a block that contains a hop's answer."""
     marks = [*_NUMBERED.finditer(block)]
     ends = [mark.start() for mark in marks[1:]] + [len(block)]
     parts = [(int(mark.group(1)), block[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
@@ -113,69 +121,55 @@ def _unaided(view: RequestView) -> str:
     return view.gold.answer if view.knows_unaided() else ""
 
 
+def _known_or_guess(view: RequestView, known: str) -> SimulatedReply:
+    return structured_reply(reading.Unaided(answer=known or view.decoy(view.gold.answer), known=bool(known)))
+
+
 def unaided(view: RequestView) -> SimulatedReply:
-    """ANSWER_UNAIDED: a guess where it does not know."""
-    known = _unaided(view)
-    return structured(answerer.Unaided(answer=known or view.decoy(view.gold.answer), known=bool(known)))
+    """ANSWER_UNAIDED: from memory, or a guess."""
+    return _known_or_guess(view, _unaided(view))
 
 
 def from_memory(view: RequestView) -> SimulatedReply:
-    """ANSWER_FROM_MEMORY: what was handed over, else what it knows, else a guess."""
-    known = find_answer(view, view.question).answer or _unaided(view)
-    return structured(answerer.Unaided(answer=known or view.decoy(view.gold.answer), known=bool(known)))
+    """ANSWER_FROM_MEMORY: from earlier steps, from memory, or a guess."""
+    return _known_or_guess(view, find_answer(view, view.question).answer or _unaided(view))
 
 
-def reason(view: RequestView) -> SimulatedReply:
-    """REASON: the hops known in their order, then what is missing."""
-    found = find_answer(view, view.question)
-    hops = range(len(view.gold.hops))
-    lines = [view.statement(hop) for hop in hops if view.holds(hop)]
-    lacks = "" if found.answer else "What else the question needs is not said."
-    text = " ".join([*lines, lacks]).strip()[:800]
-    return structured(reasoner.Reasoned(reason=text, citations=[*found.quotes], answer=found.answer))
-
-
-def monitor(view: RequestView) -> SimulatedReply:
-    """MONITOR."""
-    return structured(reasoner.Direct(answer=find_answer(view, view.question).answer))
+def recall_unaided(view: RequestView) -> SimulatedReply:
+    """RECALL_UNAIDED."""
+    return structured_reply(hybrid.Recollection(known=bool(_unaided(view)), answer=_unaided(view)))
 
 
 def recall(view: RequestView) -> SimulatedReply:
     """RECALL."""
-    return structured(reasoner.Recalled(reason="" if _unaided(view) else "I do not know it.", answer=_unaided(view)))
+    reason = "" if _unaided(view) else "I do not know it."
+    return structured_reply(reasoning.Recalled(reason=reason, answer=_unaided(view)))
 
 
 def guess(view: RequestView) -> SimulatedReply:
     """GUESS."""
-    return structured(reasoner.Direct(answer=_unaided(view)))
+    return structured_reply(reasoning.Direct(answer=_unaided(view)))
 
 
-def take_step(view: RequestView) -> SimulatedReply:
-    """TAKE_STEP."""
-    return structured(integrator.Result(answer=find_answer(view, view.question).answer))
-
-
-def take_last_step(view: RequestView) -> SimulatedReply:
-    """TAKE_LAST_STEP: what follows for the question."""
-    return structured(integrator.Result(answer=find_answer(view, view.given["question"]).answer))
-
-
-def take_path(view: RequestView) -> SimulatedReply:
-    """TAKE_PATH: where the path ends is what it answers."""
-    return structured(integrator.Result(answer=find_answer(view, view.given["question"]).answer))
+def reason(view: RequestView) -> SimulatedReply:
+    """REASON: the known hops in their order, then a note if something is missing."""
+    found = find_answer(view, view.question)
+    lines = [view.statement(hop) for hop in range(len(view.gold.hops)) if view.holds(hop)]
+    missing = "" if found.answer else "What else the question needs is not said."
+    text = " ".join([*lines, missing]).strip()[:800]
+    return structured_reply(reasoning.Reasoned(reason=text, citations=[*found.quotes], answer=found.answer))
 
 
 def integrate(view: RequestView) -> SimulatedReply:
-    """INTEGRATE: answers that are the same once, others side by side."""
-    answers = [each["answer"] for each in view.given["answers"]]
-    apart: dict[str, str] = {}
-    for each in answers:
-        apart.setdefault(words(each).removeprefix("it is ").removeprefix("the "), each)
-    return structured(integrator.Integrated(answer=" or ".join(apart.values())[:600]))
+    """INTEGRATE: equal answers once, different ones next to each other."""
+    distinct: dict[str, str] = {}
+    for each in view.given["answers"]:
+        distinct.setdefault(words(each["answer"]).removeprefix("it is ").removeprefix("the "), each["answer"])
+    return structured_reply(reasoning.Integrated(answer=" or ".join(distinct.values())[:600]))
 
 
 def verify(view: RequestView) -> SimulatedReply:
-    """VERIFY: sure where the sources tell the answer; where they do not, a guess that sounds unsure as a rule."""
+    """VERIFY: confident if the sources contain the answer; otherwise a guess, as a rule with low confidence."""
     value = view.answer_to(view.question)
     if value is not None:
         return plain_reply(view, value, supported=True)

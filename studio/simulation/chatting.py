@@ -1,50 +1,44 @@
-"""The roles that read a conversation: they know what its person is after, which is the gold's question."""
+"""Simulated roles of a chat: the user wants an answer to the gold's question."""
 
-from sleuth.agents.roles.conversation import KINDS, AskedBack, Kind
-from sleuth.agents.roles.conversation import question_rewriter as rewriter
-from sleuth.studio.simulation.judging import filed
+from sleuth.agents.roles.conversation import INTENTS, AskedBack, Intent, Rewritten
+from sleuth.studio.simulation.judging import label
 from sleuth.studio.simulation.planning import off_course
-from sleuth.studio.simulation.reply import SimulatedReply, structured
+from sleuth.studio.simulation.reply import SimulatedReply, structured_reply
 from sleuth.studio.simulation.request_view import RequestView
-from sleuth.studio.simulation.wording import content, names, says
+from sleuth.studio.simulation.wording import content_words, find_names, mentions
 
 
 def route(view: RequestView) -> SimulatedReply:
-    """ROUTE: by what the message and the conversation name of the gold's question; small talk asks for nothing."""
-    return filed(view, _kind(view), KINDS)
+    """ROUTE: by the names of the gold's question in the message and in the conversation."""
+    return label(view, _kind(view), INTENTS)
 
 
-def _kind(view: RequestView) -> Kind:
-    if not content(view.question) & content(view.gold.question):
+def _kind(view: RequestView) -> Intent:
+    if not content_words(view.question) & content_words(view.gold.question):
         return "small talk"
-    if _told(view, view.question):
+    if _names_all(view, view.question):
         return "question"
-    return "follow-up" if _told(view, _spoken(view)) else "ambiguous"
+    return "follow-up" if _names_all(view, _conversation(view)) else "ambiguous"
 
 
 def rewrite(view: RequestView) -> SimulatedReply:
-    """REWRITE: the gold's question, as far as what was said names all that it does; else the message as it is."""
+    """REWRITE: the gold's question if the conversation contains its names; otherwise the message unchanged."""
     if view.errs("wrong-question"):
-        return structured(rewriter.Rewritten(question=off_course(view)))
-    question = view.gold.question if _told(view, _spoken(view)) else view.question
-    return structured(rewriter.Rewritten(question=question[:500]))
-
-
-def reply(_: RequestView) -> SimulatedReply:
-    """REPLY."""
-    return SimulatedReply(text="Hello! Ask me something about your documents.")
+        return structured_reply(Rewritten(question=off_course(view)))
+    question = view.gold.question if _names_all(view, _conversation(view)) else view.question
+    return structured_reply(Rewritten(question=question[:500]))
 
 
 def ask_back(view: RequestView) -> SimulatedReply:
-    """ASK_BACK: which of the names that the gold's question has."""
-    return structured(
-        AskedBack(question="What do you mean?", options=[name[:120] for name in names(view.gold.question)][:4])
+    """ASK_BACK: offer the names in the gold's question."""
+    return structured_reply(
+        AskedBack(question="What do you mean?", options=[name[:120] for name in find_names(view.gold.question)][:4])
     )
 
 
-def _spoken(view: RequestView) -> str:
+def _conversation(view: RequestView) -> str:
     return " ".join([*(turn["text"] for turn in view.given["turns"]), view.question])
 
 
-def _told(view: RequestView, text: str) -> bool:
-    return all(says(text, name) for name in names(view.gold.question))
+def _names_all(view: RequestView, text: str) -> bool:
+    return all(mentions(text, name) for name in find_names(view.gold.question))

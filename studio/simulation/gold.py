@@ -1,22 +1,22 @@
-"""What is known about an evaluation question beforehand: its hops, their answers, and where these stand."""
+"""Gold annotations of an evaluation question: its hops, their answers and their evidence."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
 from sleuth.studio.simulation.wording import (
     REFERENCE,
-    about,
-    clause,
-    content,
-    described,
-    filled,
-    names,
-    references,
-    related,
-    says,
+    ask_relation,
+    content_words,
+    describe,
+    fill_references,
+    find_names,
+    find_references,
+    mentions,
+    quote_clause,
+    split_relation,
 )
 from sleuth.tools.errors import UsageError
 from sleuth.tools.sources.question_attributes import FAST
@@ -27,17 +27,17 @@ Passages = Mapping[str, tuple[str, str]]
 """Title and text by id."""
 
 WHOLE: Final = -1
-"""The question itself, in the place of a hop's number (from 0)."""
+"""The whole question, in place of a hop's number (from 0)."""
 
 _BRACKET = re.compile(r"\s*\([^()]*\)$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hop:
-    """One sub-question. `#n` in `question` and `subject` stands for the answer of hop n, counted from 1.
+    """One sub-question. `#n` in `question` and `subject` is the answer of hop n, counted from 1.
 
-    `evidence` is the sentence or line of the passage that tells the answer; the whole text where none has its words.
-    Without an `answer` the documents do not tell, and there is no evidence.
+    `evidence` is the sentence or line of the passage with the answer, or the whole text if none contains its words.
+    An empty `answer` means that the documents do not contain it; there is no evidence then.
     """
 
     question: str
@@ -50,16 +50,16 @@ class Hop:
     evidence: str
 
     def needs(self) -> list[int]:
-        """The hops that this one builds on, counted from 1."""
-        return references(self.question)
+        """Return the hops that this one builds on, counted from 1."""
+        return find_references(self.question)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gold:
-    """A question with its answer and its hops; `answer` is empty where the documents do not tell, or contradict.
+    """A question with its answer and its hops; `answer` is empty if the documents lack it or contradict the premise.
 
-    `origin` says where the hops are from: given with the question, made from its evidence triples, or derived, one
-    for each gold passage. `domain` and `dynamic` are the attributes that questions of the CRAG benchmark have.
+    `origin` is the source of the hops: given with the question, made from its evidence triples, or derived, one per
+    gold passage. `domain` and `dynamic` are the attributes of questions of the CRAG benchmark.
     """
 
     id: str
@@ -73,70 +73,70 @@ class Gold:
     dynamic: bool = False
 
     def is_chain(self) -> bool:
-        """Whether the last hop's answer is the question's; otherwise something follows from all hops together."""
+        """Return whether the last hop's answer is the question's; otherwise the answer follows from all hops."""
         if not self.hops or self.contradicted():
             return False
         own = {words(answer) for answer in (self.answer, *self.aliases)}
         return not self.answer or words(self.hops[-1].answer) in own
 
     def contradicted(self) -> bool:
-        """A question without an answer although each hop has one: its premise is false."""
+        """Return whether the premise is false: each hop has an answer, and the question has none."""
         return not self.answer and all(hop.answer for hop in self.hops)
 
     def right(self, value: str) -> bool:
-        """Whether a value is the question's answer."""
+        """Return whether a value is the question's answer."""
         return bool(value) and any(_same(value, known) for known in (self.answer, *self.aliases))
 
     def asked(self, hop: int) -> str:
-        """A hop's question (from 0) with the right names in it."""
+        """Return a hop's question (from 0) with the right names in it."""
         answers = {at: each.answer for at, each in enumerate(self.hops, start=1)}
-        return filled(self.hops[hop].question, answers)
+        return fill_references(self.hops[hop].question, answers)
 
     def nested(self, hop: int) -> str:
-        """A hop's question (from 0) with descriptions in the place of names."""
-        values = {need: described(self.nested(need - 1)) for need in self.hops[hop].needs()}
-        return filled(self.hops[hop].question, values)
+        """Return a hop's question (from 0) with descriptions in place of names."""
+        values = {need: describe(self.nested(need - 1)) for need in self.hops[hop].needs()}
+        return fill_references(self.hops[hop].question, values)
 
     @cached_property
-    def ways(self) -> dict[int, tuple[frozenset[str], ...]]:
-        """The words of each hop's question, with names, with descriptions, and bare; last the question (WHOLE)."""
+    def wordings(self) -> dict[int, tuple[frozenset[str], ...]]:
+        """The words of each hop's question with names, with descriptions, with neither; last the question (WHOLE)."""
         ways: dict[int, tuple[frozenset[str], ...]] = {}
         for at, hop in enumerate(self.hops):
             neither = REFERENCE.sub("", hop.question)
-            ways[at] = tuple(content(way) for way in (self.asked(at), self.nested(at), neither))
-        return {**ways, WHOLE: (content(self.question),)}
+            ways[at] = tuple(content_words(way) for way in (self.asked(at), self.nested(at), neither))
+        return {**ways, WHOLE: (content_words(self.question),)}
 
     def statement(self, hop: int) -> str:
-        """What a hop (from 0) tells, as a line of its own."""
+        """Return a hop's (from 0) question and answer as one line."""
         return f"{self.asked(hop).rstrip('?')}: {self.hops[hop].answer}."
 
     def sentence(self, hop: int) -> str:
-        """The same in the passage's own words, with its title where they do not say whom they are about."""
+        """Return a hop's answer in the passage's words, with its title if they do not name their subject."""
         known = self.hops[hop]
-        subject = filled(known.subject, {at: each.answer for at, each in enumerate(self.hops, start=1)})
-        words_of_it = clause(known.evidence, known.answer, most=180)
-        if not says(words_of_it, known.answer) and self.origin == "triples":
+        subject = fill_references(known.subject, {at: each.answer for at, each in enumerate(self.hops, start=1)})
+        words_of_it = quote_clause(known.evidence, known.answer, most=180)
+        if not mentions(words_of_it, known.answer) and self.origin == "triples":
             return f"The {known.predicate} of {subject} is {known.answer}."
-        named = says(words_of_it, subject) or says(words_of_it, known.title)
+        named = mentions(words_of_it, subject) or mentions(words_of_it, known.title)
         return words_of_it if named else f"{known.title}: {words_of_it}"
 
 
 def _same(value: str, known: str) -> bool:
-    return words(value).strip(" .") == words(known).strip(" .") or says(value, known)
+    return words(value).strip(" .") == words(known).strip(" .") or mentions(value, known)
 
 
 def gold_of(row: Mapping[str, Any], passages: Passages) -> Gold:
-    """What a line of a questions file and its gold passages tell.
+    """Return the gold annotations in a line of a questions file and its gold passages.
 
     Args:
         row: the fixed fields of questions files; HotpotQA's `supporting_facts` are not needed.
-        passages: the row's gold passages, title and text by id; of a document its whole text.
+        passages: the row's gold passages, title and text by id; for a document its whole text.
 
     Raises:
         UsageError: a gold passage is missing.
     """
     if missing := [id for id in _wanted(row) if id not in passages]:
-        raise UsageError(f"Question {row.get('id')} cannot be simulated: its passage {missing[0]} is not there.")
+        raise UsageError(f"Question {row.get('id')} cannot be simulated: passage {missing[0]} is missing.")
     origin, drafts = _drafts(row, passages)
     return Gold(
         id=str(row.get("id") or row["question"]),
@@ -158,7 +158,7 @@ def _wanted(row: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Draft:
-    """A hop before its evidence is known."""
+    """A hop without its evidence."""
 
     question: str
     answer: str
@@ -177,13 +177,13 @@ def _drafts(row: Mapping[str, Any], passages: Passages) -> tuple[Origin, list[_D
 
 
 def _from_steps(steps: Sequence[Mapping[str, str]], triples: Sequence[Sequence[str]]) -> Iterator[_Draft]:
-    """MuSiQue's way; its "subject >> relation" becomes a question."""
-    told = {words(object): (predicate, object) for _, predicate, object in triples}
+    """Yield the hops of MuSiQue; its "subject >> relation" becomes a question."""
+    relations = {words(object): (predicate, object) for _, predicate, object in triples}
     for step in steps:
-        relation = related(step["question"])
-        predicate = told.get(words(step["answer"]), ("", ""))[0]
+        relation = split_relation(step["question"])
+        predicate = relations.get(words(step["answer"]), ("", ""))[0]
         yield _Draft(
-            question=about(*relation) if relation else step["question"],
+            question=ask_relation(*relation) if relation else step["question"],
             answer=step["answer"],
             passage=step["gold_id"],
             subject=relation[0] if relation else "",
@@ -192,13 +192,13 @@ def _from_steps(steps: Sequence[Mapping[str, str]], triples: Sequence[Sequence[s
 
 
 def _from_triples(triples: Sequence[Sequence[str]], passages: Passages) -> Iterator[_Draft]:
-    """2Wiki's way: a triple whose subject is an earlier one's object builds on it."""
+    """Yield the hops of 2Wiki: a triple whose subject is an earlier one's object builds on it."""
     objects: dict[str, int] = {}
     for at, (subject, relation, object) in enumerate(triples, start=1):
         known = objects.get(_bare(subject))
         name = f"#{known}" if known else subject
         yield _Draft(
-            question=about(name, relation),
+            question=ask_relation(name, relation),
             answer=object,
             passage=_about(subject, object, passages),
             subject=name,
@@ -208,9 +208,11 @@ def _from_triples(triples: Sequence[Sequence[str]], passages: Passages) -> Itera
 
 
 def _about(subject: str, object: str, passages: Passages) -> str:
-    """The passage on a subject, else one that has the object's words."""
+    """Return the passage about a subject, otherwise one with the object's words."""
     by_title = [id for id, (title, _) in passages.items() if _bare(title) == _bare(subject)]
-    both = [id for id, (title, text) in passages.items() if says(f"{title} {text}", subject) and says(text, object)]
+    both = [
+        id for id, (title, text) in passages.items() if mentions(f"{title} {text}", subject) and mentions(text, object)
+    ]
     return next(iter([*by_title, *both, *passages]), "")
 
 
@@ -219,18 +221,18 @@ def _bare(name: str) -> str:
 
 
 def _from_passages(row: Mapping[str, Any], passages: Passages) -> list[_Draft]:
-    """HotpotQA's way: a hop for each passage, in an order in which one leads to the next, where there is one.
+    """Return the hops of HotpotQA: one per passage, in an order in which one leads to the next if there is one.
 
-    A passage leads on if it names the next one's subject; its hop asks for that. Otherwise a passage's hop asks what it
-    says, and its first sentence is the answer.
+    A passage leads to the next if it names the next one's subject; its hop asks for that. Otherwise the hop's answer is
+    the passage's first sentence.
     """
     question, answer = row["question"], row.get("answer") or ""
-    ids = sorted(passages, key=lambda id: (says(" ".join(passages[id]), answer), -_overlap(question, passages[id])))
-    last = ids[-1] if ids and says(" ".join(passages[ids[-1]]), answer) else ""
+    ids = sorted(passages, key=lambda id: (mentions(" ".join(passages[id]), answer), -_overlap(question, passages[id])))
+    last = ids[-1] if ids and mentions(" ".join(passages[ids[-1]]), answer) else ""
     drafts: list[_Draft] = []
     for at, id in enumerate(ids):
         bridge = _BRACKET.sub("", passages[ids[at + 1]][0]) if at + 1 < len(ids) else ""
-        leads = bool(bridge) and says(passages[id][1], bridge) and not says(question, bridge)
+        leads = bool(bridge) and mentions(passages[id][1], bridge) and not mentions(question, bridge)
         led = bool(drafts) and drafts[-1].predicate == "leads to"
         subject = f"#{at}" if led else _entry(question, passages[id][0])
         if leads:
@@ -238,19 +240,19 @@ def _from_passages(row: Mapping[str, Any], passages: Passages) -> list[_Draft]:
         elif id == last and (led or len(ids) == 1):
             drafts.append(_Draft(question=_toward(subject, question), answer=answer, passage=id, subject=subject))
         else:
-            told = next(iter(sentences(passages[id][1])), "")[:160]
-            drafts.append(_Draft(question=f"What is said about {subject}?", answer=told, passage=id, subject=subject))
+            first = next(iter(sentences(passages[id][1])), "")[:160]
+            drafts.append(_Draft(question=f"What is said about {subject}?", answer=first, passage=id, subject=subject))
     return drafts
 
 
 def _overlap(question: str, passage: tuple[str, str]) -> int:
-    return len(content(question) & content(passage[0]))
+    return len(content_words(question) & content_words(passage[0]))
 
 
 def _entry(question: str, title: str) -> str:
-    """A passage's subject where the question names it; otherwise nothing better is known than the question."""
+    """Return a passage's subject if the question names it, otherwise the question."""
     bare = _BRACKET.sub("", title)
-    return bare if says(question, bare) else one_line(question).rstrip("?")
+    return bare if mentions(question, bare) else one_line(question).rstrip("?")
 
 
 def _toward(subject: str, question: str) -> str:
@@ -268,24 +270,78 @@ def _hops(drafts: Sequence[_Draft], passages: Passages) -> tuple[Hop, ...]:
             text=passages[draft.passage][1],
             subject=draft.subject or _subject(draft.question, passages[draft.passage][0]),
             predicate=draft.predicate or _predicate(draft.question),
-            evidence=_evidence(filled(draft.question, answers), draft.answer, passages[draft.passage][1]),
+            evidence=_evidence(fill_references(draft.question, answers), draft.answer, passages[draft.passage][1]),
         )
         for draft in drafts
     )
 
 
 def _subject(question: str, title: str) -> str:
-    refers = references(question)
-    return f"#{refers[0]}" if refers else next(iter(names(question)[-1:]), title)
+    refers = find_references(question)
+    return f"#{refers[0]}" if refers else next(iter(find_names(question)[-1:]), title)
 
 
 def _predicate(question: str) -> str:
-    return " ".join(sorted(content(filled(question, {})), key=question.casefold().find))[:80].strip() or "is"
+    return (
+        " ".join(sorted(content_words(fill_references(question, {})), key=question.casefold().find))[:80].strip()
+        or "is"
+    )
 
 
 def _evidence(asked: str, answer: str, text: str) -> str:
-    """Of the sentences that have the answer the one most like the question."""
+    """Return the sentence with the answer that is most similar to the question."""
     if not answer:
         return ""
-    telling = [unit for unit in sentences(text) if says(unit, answer)]
-    return max(telling, key=lambda unit: len(content(unit) & content(asked)), default=one_line(text))
+    matching = [unit for unit in sentences(text) if mentions(unit, answer)]
+    return max(matching, key=lambda unit: len(content_words(unit) & content_words(asked)), default=one_line(text))
+
+
+# Questions that come with pages
+
+_PLAIN = frozenset({"yes", "no"})
+"""Answers that no page contains literally."""
+
+_ENOUGH = 0.5
+"""The share of an answer's words that its sentence must contain."""
+
+
+def gold_on_pages(row: Mapping[str, Any], pages: Passages) -> Gold:
+    """Return a question as one hop; its evidence is the sentence or table row with most of the answer.
+
+    Such questions have no gold passage. Words of the question do not count, unless the answer has no others. If nothing
+    contains half of them there is no hop, and a simulated model finds no answer in the pages. A false premise is one
+    that a page contradicts.
+
+    Args:
+        row: as for `gold_of`; `type` is the benchmark's.
+        pages: title and text of each page, tables among it, by id.
+    """
+    bare = gold_of({**row, "gold_ids": [], "decomposition": []}, {})
+    asked = content_words(bare.question)
+    wanted = content_words(bare.answer) - asked - _PLAIN or asked
+    best, page, evidence = max(
+        ((_share(unit, wanted, asked), id, unit) for id, (_, text) in pages.items() for unit in sentences(text)),
+        default=((0.0, 0), "", ""),
+        key=lambda found: found[0],
+    )
+    if best[0] < _ENOUGH:
+        return bare
+    title, text = pages[page]
+    hop = Hop(
+        question=bare.question,
+        answer=bare.answer,
+        passage=page,
+        title=title,
+        text=text,
+        subject=next(iter(find_names(bare.question)[-1:]), title),
+        predicate="is",
+        evidence=evidence,
+    )
+    answer = "" if bare.type == "false_premise" else bare.answer
+    return replace(bare, answer=answer, hops=(hop,), origin="derived")
+
+
+def _share(unit: str, wanted: frozenset[str], asked: frozenset[str]) -> tuple[float, int]:
+    """Return the share of the answer's words in a sentence, then the number of the question's words."""
+    has = content_words(unit)
+    return len(has & wanted) / len(wanted) if wanted else 0.0, len(has & asked)

@@ -1,16 +1,88 @@
-"""A model for evaluation at scale: it plays every role from a question's gold, and errs as often as it is told to.
+"""A model for evaluation without a server: it plays every role from a question's gold, with configurable errors.
 
-What it says is simulated, and labelled so: `Reply.model` is "simulated". It never waits; seconds are virtual.
+Its replies are labelled: `Reply.model` is "simulated". It never waits; seconds are virtual.
 """
 
+from operator import attrgetter
+
 from sleuth.agents.model import Message, Reply, Request, Usage
+from sleuth.agents.roles import hybrid, reading, reasoning
+from sleuth.studio.simulation import answering, chatting, condensing, judging, planning
+from sleuth.studio.simulation.answering import answer_as, answer_or_admit
 from sleuth.studio.simulation.gold import Gold
-from sleuth.studio.simulation.handlers import HANDLERS
 from sleuth.studio.simulation.parameters import Simulation
+from sleuth.studio.simulation.reply import (
+    Handler,
+    SimulatedReply,
+    UsageMeter,
+    count_prompt_tokens,
+    count_tokens,
+    structured_reply,
+)
 from sleuth.studio.simulation.request_view import RequestView
-from sleuth.studio.simulation.usage import UsageMeter, prompt_tokens, tokens
 
 NAME = "simulated"
+
+_WHOLE = attrgetter("gold.question")
+
+HANDLERS: dict[str, Handler] = {
+    "planner/plan": planning.plan,
+    "planner/plan_in_order": planning.plan_in_order,
+    "planner/begin": planning.begin,
+    "planner/next": planning.next_query,
+    "planner/next_with_finding": planning.next_with_finding,
+    "planner/follow_up": planning.follow_up,
+    "actor/act": planning.act,
+    "expander/expand": planning.expand,
+    "fuser/fuse": planning.fuse,
+    "refiner/refine": planning.refine,
+    "detective/entities": planning.entities,
+    "detective/requery": planning.requery,
+    "querier/entities": planning.name_entities,
+    "querier/calls": planning.choose_calls,
+    "calculator/express": lambda _: structured_reply(hybrid.Expression()),  # the gold contains no arithmetic
+    "reader/read": answer_as(reading.Reading),
+    "drafter/draft": answer_as(reading.Draft),
+    "drafter/conclude": answer_as(reading.Conclusion),
+    "answerer/answer": answer_as(reading.Final, _WHOLE),
+    "answerer/from_facts": answering.from_facts,
+    "answerer/unaided": answering.unaided,
+    "answerer/from_memory": answering.from_memory,
+    "reasoner/think": planning.think,
+    "reasoner/reason": answering.reason,
+    "reasoner/monitor": answer_as(reasoning.Direct),
+    "reasoner/recall": answering.recall,
+    "reasoner/guess": answering.guess,
+    "integrator/step": answer_as(reasoning.Result),
+    "integrator/last_step": answer_as(reasoning.Result, lambda view: view.given["question"]),
+    "integrator/path": answer_as(reasoning.Result),
+    "integrator/integrate": answering.integrate,
+    "verifier/verify": answering.verify,
+    "recaller/recall": answering.recall_unaided,
+    "resolver/plain": answer_as(hybrid.Resolved, _WHOLE, otherwise=lambda view: view.decoy(view.gold.answer)),
+    "resolver/careful": answer_or_admit(hybrid.Resolved),
+    "resolver/reason": answer_or_admit(hybrid.Reasoned),
+    "resolver/reason_and_doubt": answering.doubt,
+    "summariser/summarise": answer_or_admit(hybrid.Summary),
+    "reviewer/review": judging.review,
+    "reviewer/review_step": judging.review_step,
+    "evaluator/consistency": judging.consistency,
+    "evaluator/evidence": judging.evidence,
+    "evaluator/relevance": judging.relevance,
+    "evaluator/attribution": judging.attribution,
+    "evaluator/support": judging.support,
+    "classifier/domain": judging.domain,
+    "classifier/dynamic": judging.dynamic,
+    "judge/judge": judging.judge,
+    "aggregator/aggregate": condensing.aggregate,
+    "extractor/extract": condensing.extract,
+    "detective/infer": condensing.infer,
+    "router/route": chatting.route,
+    "rewriter/rewrite": chatting.rewrite,
+    "host/reply": lambda _: SimulatedReply(text="Hello! Ask me something about your documents."),
+    "host/ask_back": chatting.ask_back,
+}
+"""The handler of each prompt. A new role also needs its errors in `parameters.ROLES`."""
 
 
 class SimulatedModel:
@@ -27,24 +99,25 @@ class SimulatedModel:
 
     @property
     def context_window(self) -> int:
-        """As set."""
+        """Tokens that prompt and reply may have together."""
         return self._context_window
 
     async def call(self, request: Request) -> Reply:
-        """What the role says of what it was shown."""
-        structured = HANDLERS[request.prompt](RequestView(gold=self.gold, simulation=self.simulation, request=request))
-        prompt, written = prompt_tokens(request.messages), tokens(structured.text)
+        """Return the reply of the request's role."""
+        view = RequestView(gold=self.gold, simulation=self.simulation, request=request)
+        reply = HANDLERS[request.prompt](view)
+        prompt, written = count_prompt_tokens(request.messages), count_tokens(reply.text)
         cached = self._meter.cached(request.messages)
         return Reply(
-            text=structured.text,
+            text=reply.text,
             finish="stop",
             model=NAME,
             usage=Usage(prompt_tokens=prompt, cached_tokens=cached, completion_tokens=written),
             seconds=self._meter.seconds(prompt - cached, written),
-            logprobs=structured.logprobs(request.sampling),
+            logprobs=reply.logprobs(request.sampling),
             warnings=[],
         )
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        """As the replies' usage counts them."""
-        return prompt_tokens(messages)
+        """Return the tokens of a prompt as the replies' usage counts them."""
+        return count_prompt_tokens(messages)

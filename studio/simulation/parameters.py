@@ -1,4 +1,4 @@
-"""How often a simulated model errs, how sure it sounds, and how fast it would be."""
+"""Parameters of a simulated model: its error rates, its confidence and its speed."""
 
 import tomllib
 from collections.abc import Mapping
@@ -11,20 +11,20 @@ from sleuth.tools.errors import UnknownName, UsageError
 
 ERRORS: dict[str, str] = {
     "wrong-question": "a sub-question that leads nowhere",
-    "missed": "evidence that was shown is not seen",
-    "invented": "an answer is made up, whatever was shown",
-    "guessed": "an answer is made up where what was shown does not tell it",
+    "missed": "evidence in the sources is overlooked",
+    "invented": "an answer is made up although the sources may contain it",
+    "guessed": "an answer is made up if the sources do not contain it",
     "flattering": "a review passes a draft that it should not",
     "overconfident": "a judgement is a sure yes without support",
-    "misfiled": "a question is taken for one of another kind",
+    "misfiled": "a question gets a wrong label",
 }
-"""The kinds of errors; each role makes those that its work allows."""
+"""The kinds of errors; `ROLES` lists those of each role."""
 
 CLOSED_BOOK = "closed-book"
-"""Not an error: the share of questions whose answer the model knows unaided."""
+"""The share of questions whose answer the model has memorized; not an error."""
 
 _ANSWERING = ("missed", "invented", "guessed")
-"""Of the roles whose answers `answering.told` gives."""
+"""Errors of the roles that use `answering.find_answer`."""
 
 ROLES: dict[str, tuple[str, ...]] = {
     "planner": ("wrong-question", "missed"),
@@ -58,25 +58,26 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 
 class Simulation(BaseModel):
-    """The parameters of a simulated model; they and the gold make all its replies.
+    """The parameters of a simulated model; its replies depend on them and on the gold only.
 
-    `rates` are shares from 0 to 1, by ROLE, by kind of error, or by ROLE.KIND; the most special one holds. Perplexities
-    and the log-odds of a yes are drawn around a median with a spread: of the logarithm for perplexities.
+    `rates` are shares from 0 to 1, by ROLE, by kind of error, or by ROLE.KIND; the most specific one applies.
+    Perplexities and the log-odds of a yes are sampled around a median with a spread; the spread of perplexities is that
+    of their logarithm.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed: int = 0
     rates: dict[str, float] = Field(default_factory=lambda: {CLOSED_BOOK: 0.02})
-    supported_perplexity: float = Field(default=1.25, ge=1, description="median where the sources tell")
+    supported_perplexity: float = Field(default=1.25, ge=1, description="median if the sources contain the answer")
     supported_spread: float = Field(default=0.2, ge=0)
-    unsupported_perplexity: float = Field(default=8.0, ge=1, description="median where they do not")
+    unsupported_perplexity: float = Field(default=8.0, ge=1, description="median if they do not")
     unsupported_spread: float = Field(default=0.8, ge=0)
     yes_odds: float = Field(default=2.5, ge=0, description="median log-odds of the right one of yes and no")
     yes_spread: float = Field(default=0.8, ge=0)
-    teaching: bool = Field(default=False, description="says it as a model should learn to: see `Scene.statement`")
-    reorder: float = Field(default=0.1, ge=0, le=1, description="samples of next steps that take another order")
-    rephrase: float = Field(default=0.5, ge=0, le=1, description="samples that say the same in other words")
+    teaching: bool = Field(default=False, description="writes as a model should learn to: see `RequestView.statement`")
+    reorder: float = Field(default=0.1, ge=0, le=1, description="share of next steps in another order")
+    rephrase: float = Field(default=0.5, ge=0, le=1, description="share of samples in other words")
     prefill: float = Field(default=4000.0, gt=0, description="prompt tokens per second, where not cached")
     decode: float = Field(default=60.0, gt=0, description="reply tokens per second")
 
@@ -90,17 +91,17 @@ class Simulation(BaseModel):
         return rates
 
     def rate(self, role: str, kind: str) -> float:
-        """How often a role makes an error of a kind; never where its work does not allow it."""
+        """Return the rate of an error of a role; 0 if the role does not make it."""
         if kind != CLOSED_BOOK and kind not in ROLES.get(role, ()):
             return 0.0
         return next((self.rates[name] for name in (f"{role}.{kind}", role, kind) if name in self.rates), 0.0)
 
     @classmethod
     def parse(cls, given: str, *, seed: int = 0) -> "Simulation":
-        """What the command line says: `ROLE=RATE,...`, with kinds of errors, and ROLE.KIND, in the place of roles.
+        """Return the parameters given on the command line: `NAME=RATE,...`, where NAME is ROLE, KIND or ROLE.KIND.
 
         Raises:
-            UsageError: a name that is not there, with the nearest, or no share.
+            UsageError: an unknown name, with the nearest one, or a rate that is not a number.
         """
         rates: dict[str, float] = {CLOSED_BOOK: 0.02}
         for entry in filter(None, (part.strip() for part in given.split(","))):
@@ -111,10 +112,10 @@ class Simulation(BaseModel):
 
     @classmethod
     def from_toml(cls, path: Path) -> "Simulation":
-        """The parameters in a file: fields at its top, rates in a table [rates].
+        """Return the parameters in a file: fields at its top, rates in a table [rates].
 
         Raises:
-            UsageError: no such file, or what is in it cannot be used.
+            UsageError: the file is missing or invalid.
         """
         try:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -126,7 +127,7 @@ class Simulation(BaseModel):
 
 
 def check(name: str) -> None:
-    """Raises UnknownName, with the nearest, where a rate's name is neither a role nor a kind of error nor both."""
+    """Raise UnknownName, with the nearest name, unless a rate's name is a role, a kind of error, or ROLE.KIND."""
     kinds = [*ERRORS, CLOSED_BOOK]
     both = [f"{role}.{kind}" for role, own in ROLES.items() for kind in own]
     if name not in (*ROLES, *kinds, *both):
@@ -143,7 +144,7 @@ def _share(name: str, rate: str) -> float:
 
 
 def _flat(rates: Mapping[str, Any]) -> dict[str, Any]:
-    """A dotted name without quotes is a table within a table."""
+    """Return the rates by dotted names: a dotted name without quotes is a table within a table in TOML."""
     flat: dict[str, Any] = {}
     for name, value in rates.items():
         flat |= {f"{name}.{kind}": rate for kind, rate in value.items()} if isinstance(value, dict) else {name: value}

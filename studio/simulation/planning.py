@@ -1,57 +1,60 @@
-"""The roles that say what to ask next: planner, expander, fuser, refiner, and the detective's entities and queries."""
+"""Simulated roles that choose the next question: planner, expander, fuser, refiner, actor, and their queries."""
 
 from collections.abc import Iterable, Mapping
 
-from sleuth.agents.roles.planning import expander, follow_up, planner, refiner
-from sleuth.agents.roles.planning import search_agent as actor
-from sleuth.agents.roles.planning import step_merger as fuser
-from sleuth.agents.roles.planning import subqueries as subquery
-from sleuth.agents.roles.reasoning import evidence_discovery as detective
+from sleuth.agents.roles import hybrid, planning, reasoning
 from sleuth.studio.simulation.answering import fact_numbers, find_answer
-from sleuth.studio.simulation.gold import WHOLE, Gold
-from sleuth.studio.simulation.reply import SimulatedReply, structured
+from sleuth.studio.simulation.gold import WHOLE
+from sleuth.studio.simulation.reply import SimulatedReply, structured_reply
 from sleuth.studio.simulation.request_view import RequestView
-from sleuth.studio.simulation.wording import about, astray, described, filled, names, shortened
+from sleuth.studio.simulation.wording import (
+    ask_relation,
+    describe,
+    fill_references,
+    find_names,
+    shorten,
+    unrelated_question,
+)
 from sleuth.tools.text import words
 
 
 def asked(view: RequestView, hop: int, known: Mapping[int, str] | None = None) -> str:
-    """A hop's question (from 0), with what is known in it, by memory too, and descriptions in the place of the rest."""
+    """Return a hop's question (from 0) with known answers, or descriptions, in place of its references."""
     found = dict(view.found if known is None else known)
     if view.knows_unaided():
         found = {at: each.answer for at, each in enumerate(view.gold.hops)} | found
     needs = view.gold.hops[hop].needs()
-    values = {need: found.get(need - 1) or described(view.gold.nested(need - 1)) for need in needs}
-    return shortened(filled(view.gold.hops[hop].question, values))
+    values = {need: found.get(need - 1) or describe(view.gold.nested(need - 1)) for need in needs}
+    return shorten(fill_references(view.gold.hops[hop].question, values))
 
 
 def off_course(view: RequestView) -> str:
-    """Where a wrong sub-question goes: something about one of the question's names."""
-    about = names(view.gold.question) or [view.gold.question.rstrip("?")]
-    return astray(view.chance("off course").choice(about))
+    """Return a wrong sub-question: something unrelated about one of the question's names."""
+    subjects = find_names(view.gold.question) or [view.gold.question.rstrip("?")]
+    return unrelated_question(view.rng("off course").choice(subjects))
 
 
 def _freely(view: RequestView, question: str) -> str:
-    """The question, in other words at the rate set."""
-    dice = view.chance("freely")
-    return view.otherwise(question, dice.randint(1, 2)) if dice.random() < view.simulation.rephrase else question
+    """Return the question, rephrased at the configured rate."""
+    rng = view.rng("freely")
+    return view.rephrase(question, rng.randint(1, 2)) if rng.random() < view.simulation.rephrase else question
 
 
 def plan(view: RequestView) -> SimulatedReply:
-    """PLAN: the hops that are not known."""
+    """PLAN: the hops without an answer."""
     hops = _open(view)
     places = {hop: at for at, hop in enumerate(hops, start=1)}
-    wrong = view.chance("which").choice(hops) if hops and view.errs("wrong-question") else None
+    wrong = view.rng("which").choice(hops) if hops and view.errs("wrong-question") else None
     steps = [
-        planner.PlanStep(
+        planning.PlanStep(
             thought=_thought(view, hop),
             question=off_course(view) if hop == wrong else asked(view, hop),
             needs=[places[need - 1] for need in view.gold.hops[hop].needs() if need - 1 in places],
         )
         for hop in hops
     ]
-    return structured(
-        planner.Plan(steps=steps or [planner.PlanStep(question=shortened(view.gold.question), action="Answer")])
+    return structured_reply(
+        planning.Plan(steps=steps or [planning.PlanStep(question=shorten(view.gold.question), action="Answer")])
     )
 
 
@@ -59,16 +62,18 @@ def _thought(view: RequestView, hop: int) -> str:
     if not view.simulation.teaching:
         return "It builds on what was found." if hop else "This has to be known."
     known, needs = view.gold.hops[hop], view.gold.hops[hop].needs()
-    by_relation = known.question == about(known.subject, known.predicate)
+    by_relation = known.question == ask_relation(known.subject, known.predicate)
     wanted = f"the {known.predicate}" if by_relation else "what builds on it" if needs else "the fact to begin with"
     return f"{'then' if needs else 'first'} {wanted}"[:120]
 
 
 def plan_in_order(view: RequestView) -> SimulatedReply:
-    """PLAN_IN_ORDER: the same without saying what needs what."""
-    steps = planner.Plan.model_validate_json(plan(view).text).steps
-    in_order = [planner.OrderedStep(thought=each.thought, question=each.question, action=each.action) for each in steps]
-    return structured(planner.OrderedPlan(steps=in_order))
+    """PLAN_IN_ORDER: the same plan without dependencies."""
+    steps = planning.Plan.model_validate_json(plan(view).text).steps
+    in_order = [
+        planning.OrderedStep(thought=each.thought, question=each.question, action=each.action) for each in steps
+    ]
+    return structured_reply(planning.OrderedPlan(steps=in_order))
 
 
 def _open(view: RequestView) -> list[int]:
@@ -79,18 +84,18 @@ def _open(view: RequestView) -> list[int]:
 
 def begin(view: RequestView) -> SimulatedReply:
     """BEGIN."""
-    return SimulatedReply(text=subquery.NO_RETRIEVAL if view.knows_unaided() else subquery.SUBQ)
+    return SimulatedReply(text=planning.NO_RETRIEVAL if view.knows_unaided() else planning.SUBQ)
 
 
 def next_query(view: RequestView) -> SimulatedReply:
     """NEXT."""
     query = next_question(view, _queries(view))
-    plan = subquery.SUBQ if query else subquery.SUFFICIENT
-    return structured(subquery.Next.model_validate({"plan": plan, "query": query}))
+    plan = planning.SUBQ if query else planning.SUFFICIENT
+    return structured_reply(planning.Next.model_validate({"plan": plan, "query": query}))
 
 
 def next_with_finding(view: RequestView) -> SimulatedReply:
-    """NEXT_WITH_FINDING: also what the latest sub-query has found; of the question itself what leads towards it."""
+    """NEXT_WITH_FINDING: also the finding of the latest sub-query, or the facts toward the answer."""
     query, finding, facts = next_question(view, _queries(view)), "", list[int]()
     latest = view.target(view.given["queries"][-1]["text"]) if view.given["queries"] else None
     if latest == WHOLE:
@@ -98,16 +103,16 @@ def next_with_finding(view: RequestView) -> SimulatedReply:
         finding = view.value(WHOLE) or ""
     elif latest is not None and view.holds(latest):
         facts, finding = fact_numbers(view, range(latest, latest + 1)), view.gold.hops[latest].answer
-    plan = subquery.SUBQ if query else subquery.SUFFICIENT
-    return structured(
-        subquery.NextWithFinding.model_validate(
+    plan = planning.SUBQ if query else planning.SUFFICIENT
+    return structured_reply(
+        planning.NextWithFinding.model_validate(
             {"plan": plan, "query": query, "finding": finding[:200], "facts": facts}
         )
     )
 
 
 _TRIES = 2
-"""How often the same is asked in other words before it is given up."""
+"""Rephrasings of a question before it is given up."""
 
 
 def _queries(view: RequestView) -> list[str]:
@@ -115,30 +120,30 @@ def _queries(view: RequestView) -> list[str]:
 
 
 def next_question(view: RequestView, asked_before: Iterable[str]) -> str:
-    """What is missing first; empty where nothing is, or where it was asked for in vain."""
+    """Return the first missing hop's question; empty if none is missing, or if it was asked without success."""
     if view.value(WHOLE) is not None:
         return ""
     if view.errs("wrong-question"):
         return off_course(view)
     before = [words(each) for each in asked_before]
-    known = {hop: view.gold.hops[hop].answer for hop in range(len(view.gold.hops)) if view.holds(hop)}
+    known = _held(view)
     for hop in view.missing():
-        ways = [view.otherwise(asked(view, hop, known), way) for way in range(_TRIES)]
+        ways = [view.rephrase(asked(view, hop, known), way) for way in range(_TRIES)]
         if new := [way for way in ways if words(way) not in before]:
             return new[0]
     return ""
 
 
-def follow_up_question(view: RequestView) -> SimulatedReply:
-    """FOLLOW_UP: what is missing first, else what follows from the intermediate answers."""
+def follow_up(view: RequestView) -> SimulatedReply:
+    """FOLLOW_UP: the first missing hop, otherwise the answer."""
     question = next_question(view, [asked for asked, _ in view.steps])
     if question:
-        return structured(follow_up.FollowUp(follow_up="Yes", question=question))
-    return structured(follow_up.FollowUp(follow_up="No", answer=view.value(WHOLE) or ""))
+        return structured_reply(planning.FollowUp(follow_up="Yes", question=question))
+    return structured_reply(planning.FollowUp(follow_up="No", answer=view.value(WHOLE) or ""))
 
 
 def think(view: RequestView) -> SimulatedReply:
-    """THINK: what is known and was not said yet, a hop at a time; then the answer, or what is missing."""
+    """THINK: each known hop once, one at a time; then the answer, or the missing question."""
     before = [words(each).rstrip(".") for each in view.given["thoughts"]]
     known = [view.statement(hop) for hop in range(len(view.gold.hops)) if view.holds(hop)]
     if new := [line for line in known if not any(words(line).startswith(each) for each in before)]:
@@ -149,71 +154,91 @@ def think(view: RequestView) -> SimulatedReply:
 
 
 def act(view: RequestView) -> SimulatedReply:
-    """ACT: a search for what is missing first; an answer where nothing is, or where nothing more is found."""
+    """ACT: a search for the first missing hop; otherwise an answer."""
     query = next_question(view, view.given["searches"])
     if query:
-        return structured(actor.Action(action="search", query=query))
+        return structured_reply(planning.Action(action="search", query=query))
     found = find_answer(view, view.question)
-    return structured(actor.Action(action="answer", answer=found.answer, citations=[*found.quotes]))
+    return structured_reply(planning.Action(action="answer", answer=found.answer, citations=[*found.quotes]))
 
 
 def expand(view: RequestView) -> SimulatedReply:
-    """EXPAND: the first hop that neither the steps nor what is known cover; now and then one that could come later.
+    """EXPAND: the first hop that neither the steps nor earlier answers cover; sometimes a later one.
 
-    Where something follows from all hops together, the question itself is the last step.
+    If the answer follows from all hops together, the question itself is the last step.
     """
     targets = (view.target(step) for step in view.given["steps"])
     covered = {target for target in targets if target is not None} | set(view.found)
     left = [hop for hop in range(len(view.gold.hops)) if hop not in covered]
     if view.errs("wrong-question"):
-        return structured(expander.NextStep(step=off_course(view), final=len(left) <= 1))
+        return structured_reply(planning.NextStep(step=off_course(view), final=len(left) <= 1))
     if not left or WHOLE in covered:
-        return structured(expander.NextStep(step=_freely(view, shortened(view.gold.question)), final=True))
-    dice = view.chance("order")
-    hop = dice.choice(left) if dice.random() < view.simulation.reorder else left[0]
+        return structured_reply(planning.NextStep(step=_freely(view, shorten(view.gold.question)), final=True))
+    rng = view.rng("order")
+    hop = rng.choice(left) if rng.random() < view.simulation.reorder else left[0]
     last = view.gold.is_chain() and hop == len(view.gold.hops) - 1
-    return structured(expander.NextStep(step=_freely(view, asked(view, hop)), final=last))
+    return structured_reply(planning.NextStep(step=_freely(view, asked(view, hop)), final=last))
 
 
 def fuse(view: RequestView) -> SimulatedReply:
-    """FUSE: steps that ask for the same become one of them; others are put side by side."""
+    """FUSE: one of the steps that ask for the same hop; different ones are joined."""
     steps: list[str] = view.given["steps"]
     apart = {view.target(step): step for step in reversed(steps)}
     if view.errs("wrong-question"):
-        return structured(fuser.Fused(step=off_course(view)))
-    return structured(fuser.Fused(step=" ".join(reversed(apart.values()))[:300]))
+        return structured_reply(planning.Fused(step=off_course(view)))
+    return structured_reply(planning.Fused(step=" ".join(reversed(apart.values()))[:300]))
 
 
 def refine(view: RequestView) -> SimulatedReply:
-    """REFINE: what was found in the place of what is open; the question itself in other words."""
+    """REFINE: the hop's question with the answers found; the whole question is rephrased."""
     planned = str(view.given["question"])
     target = view.target(planned)
     if view.errs("wrong-question"):
-        return structured(refiner.Refined(question=off_course(view)))
+        return structured_reply(planning.Refined(question=off_course(view)))
     if target is None:
-        return structured(refiner.Refined(question=planned))
+        return structured_reply(planning.Refined(question=planned))
     if target == WHOLE:
-        return structured(refiner.Refined(question=planned if view.simulation.teaching else view.otherwise(planned, 1)))
-    return structured(refiner.Refined(question=asked(view, target)))
+        return structured_reply(
+            planning.Refined(question=planned if view.simulation.teaching else view.rephrase(planned, 1))
+        )
+    return structured_reply(planning.Refined(question=asked(view, target)))
 
 
 def entities(view: RequestView) -> SimulatedReply:
     """ENTITIES."""
-    found = names(view.gold.question) or [view.gold.question.rstrip("?")]
-    return structured(detective.Entities(entities=[name[:80] for name in found][: detective.MAX_ENTITIES]))
+    found = find_names(view.gold.question) or [view.gold.question.rstrip("?")]
+    return structured_reply(reasoning.Entities(entities=[name[:80] for name in found][: reasoning.MAX_ENTITIES]))
 
 
 def requery(view: RequestView) -> SimulatedReply:
-    """REQUERY: the first hop that is missing, with what is known in it."""
-    known = dict(held(view.gold, view))
+    """REQUERY: the first missing hop, with the known answers in it."""
+    known = _held(view)
     missing = view.missing()
     if view.errs("wrong-question"):
-        return structured(detective.Requery(query=off_course(view)))
+        return structured_reply(reasoning.Requery(query=off_course(view)))
     if not missing:
-        return structured(detective.Requery(query=view.otherwise(view.gold.question, 1)))
-    return structured(detective.Requery(query=asked(view, missing[0], known)))
+        return structured_reply(reasoning.Requery(query=view.rephrase(view.gold.question, 1)))
+    return structured_reply(reasoning.Requery(query=asked(view, missing[0], known)))
 
 
-def held(gold: Gold, view: RequestView) -> Iterable[tuple[int, str]]:
-    """The hops whose right answers the model has."""
-    return ((hop, gold.hops[hop].answer) for hop in range(len(gold.hops)) if view.holds(hop))
+def _held(view: RequestView) -> dict[int, str]:
+    """Return the right answers that the model has, by hop."""
+    return {hop: known.answer for hop, known in enumerate(view.gold.hops) if view.holds(hop)}
+
+
+def _found_names(view: RequestView) -> list[str]:
+    """Return the names in the question; none if the role misses them."""
+    return [] if view.errs("missed") else [*dict.fromkeys(find_names(view.question))][: hybrid.MAX_ENTITIES]
+
+
+def name_entities(view: RequestView) -> SimulatedReply:
+    """NAME_ENTITIES."""
+    entities = [hybrid.Entity(name=name[:120]) for name in _found_names(view)]
+    return structured_reply(hybrid.Entities(entities=entities))
+
+
+def choose_calls(view: RequestView) -> SimulatedReply:
+    """CHOOSE_CALLS: the entities by their names."""
+    wanted = [[hybrid.Argument(name="entity", value=name[:120])] for name in _found_names(view)]
+    calls = [hybrid.Call(function="open_get_entity", arguments=each) for each in wanted]
+    return structured_reply(hybrid.Calls(calls=calls))

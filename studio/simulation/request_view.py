@@ -1,7 +1,7 @@
-"""One request as the simulated model sees it: what was shown, what that tells of the gold, and where it errs.
+"""One request as the simulated model sees it: the sources, the hops that they answer, and the role's errors.
 
-It knows a hop's answer only if a source shows its evidence, a step before has found it, or one sentence has both its
-subject and its answer. Who a question is about must be named in it, or be known in the same way.
+A hop's answer is available only if a source contains its evidence, an earlier step found it, or one sentence contains
+both its subject and its answer. The subject of a question must be named in it, or be available in the same way.
 """
 
 import json
@@ -12,29 +12,30 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
+from sleuth.agents.formatting import Quote
 from sleuth.agents.model import Request
 from sleuth.studio.simulation.gold import WHOLE, Gold
 from sleuth.studio.simulation.parameters import CLOSED_BOOK, Simulation
-from sleuth.studio.simulation.wording import broader, clause, content, excerpt, names, otherwise, says
+from sleuth.studio.simulation.wording import (
+    broaden,
+    content_words,
+    excerpt,
+    find_names,
+    mentions,
+    quote_clause,
+    rephrase,
+)
 from sleuth.tools.text import sentences, words
 
 _ENOUGH = 0.45
-"""How much of a question's words must agree for it to be known again."""
+"""The likeness from which a text counts as a hop's question."""
 
 _NOTHING = frozenset({"", "not found", "unknown", "none"})
 
 
-@dataclass(frozen=True, slots=True)
-class Quoted:
-    """Words of a source; `source` counts from 1."""
-
-    source: int
-    quote: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class RequestView:
-    """A request, the gold of its run, and the rates of errors."""
+    """A request, the gold of its run, and the simulation's parameters."""
 
     gold: Gold
     simulation: Simulation
@@ -47,86 +48,85 @@ class RequestView:
 
     @property
     def question(self) -> str:
-        """The question that the role is asked, under whichever name."""
+        """The question of the role's input: its step, question or query."""
         return str(next(self.given[name] for name in ("step", "question", "query") if name in self.given))
 
     @property
     def sources(self) -> list[Mapping[str, str]]:
-        """What was shown; the first is source 1."""
+        """The passages of the input; the first is source 1."""
         return list(self.given.get("sources", ()))
 
     @cached_property
     def steps(self) -> list[tuple[str, str]]:
-        """Questions that were answered before, with their answers."""
+        """Questions answered before, with their answers."""
         before = [each for name in ("known", "trajectory", "answers") for each in self.given.get(name, ())]
         asked = [(each["question"], each["answer"]) for each in before if "question" in each]
         return asked + [(each["text"], each["finding"]) for each in self.given.get("queries", ())]
 
-    # Chance: made of what is asked and where, never of the order of calls.
+    # Randomness depends on the request and its place, never on the order of calls.
 
     @cached_property
     def _mark(self) -> str:
         place = self.request.sampling.seed if self.request.sampling.temperature > 0 else 0
         asked = json.dumps(self.given, sort_keys=True, ensure_ascii=False, default=str)
-        find_answer = f"{self.simulation.seed}\n{self.gold.id}\n{self.request.prompt}\n{place}\n{asked}"
-        return sha256(find_answer.encode("utf-8", "replace")).hexdigest()
+        identity = f"{self.simulation.seed}\n{self.gold.id}\n{self.request.prompt}\n{place}\n{asked}"
+        return sha256(identity.encode("utf-8", "replace")).hexdigest()
 
-    def chance(self, label: str) -> Random:
-        """Dice of this request, others for each label."""
+    def rng(self, label: str) -> Random:
+        """Return the random generator of this request for a label."""
         return Random(f"{self._mark}{label}")  # noqa: S311 - a simulation, repeatable by design
 
     def errs(self, kind: str, about: object = "") -> bool:
-        """Whether the role makes this error here."""
+        """Return whether the role makes this error here."""
         rate = self.simulation.rate(self.request.role, kind)
-        return rate > 0 and self.chance(f"{kind}{about}").random() < rate
+        return rate > 0 and self.rng(f"{kind}{about}").random() < rate
 
     def knows_unaided(self) -> bool:
-        """Whether the question is one of those whose answer the model has in itself: the same for the whole run."""
-        dice = Random(f"{self.simulation.seed}\n{self.gold.id}\n{CLOSED_BOOK}")  # noqa: S311 - as above
-        return bool(self.gold.answer) and dice.random() < self.simulation.rate("", CLOSED_BOOK)
+        """Return whether the model has memorized the question's answer: the same for the whole run."""
+        rng = Random(f"{self.simulation.seed}\n{self.gold.id}\n{CLOSED_BOOK}")  # noqa: S311 - as above
+        return bool(self.gold.answer) and rng.random() < self.simulation.rate("", CLOSED_BOOK)
 
-    # What a question asks for.
+    # The hop that a question asks for.
 
     def target(self, question: str) -> int | None:
-        """The hop (from 0) that a text asks for, or WHOLE; None where it is neither."""
+        """Return the hop (from 0) that a text asks for, or WHOLE; None where it is neither."""
         if words(question) == words(self.gold.question):
             return WHOLE
         if self.simulation.teaching:
             hops: list[int] = [*range(len(self.gold.hops)), WHOLE]
-            if wider := [hop for hop in hops if words(question) == words(broader(self._asked(hop)))]:
-                return wider[0]
-        asked = content(question)
-        likeness = {at: max(_likeness(asked, way) for way in ways) for at, ways in self.gold.ways.items()}
+            for hop in hops:
+                asked_here = self.gold.question if hop == WHOLE else self.gold.asked(hop)
+                if words(question) == words(broaden(asked_here)):
+                    return hop
+        asked = content_words(question)
+        likeness = {at: max(_likeness(asked, way) for way in ways) for at, ways in self.gold.wordings.items()}
         best = max(likeness, key=lambda at: likeness[at])
         return best if likeness[best] >= _ENOUGH else None
 
     def named(self, hop: int, question: str) -> set[int]:
-        """The hops (from 1) whose right answers a question names."""
-        return {need for need in self.gold.hops[hop].needs() if says(question, self.gold.hops[need - 1].answer)}
+        """Return the hops (from 1) whose right answers a question names."""
+        return {need for need in self.gold.hops[hop].needs() if mentions(question, self.gold.hops[need - 1].answer)}
 
-    def _asked(self, hop: int) -> str:
-        return self.gold.question if hop == WHOLE else self.gold.asked(hop)
-
-    # How it is said. A simulation that teaches speaks as a model should: in the passages' words, and without a mark
-    # such as "according to the documents" on what it asks again.
+    # Wording. A simulation for training data writes as a model should: in the passages' words, and without a marker
+    # such as "according to the documents" in repeated questions.
 
     def statement(self, hop: int) -> str:
-        """What a hop (from 0) tells."""
+        """Return a sentence with a hop's (from 0) answer."""
         return self.gold.sentence(hop) if self.simulation.teaching else self.gold.statement(hop)
 
     def excerpt(self, unit: str, answer: str) -> str:
-        """What a citation quotes of a sentence: few words where somebody is to learn to copy them."""
-        return clause(unit, answer) if self.simulation.teaching else excerpt(unit, answer)
+        """Return the part of a sentence that a citation quotes: few words where a model is to learn to copy them."""
+        return quote_clause(unit, answer) if self.simulation.teaching else excerpt(unit, answer)
 
-    def otherwise(self, question: str, way: int) -> str:
-        """The question in another way; way 0 leaves it as it is."""
-        return broader(question) if way and self.simulation.teaching else otherwise(question, way)
+    def rephrase(self, question: str, way: int) -> str:
+        """Return the question in other words; way 0 does not change it."""
+        return broaden(question) if way and self.simulation.teaching else rephrase(question, way)
 
-    # What is known.
+    # Answers.
 
     @cached_property
     def found(self) -> dict[int, str]:
-        """Answers to hops by the steps before, right or wrong."""
+        """Answers to hops in earlier steps, right or wrong."""
         found: dict[int, str] = {}
         for question, answer in self.steps:
             target = self.target(question)
@@ -134,69 +134,69 @@ class RequestView:
                 found[target] = answer
         return found
 
-    def shown(self, hop: int) -> Quoted | None:
-        """Where the sources tell a hop's answer; None also where the role overlooks it."""
-        if hop not in self._shown or self.errs("missed", hop):
-            return None
-        return self._shown[hop]
+    def shown(self, hop: int) -> Quote | None:
+        """Return the words of the sources with a hop's answer; None also if the role overlooks them."""
+        return None if self.errs("missed", hop) else self._shown.get(hop)
 
     @cached_property
-    def _shown(self) -> dict[int, Quoted]:
-        shown: dict[int, Quoted] = {}
+    def _shown(self) -> dict[int, Quote]:
+        shown: dict[int, Quote] = {}
         for at, source in enumerate(self.sources, start=1):
             for hop in range(len(self.gold.hops)):
                 quote = None if hop in shown else self.quote(hop, source.get("title", ""), source["text"])
                 if quote:
-                    shown[hop] = Quoted(at, quote)
+                    shown[hop] = Quote(source=at, quote=quote)
         return shown
 
     def quote(self, hop: int, title: str, text: str) -> str | None:
-        """The words of a text that tell a hop's answer."""
+        """Return the words of a text that contain a hop's answer as evidence."""
         known = self.gold.hops[hop]
         if not known.answer:
             return None
         read = words(text)
         if words(known.evidence) in read:
             return self.excerpt(known.evidence, known.answer)
-        if not says(read, known.answer):
+        if not mentions(read, known.answer):
             return None
         if words(self.statement(hop)) in read or f"p> {words(known.predicate)} | o> {words(known.answer)}" in read:
             return self.excerpt(text, known.answer)
         return self._sentence(hop, title, text)
 
     def _sentence(self, hop: int, title: str, text: str) -> str | None:
-        """A sentence that has the answer, and with its title the subject and most of what is asked."""
+        """Return a sentence with the answer that, with its title, has the subject and most words of the question."""
         asked, answer = self.gold.asked(hop), self.gold.hops[hop].answer
-        subject = frozenset().union(*(content(name) for name in names(asked))) - content(answer)
-        wanted = content(asked)
+        subject = frozenset().union(*(content_words(name) for name in find_names(asked))) - content_words(answer)
+        wanted = content_words(asked)
         for unit in sentences(text):
-            has = content(f"{title} {unit}")
-            if subject and subject <= has and says(unit, answer) and len(wanted & has) >= 0.7 * len(wanted):
+            has = content_words(f"{title} {unit}")
+            if subject and subject <= has and mentions(unit, answer) and len(wanted & has) >= 0.7 * len(wanted):
                 return self.excerpt(unit, answer)
         return None
 
     def value(self, hop: int, named: Iterable[int] = ()) -> str | None:
-        """What the model holds to be a hop's answer, given the hops (from 1) whose answers it was told.
+        """Return the model's answer to a hop; None if an earlier answer that it needs is missing or wrong.
 
-        Nothing is found about somebody else: where an earlier answer is wrong, there is none.
+        Args:
+            hop: from 0, or WHOLE.
+            named: the hops (from 1) whose answers the question names.
         """
         if hop == WHOLE:
             return self._conclusion()
         answer = self.gold.hops[hop].answer
         if hop in self.found:
-            return answer if says(self.found[hop], answer) else self.found[hop]
+            return answer if mentions(self.found[hop], answer) else self.found[hop]
         needs = [need for need in self.gold.hops[hop].needs() if need not in named]
         if not all(self.holds(need - 1) for need in needs):
             return None
         return answer if self.shown(hop) else None
 
     def holds(self, hop: int) -> bool:
-        """Whether the model has a hop's right answer."""
+        """Return whether the model has a hop's right answer."""
         value = self.value(hop)
-        return value is not None and says(value, self.gold.hops[hop].answer)
+        return value is not None and mentions(value, self.gold.hops[hop].answer)
 
     def _conclusion(self) -> str | None:
-        """What the question's answer follows to be; of a chain the last hop's, otherwise it takes all hops."""
+        """Return the answer to the question: of a chain the last hop's; otherwise all hops are needed."""
         gold = self.gold
         if WHOLE in self.found:
             return self.found[WHOLE]
@@ -211,38 +211,38 @@ class RequestView:
         return self.decoy(gold.answer) if wrong else gold.answer
 
     def missing(self) -> list[int]:
-        """The hops without an answer, in order."""
+        """Return the hops without an answer, in order."""
         return [hop for hop in range(len(self.gold.hops)) if self.value(hop) is None]
 
     def answer_to(self, question: str) -> str | None:
-        """What the model holds to be the answer to a question."""
+        """Return the model's answer to a question."""
         target = self.target(question)
         if target is None:
             return None
         return self.value(target, self.named(target, question) if target != WHOLE else ())
 
-    # What is made up.
+    # Wrong answers.
 
     def guess(self, question: str) -> str:
-        """A wrong answer to a question."""
+        """Return a wrong answer to a question."""
         target = self.target(question)
         return self.decoy(self.gold.answer if target in (None, WHOLE) else self.gold.hops[target].answer)
 
     def decoy(self, instead_of: str) -> str:
-        """Something of the same kind that is not the answer, rather from what was shown."""
+        """Return something of the same kind that is not the answer, from the sources if possible."""
         if words(instead_of) in ("yes", "no"):
             return "no" if words(instead_of) == "yes" else "yes"
         number = any(sign.isdigit() for sign in instead_of)
         texts = " . ".join(source["text"] for source in self.sources)
         taken = words(f"{self.gold.question} {instead_of} {self.gold.answer}")
         known = [words(alias) for alias in (self.gold.answer, *self.gold.aliases) if alias]
-        fit = [name for name in names(texts) if words(name) not in taken and name[0].isdigit() == number]
-        apart = [name for name in fit if not any(says(name, alias) or says(alias, name) for alias in known)]
-        return self.chance("decoy").choice(apart[:40] or (["1907", "64"] if number else ["Ada Reyes", "Port Ellery"]))
+        fit = [name for name in find_names(texts) if words(name) not in taken and name[0].isdigit() == number]
+        apart = [name for name in fit if not any(mentions(name, alias) or mentions(alias, name) for alias in known)]
+        return self.rng("decoy").choice(apart[:40] or (["1907", "64"] if number else ["Ada Reyes", "Port Ellery"]))
 
 
 def _likeness(asked: frozenset[str], known: frozenset[str]) -> float:
-    """Shared words: of both texts, and of the known one."""
+    """Return the mean share of common words, of both texts and of the known one."""
     if not asked or not known:
         return 0.0
     both = len(asked & known)

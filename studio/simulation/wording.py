@@ -1,4 +1,4 @@
-"""Words of questions and passages: what is compared, how a question is said, and how it is said otherwise."""
+"""Words of questions and passages: comparison, names, references and rephrasing."""
 
 import re
 from collections.abc import Mapping
@@ -23,60 +23,60 @@ _DESCRIPTIONS = (
     (re.compile(r"(in|on) which (\w+) (.+)", re.IGNORECASE), r"the \2 \1 which \3"),
     (re.compile(r"which (\w+) (.+)", re.IGNORECASE), r"the \1 which \2"),
 )
-_OTHERWISE = ("{}", "{}, according to the documents", "Can you tell: {}")
-_ASTRAY = "Which awards and honours were given to {}?"
+_PHRASINGS = ("{}", "{}, according to the documents", "Can you tell: {}")
+_UNRELATED = "Which awards and honours were given to {}?"
 MAX_QUESTION = 240
 
 
-def content(text: str) -> frozenset[str]:
-    """The words that tell one question from another."""
+def content_words(text: str) -> frozenset[str]:
+    """Return the words that distinguish one question from another."""
     return frozenset(_WORD.findall(text.casefold())) - _EMPTY
 
 
-def names(text: str) -> list[str]:
-    """Names and numbers, in their order, each once."""
+def find_names(text: str) -> list[str]:
+    """Return names and numbers, in their order, each once."""
     found = (_without_lead(name.strip(" .,")) for name in _NAME.findall(text))
     return list(dict.fromkeys(name for name in found if len(name) > 1))
 
 
 def _without_lead(name: str) -> str:
-    """A name without the question word before it, as in "Were Ilse"."""
+    """Return a name without the question word before it, as in "Were Ilse"."""
     while name and name.split(maxsplit=1)[0].casefold() in _EMPTY:
         name = name.partition(" ")[2]
     return name
 
 
-def says(text: str, answer: str) -> bool:
-    """Whether an answer stands in a text as whole words."""
+def mentions(text: str, answer: str) -> bool:
+    """Return whether a text contains an answer as whole words."""
     wanted, read = words(answer).strip(" ."), words(text)
     if not wanted or wanted not in read:  # most texts: a search by pattern takes far longer
         return False
     return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", read) is not None
 
 
-def references(question: str) -> list[int]:
-    """The numbers of the hops, from 1, that a question builds on."""
+def find_references(question: str) -> list[int]:
+    """Return the numbers of the hops, from 1, that a question builds on."""
     return sorted({int(number) for number in REFERENCE.findall(question)})
 
 
-def filled(question: str, values: Mapping[int, str]) -> str:
-    """A question with the values in the place of its references."""
+def fill_references(question: str, values: Mapping[int, str]) -> str:
+    """Return a question with the values in place of its references."""
     return REFERENCE.sub(lambda found: values.get(int(found.group(1)), found.group()), question)
 
 
-def related(step: str) -> tuple[str, str] | None:
-    """Subject and relation of a step as MuSiQue writes some, "subject >> relation"; None for all others."""
+def split_relation(step: str) -> tuple[str, str] | None:
+    """Return the parts of a step of the form "subject >> relation" (MuSiQue); None for other steps."""
     found = _RELATION.fullmatch(step.strip())
     return (found[1], found[2]) if found else None
 
 
-def about(subject: str, relation: str) -> str:
-    """A relation as a question."""
+def ask_relation(subject: str, relation: str) -> str:
+    """Return a relation as a question."""
     return f"What is the {relation} of {subject}?"
 
 
-def described(question: str) -> str:
-    """What a question asks for, as a phrase: "Who built it?" becomes "the person who built it"."""
+def describe(question: str) -> str:
+    """Return a question as a phrase: "Who built it?" becomes "the person who built it"."""
     asked = question.strip().rstrip("?")
     asked = asked[:1].lower() + asked[1:]
     for pattern, phrase in _DESCRIPTIONS:
@@ -85,31 +85,31 @@ def described(question: str) -> str:
     return f"the answer to “{asked}”"
 
 
-def otherwise(question: str, way: int) -> str:
-    """The question in one of a few other ways; way 0 leaves it as it is."""
+def rephrase(question: str, way: int) -> str:
+    """Return the question in other words; way 0 does not change it."""
     asked = question.strip().rstrip("?").removeprefix("Can you tell: ").removesuffix(", according to the documents")
-    return shortened(f"{_OTHERWISE[way % len(_OTHERWISE)].format(asked)}?")
+    return shorten(f"{_PHRASINGS[way % len(_PHRASINGS)].format(asked)}?")
 
 
-def broader(question: str) -> str:
-    """What one asks when the question itself has found nothing: whatever is known about whom it names."""
-    about = " and ".join(names(question)[-2:])
+def broaden(question: str) -> str:
+    """Return a broader question about the names in a question, for when the question itself found nothing."""
+    ask_relation = " and ".join(find_names(question)[-2:])
     rest = " ".join(word for word in _WORD.findall(question) if word.casefold() not in _EMPTY)
-    return shortened(f"What is known about {about or rest}?")
+    return shorten(f"What is known about {ask_relation or rest}?")
 
 
-def astray(about: str) -> str:
-    """A question that leads nowhere."""
-    return shortened(_ASTRAY.format(about))
+def unrelated_question(ask_relation: str) -> str:
+    """Return a question that does not help."""
+    return shorten(_UNRELATED.format(ask_relation))
 
 
-def shortened(question: str) -> str:
-    """What a structured reply has room for."""
+def shorten(question: str) -> str:
+    """Return the question cut to the length that a structured reply allows."""
     return question if len(question) <= MAX_QUESTION else f"{question[: MAX_QUESTION - 1].rstrip()}?"
 
 
 def excerpt(unit: str, answer: str, most: int = 200) -> str:
-    """The words of a sentence around an answer, as many as a citation has room for."""
+    """Return the words of a sentence around an answer, cut to the length of a citation."""
     if len(unit) <= most:
         return unit
     at = max(0, unit.casefold().find(answer.casefold()))
@@ -118,11 +118,11 @@ def excerpt(unit: str, answer: str, most: int = 200) -> str:
     return cut.split(" ", 1)[-1].rsplit(" ", 1)[0] if " " in cut.strip() else cut
 
 
-def clause(unit: str, answer: str, most: int = 120) -> str:
-    """The words of a sentence that tell an answer, as somebody quotes who has to copy them: few, and from a beginning.
+def quote_clause(unit: str, answer: str, most: int = 120) -> str:
+    """Return the words of a sentence with an answer, short enough to copy, from the beginning of a clause.
 
-    From the sentence's beginning, or from the earliest clause of which the answer is within `most` characters, to the
-    end of the answer; further where that would be hardly more than the answer.
+    They begin with the sentence, or with the earliest clause from which the answer is within `most` characters, and end
+    with the answer, or later if that would be hardly more than the answer.
     """
     at = max(0, unit.casefold().find(answer.casefold()))
     end = _word_end(unit, min(at + len(answer), at + most))
@@ -132,6 +132,6 @@ def clause(unit: str, answer: str, most: int = 120) -> str:
 
 
 def _word_end(text: str, at: int) -> int:
-    """The end of the word in which a place is, or the text's end."""
+    """Return the end of the word at a position, or the text's end."""
     found = _WORD.match(text, max(0, at - 1))
     return min(len(text), max(at, found.end() if found else at))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sleuth.agents.graph_encoder import Encoder, Graph, Shape, first_user, graph_of, save, texts_of
+from sleuth.agents.graph_encoder import Encoder, Graph, Shape, first_user_message, graph_texts, read_graph, save
 from sleuth.agents.model import Message
 from sleuth.agents.roles.planning import BEGIN, NEXT, NEXT_WITH_FINDING
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED
@@ -53,7 +53,7 @@ class GraphRow(Row):
 
 def with_token(messages: Sequence[Message]) -> list[Message]:
     """The messages with the placeholder where the server has the token: a part of a message has a line of its own."""
-    first = first_user(messages)
+    first = first_user_message(messages)
     shown = Message(role="user", content=f"{PLACEHOLDER}\n{first['content']}")
     return [shown if message is first else message for message in messages]
 
@@ -65,7 +65,7 @@ def graph_rows(examples: Sequence[Mapping[str, Any]], tokenizer: "PreTrainedToke
 
 def _graph_row(example: Mapping[str, Any], tokenizer: "PreTrainedTokenizerBase") -> GraphRow:
     prompt, messages = example["prompt"], example["messages"]
-    reply, graph = reply_ids(example["reply"], tokenizer), graph_of(messages)
+    reply, graph = reply_ids(example["reply"], tokenizer), read_graph(messages)
     if not graph:
         return GraphRow(prompt=prompt, ids=[*asked_ids(messages, tokenizer), *reply], learned=len(reply))
     before, after = prompt_ids(messages, tokenizer)
@@ -91,7 +91,7 @@ class GraphTuning(Tuning):
             UsageError: the examples have no triples.
         """
         super().__init__(base, plan)
-        texts = texts_of(graphs)
+        texts = graph_texts(graphs)
         if not texts:
             raise UsageError("None of the examples shows triples: make them with roles.examples, with the method ras.")
         rows = embedder.embed_passages(texts)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sleuth.agents.graph_encoder import graph_of, is_graph_model, load, texts_of
+from sleuth.agents.graph_encoder import graph_texts, is_graph_model, load, read_graph
 from sleuth.agents.model import Message
 from sleuth.studio.model_server import merge
 from sleuth.studio.training.graph_llm import prompt_ids
@@ -55,11 +55,11 @@ class Replies:
             found: torch.Tensor = self.model.get_input_embeddings()(torch.tensor([ids], device=self.model.device))
             return found
 
-        graph = graph_of(messages)
+        graph = read_graph(messages)
         if not (encode and graph and self.encoder):
             return vectors(asked_ids(messages, self.tokenizer))
         before, after = prompt_ids(messages, self.tokenizer)
-        texts = texts_of([graph])
+        texts = graph_texts([graph])
         rows = dict(zip(texts, self.embedder.embed_passages(texts), strict=True))
         token = self.encoder.tokens([graph], rows).to(self.model.device, self.model.dtype)
         return torch.cat([vectors(before), token[None], vectors(after)], dim=1)

@@ -1,4 +1,4 @@
-"""A desk inside the smallest graph that has one: asks are tasks, and tasks need a run."""
+"""A model caller inside a graph with one node: asks are tasks, and tasks need a run."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from sleuth.agents.llm.testing import ScriptedModel
-from sleuth.agents.model_calls.caller import Desk
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.tools.storage.archive import MemoryArchive
 
 
@@ -19,23 +19,23 @@ class _State(TypedDict):
 
 
 @dataclass
-class Office:
-    """Runs what a node does at its desk, in a thread that can be resumed."""
+class NodeHarness:
+    """Runner of a node's work with a model caller, in a thread that can be resumed."""
 
     model: ScriptedModel
     archive: MemoryArchive
-    desk: Desk | None = None
+    caller: ModelCaller | None = None
     seed: str = "a question"
     limit: int | None = None
 
     async def run(
-        self, work: Callable[[Desk], Awaitable[Any]], *, thread: str = "1", saver: InMemorySaver | None = None
+        self, work: Callable[[ModelCaller], Awaitable[Any]], *, thread: str = "1", saver: InMemorySaver | None = None
     ) -> Any:
         results: list[Any] = []
 
         async def draft(state: _State) -> None:
-            self.desk = Desk(self.model, self.archive, seed=self.seed, limit=self.limit)
-            results.append(await work(self.desk))
+            self.caller = ModelCaller(self.model, self.archive, seed=self.seed, limit=self.limit)
+            results.append(await work(self.caller))
 
         graph = StateGraph(_State)
         graph.add_node(draft)
@@ -49,8 +49,8 @@ class Office:
 
 
 @pytest.fixture
-def office() -> Callable[..., Office]:
-    def furnish(model: ScriptedModel, **options: Any) -> Office:
-        return Office(model, MemoryArchive(), **options)
+def harness() -> Callable[..., NodeHarness]:
+    def make(model: ScriptedModel, **options: Any) -> NodeHarness:
+        return NodeHarness(model, MemoryArchive(), **options)
 
-    return furnish
+    return make

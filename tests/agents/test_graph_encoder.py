@@ -1,4 +1,4 @@
-"""The triples in a prompt, and the token that goes with a request; the encoder needs torch: tests/integration."""
+"""Graphs in prompts, and soft tokens of requests; tests/integration covers the encoder, which needs torch."""
 
 from pathlib import Path
 
@@ -8,18 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from told import Told
 
-from sleuth.agents.formatting import facts as chain
-from sleuth.agents.formatting.facts import Facts, SubQuery
-from sleuth.agents.formatting.sources import Source
-from sleuth.agents.graph_encoder.encoder import graph_of, texts_of
-from sleuth.agents.graph_encoder.folder import is_graph_model
+from sleuth.agents.formatting import Facts, Source, SubQuery, format_fact
+from sleuth.agents.graph_encoder.encoder import graph_texts, is_graph_model, read_graph
 from sleuth.agents.graph_encoder.model import TOKENS, GraphModels
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Message, Request
 from sleuth.agents.model_calls.caller import messages
-from sleuth.agents.roles.planning.subqueries import BEGIN, Bare, SoFar
-from sleuth.agents.roles.reading.answerer import ANSWER_FROM_FACTS
-from sleuth.agents.roles.reading.extractor import EXTRACT, ExtractInput
+from sleuth.agents.roles.planning import BEGIN, SoFar
+from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, EXTRACT, ExtractInput
+from sleuth.agents.roles.reasoning import QuestionInput
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.triples import Triple
 
@@ -29,56 +26,56 @@ LINE = st.text(alphabet="ab [1]S>|P> O/source<\u2028", min_size=1, max_size=20).
 
 def asked(*rounds: list[Triple]) -> tuple[Message, ...]:
     facts = [
-        Facts(query=at, text="\n".join(chain.fact(number, triple) for number, triple in enumerate(triples, start=1)))
+        Facts(query=at, text="\n".join(format_fact(number, triple) for number, triple in enumerate(triples, start=1)))
         for at, triples in enumerate(rounds, start=1)
     ]
     queries = tuple(SubQuery(text="Where?", finding="[9] S> a | P> b | O> c") for _ in rounds)
     return messages(ANSWER_FROM_FACTS, SoFar(question="Where?", queries=queries, sources=tuple(facts)))
 
 
-def test_the_graph_is_what_the_prompt_shows_by_sub_query() -> None:
-    assert graph_of(asked([ODA, VARN], [], [ISK])) == [[ODA, VARN], [ISK]]
-    assert texts_of([[[ODA, VARN]], [[VARN]]]) == ["Oda", "born in", "Varn", "lies in", "Kestrow"]
+def test_read_graph_returns_triples_by_sub_query() -> None:
+    assert read_graph(asked([ODA, VARN], [], [ISK])) == [[ODA, VARN], [ISK]]
+    assert graph_texts([[[ODA, VARN]], [[VARN]]]) == ["Oda", "born in", "Varn", "lies in", "Kestrow"]
 
 
 @given(st.tuples(LINE, LINE))
-def test_what_a_passage_says_adds_no_triple_and_hides_none(names: tuple[str, str]) -> None:
-    found = graph_of(asked([ODA, (names[0], "says", names[1])], [ISK]))
+def test_read_graph_ignores_text_that_looks_like_triples(names: tuple[str, str]) -> None:
+    found = read_graph(asked([ODA, (names[0], "says", names[1])], [ISK]))
     assert [len(triples) for triples in found] == [2, 1]
     assert (found[0][0], found[1][0]) == (ODA, ISK)
 
 
-def test_prompts_without_triples_have_no_graph() -> None:
-    text = "\n".join(chain.fact(1, ODA) for _ in range(2))
-    assert graph_of(messages(BEGIN, Bare(question="Where was Oda born?"))) == []
-    assert graph_of(asked([])) == []
-    assert graph_of(messages(ANSWER_FROM_FACTS, SoFar(question=text, queries=(), sources=()))) == []
+def test_read_graph_of_prompt_without_triples_is_empty() -> None:
+    text = "\n".join(format_fact(1, ODA) for _ in range(2))
+    assert read_graph(messages(BEGIN, QuestionInput(question="Where was Oda born?"))) == []
+    assert read_graph(asked([])) == []
+    assert read_graph(messages(ANSWER_FROM_FACTS, SoFar(question=text, queries=(), sources=()))) == []
     passage = Source(title="Oda", text="Oda was born in Varn.")
-    assert graph_of(messages(EXTRACT, ExtractInput(sources=(passage,)))) == []
+    assert read_graph(messages(EXTRACT, ExtractInput(sources=(passage,)))) == []
 
 
 def request(sent: tuple[Message, ...]) -> Request:
     return Request(call_id="c", role="answerer", prompt="answerer/from_facts", messages=sent, input={})
 
 
-async def test_a_request_carries_the_token_of_its_triples_and_says_the_same_otherwise() -> None:
+async def test_wrapped_model_adds_the_token_and_nothing_else() -> None:
     model = ScriptedModel(["a", "b"], context_window=4000)
-    told = Told().beside(model, "graph", HashingEmbedder())
-    sent = request(asked([ODA, VARN], [ISK])), request(messages(BEGIN, Bare(question="Where?")))
+    wrapped = Told().wrap(model, "graph", HashingEmbedder())
+    sent = request(asked([ODA, VARN], [ISK])), request(messages(BEGIN, QuestionInput(question="Where?")))
     for each in sent:
-        await told.call(each)
+        await wrapped.call(each)
     first, second = model.requests
     assert (first.soft_token, second.soft_token) == ("graph 2 3", None)
     assert [each.text_hash() for each in model.requests] == [each.text_hash() for each in sent]
-    assert told.context_window == 4000
+    assert wrapped.context_window == 4000
     counted = await model.count_tokens(sent[0].messages, role="answerer")
-    assert await told.count_tokens(sent[0].messages, role="answerer") == counted + TOKENS
+    assert await wrapped.count_tokens(sent[0].messages, role="answerer") == counted + TOKENS
 
 
-async def test_a_folder_without_a_graph_model_is_said_before_anything_is_asked(tmp_path: Path) -> None:
+async def test_wrapped_model_without_graph_model_fails_before_a_call(tmp_path: Path) -> None:
     model = ScriptedModel()
-    told = GraphModels().beside(model, str(tmp_path), HashingEmbedder())
+    wrapped = GraphModels().wrap(model, str(tmp_path), HashingEmbedder())
     with pytest.raises(UsageError, match=r"holds no graph model \(graph\.json and graph\.safetensors\)"):
-        await told.call(request(messages(BEGIN, Bare(question="Where?"))))
+        await wrapped.call(request(messages(BEGIN, QuestionInput(question="Where?"))))
     assert not is_graph_model(tmp_path)
     assert model.requests == []

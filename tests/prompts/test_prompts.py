@@ -10,7 +10,7 @@ from sleuth import prompts
 from sleuth.agents.role import NAMES, Role
 
 SHARED = {"shared/repair", "shared/schema", "shared/choices"}
-"""Asked for by the model caller and the client, whatever the role."""
+"""Prompts of the model caller and the client, for all roles."""
 
 
 def names() -> set[str]:
@@ -28,36 +28,31 @@ def roles() -> dict[str, Role]:
     return {name: value for name, value in found if isinstance(value, Role)}
 
 
-def test_every_file_is_used_by_exactly_one_role_and_every_role_has_its_file() -> None:
+def test_prompt_files_match_roles_one_to_one() -> None:
     assert sorted([role.prompt for role in roles().values()] + [*SHARED]) == sorted(names())
 
 
-@pytest.mark.parametrize("role", roles().values(), ids=lambda role: role.prompt)
-def test_a_prompt_lies_in_the_folder_of_its_role(role: Role) -> None:
-    assert role.prompt.startswith(f"{role.name}/")
-
-
-def test_every_role_can_be_named_in_the_settings() -> None:
+def test_names_match_the_roles() -> None:
     assert {role.name for role in roles().values()} == set(NAMES)
 
 
-def test_a_missing_or_unused_value_fails() -> None:
+def test_render_with_missing_or_unused_value_raises() -> None:
     prompt = prompts.load("drafter/draft")
     assert prompt.variables() == {"sources", "question"}
     with pytest.raises(ValueError, match=r"missing values \['sources'\], values that it does not use \['source'\]"):
         prompt.render(source="", question="")
 
 
-def test_a_value_is_put_in_as_it_is() -> None:
+def test_render_inserts_values_verbatim() -> None:
     _, user = prompts.load("drafter/draft").render(sources="$question {} ${x}", question="q")
     assert user == "$question {} ${x}\n\nQuestion: q"
 
 
-def test_there_is_no_prompt_of_another_name() -> None:
+def test_load_of_unknown_prompt_raises() -> None:
     with pytest.raises(FileNotFoundError):
         prompts.load("drafter/drift")
 
 
-def test_the_version_follows_the_text() -> None:
+def test_versions_of_prompts_differ() -> None:
     versions = {prompts.load(name).version for name in names()}
     assert len(versions) == len(names())

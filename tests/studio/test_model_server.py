@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.agents.roles.judging.evaluator import CONSISTENCY
+from sleuth.agents.roles.judging import CONSISTENCY
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.studio.model_server.adapter import PACKAGED, TUNED_NAME, chosen, fingerprint, rank
 from sleuth.studio.model_server.convert import MARKER, checkpoint_folder, is_converted

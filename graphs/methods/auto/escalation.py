@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls import Desk, first_token_probability
-from sleuth.agents.roles.judging import evaluator
+from sleuth.agents.model_calls import ModelCaller, first_token_probability
+from sleuth.agents.roles import judging
 from sleuth.graphs.core import Citation, Note, Subrun, Verdict
 from sleuth.graphs.evidence import make_verdict
 from sleuth.graphs.methods.par_rag import Plan
@@ -45,15 +45,15 @@ def _evidence(hop: Subrun) -> list[Citation]:
     return [each for each in hop["citations"] if each.get("kind") != "model"]
 
 
-async def support_probability(model: Desk, question: str, hop: Subrun) -> float:
+async def support_probability(model: ModelCaller, question: str, hop: Subrun) -> float:
     """Return P(yes, the cited passages support the answer), from the first token of a yes or no.
 
     If the server gives no log-probabilities the word itself counts as certain, with a warning.
     """
     quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in _evidence(hop))
-    given = evaluator.SupportInput(question=question, answer=hop["text"], sources=quotes)
+    given = judging.SupportInput(question=question, answer=hop["text"], sources=quotes)
     try:
-        said, reply = await model.consult(evaluator.SUPPORT, given)
+        said, reply = await model.ask_with_reply(judging.SUPPORT, given)
     except BadReply as error:
         model.warn(f"{error} The answer of {hop['method']} counts as not confirmed.")
         return 0.0
@@ -62,7 +62,7 @@ async def support_probability(model: Desk, question: str, hop: Subrun) -> float:
         return float(words(said).startswith("yes"))
     probability, warning = first_token_probability(reply)
     if warning:
-        model.warn(f"{evaluator.SUPPORT.prompt}: {warning}")
+        model.warn(f"{judging.SUPPORT.prompt}: {warning}")
     return probability
 
 

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.planning import planner
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.roles import planning
 from sleuth.graphs.core import (
     Call,
     Context,
@@ -218,12 +218,12 @@ def _why(state: State) -> str:
     return f"{before['method']} was not accepted: {before['doubt']}"
 
 
-async def _parts(state: State, model: Desk) -> dict[str, Step]:
+async def _parts(state: State, model: ModelCaller) -> dict[str, Step]:
     known = as_steps(inherited_notes(state.notes, state.hops.values()).values())
-    given = planner.PlanInput(question=state.question, known=known)
-    single = planner.Plan(steps=[planner.PlanStep.model_construct(question=state.question)])
+    given = planning.PlanInput(question=state.question, known=known)
+    single = planning.Plan(steps=[planning.PlanStep.model_construct(question=state.question)])
     loss = "The parts of the question are taken to build on each other."
-    return number_steps((await ask_or(model, planner.PLAN, given, single, loss)).steps)
+    return number_steps((await ask_or(model, planning.PLAN, given, single, loss)).steps)
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:

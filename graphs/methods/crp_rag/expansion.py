@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from sleuth.agents.formatting import Step
-from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.planning import expander, refiner
-from sleuth.agents.roles.planning import step_merger as fuser
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.roles import planning
 from sleuth.graphs.core import ask_or
 from sleuth.graphs.methods.crp_rag.reasoning_graph import (
     SOURCE,
@@ -43,7 +42,7 @@ def sample_sinks(sinks: Sequence[str], structure: Structure, samples: int) -> li
 
 
 async def propose_steps(
-    nodes: Nodes, sinks: Sequence[str], known: tuple[Step, ...], structure: Structure, model: Desk
+    nodes: Nodes, sinks: Sequence[str], known: tuple[Step, ...], structure: Structure, model: ModelCaller
 ) -> list[Proposal]:
     """Sample a next step for each entry of `sinks`; steps that repeat one of their ancestors are dropped."""
     step = _rewrite if structure == "text" else _next_step
@@ -52,26 +51,26 @@ async def propose_steps(
     return merge_duplicates(new, across=structure == "graph")
 
 
-async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], model: Desk) -> Proposal:
+async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], model: ModelCaller) -> Proposal:
     question = nodes[SOURCE]["content"]
     steps = tuple(nodes[key]["content"] for key in ancestors(nodes, sink))
-    given = expander.ExpandInput(question=question, steps=steps, known=known)
-    itself = expander.NextStep.model_construct(step=question, final=True)
-    said = await ask_or(model, expander.EXPAND, given, itself, "The question itself is proposed as the last step.")
+    given = planning.ExpandInput(question=question, steps=steps, known=known)
+    itself = planning.NextStep.model_construct(step=question, final=True)
+    said = await ask_or(model, planning.EXPAND, given, itself, "The question itself is proposed as the last step.")
     return Proposal(content=said.step, end=said.final, prev=(sink,))
 
 
-async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], model: Desk) -> Proposal:
+async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], model: ModelCaller) -> Proposal:
     """Propose a rewording of the question as the only step (the structure "text" of section 5.5)."""
     question = nodes[SOURCE]["content"]
-    given = refiner.RefineInput(question=question, answers=known, original=question)
-    as_it_is, loss = refiner.Refined.model_construct(question=question), "The question is searched for unchanged."
-    said = await ask_or(model, refiner.REFINE, given, as_it_is, loss)
+    given = planning.RefineInput(question=question, answers=known, original=question)
+    as_it_is, loss = planning.Refined.model_construct(question=question), "The question is searched for unchanged."
+    said = await ask_or(model, planning.REFINE, given, as_it_is, loss)
     return Proposal(content=said.question.strip() or question, end=True, prev=(sink,))
 
 
 async def group_similar(
-    proposals: Sequence[Proposal], embedder: Embedder | None, threshold: float | None, model: Desk
+    proposals: Sequence[Proposal], embedder: Embedder | None, threshold: float | None, model: ModelCaller
 ) -> list[list[Proposal]]:
     """Group proposals of nearly the same meaning: the inner product of their encodings exceeds the threshold (equation
     5).
@@ -86,15 +85,15 @@ async def group_similar(
     return [[proposals[at] for at in group] for group in group_rows((vectors @ vectors.T).tolist(), threshold)]
 
 
-async def merge_similar(question: str, similar: Sequence[Sequence[Proposal]], model: Desk) -> list[Proposal]:
+async def merge_similar(question: str, similar: Sequence[Sequence[Proposal]], model: ModelCaller) -> list[Proposal]:
     """Return one node per group: one call merges a group of several, which keeps all edges (equation 6)."""
     return await asyncio.gather(*(_fuse(question, group, model) for group in similar))
 
 
-async def _fuse(question: str, group: Sequence[Proposal], model: Desk) -> Proposal:
+async def _fuse(question: str, group: Sequence[Proposal], model: ModelCaller) -> Proposal:
     if len(group) == 1:
         return group[0]
-    given = fuser.FuseInput(question=question, steps=tuple(proposal.content for proposal in group))
-    first = fuser.Fused(step=group[0].content)
-    said = await ask_or(model, fuser.FUSE, given, first, "The first of the similar steps represents all of them.")
+    given = planning.FuseInput(question=question, steps=tuple(proposal.content for proposal in group))
+    first = planning.Fused(step=group[0].content)
+    said = await ask_or(model, planning.FUSE, given, first, "The first of the similar steps represents all of them.")
     return merge_proposals(group, said.step)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.reading import aggregator
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.roles import reading
 from sleuth.graphs.core import Citation, Note, ask_or
 from sleuth.graphs.evidence import as_sources, load_passages, strip_marks, verify_quotes
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Nodes
@@ -73,16 +73,16 @@ def inherited_notes(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
     return {key: answers[asked] for key, node in nodes.items() if (asked := words(node["content"])) in answers}
 
 
-async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], model: Desk) -> dict[str, Knowledge]:
+async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], model: ModelCaller) -> dict[str, Knowledge]:
     """Summarize the passages of each node in parallel (equation 8)."""
     said = await asyncio.gather(*(_summarise(nodes[key], found, model) for key, found in shown.items()))
     return dict(zip(shown, said, strict=True))
 
 
-async def _summarise(node: Node, shown: Sequence[Passage], model: Desk) -> Knowledge:
-    given = aggregator.AggregateInput(step=node["content"], sources=as_sources(shown))
+async def _summarise(node: Node, shown: Sequence[Passage], model: ModelCaller) -> Knowledge:
+    given = reading.AggregateInput(step=node["content"], sources=as_sources(shown))
     loss = f"Nothing is known about {node['content']!r}."
-    said = await ask_or(model, aggregator.AGGREGATE, given, aggregator.Knowledge(), loss)
+    said = await ask_or(model, reading.AGGREGATE, given, reading.Knowledge(), loss)
     text = strip_marks(said.knowledge)
     return Knowledge(text=text, citations=verify_quotes(model, text, said.citations, shown) if text else [])
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sleuth.agents.formatting import Step
-from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.reasoning import path_answerer as integrator
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.roles import reasoning
 from sleuth.graphs.core import Note, ask_or
 from sleuth.graphs.evidence import as_steps, find_sentence, find_support, make_note, strip_marks
 from sleuth.graphs.methods.crp_rag.knowledge import StepEvidence
@@ -28,7 +28,9 @@ class PathAnswerer:
     backing: Mapping[str, StepEvidence]
     iterate: bool
 
-    async def results(self, paths: Sequence[Path], model: Desk, affords: Callable[[int], bool]) -> dict[Path, Note]:
+    async def results(
+        self, paths: Sequence[Path], model: ModelCaller, affords: Callable[[int], bool]
+    ) -> dict[Path, Note]:
         """Return the result at each step of each path; only those of the first steps if the budget does not suffice for
         more.
         """
@@ -48,7 +50,7 @@ class PathAnswerer:
         """Return the paths whose last step has no inherited answer."""
         return [path for path in stage if not self.backing[path[-1]].note]
 
-    async def _take(self, stage: Sequence[Path], results: Results, model: Desk) -> dict[Path, Note]:
+    async def _take(self, stage: Sequence[Path], results: Results, model: ModelCaller) -> dict[Path, Note]:
         """Return the results of several paths, answered in parallel; inherited answers are not asked for again."""
         asked = self.to_ask(stage)
         asks = (
@@ -58,35 +60,35 @@ class PathAnswerer:
         known = {path: note for path in stage if (note := self.backing[path[-1]].note)}
         return known | dict(zip(asked, found, strict=True))
 
-    async def _take_step(self, path: Path, results: Results, model: Desk) -> Note:
+    async def _take_step(self, path: Path, results: Results, model: ModelCaller) -> Note:
         """Answer a path's last step, with the results before it as known conditions (equations 11 and 12)."""
         backing, step = self.backing[path[-1]], self.nodes[path[-1]]["content"]
         before = [results[path[:length]] for length in range(2, len(path))]
-        given = integrator.TakeStepInput(
+        given = reasoning.TakeStepInput(
             question=self._question,
             step=step,
             known=(*self._known_along(path), *as_steps(before)),
             sources=backing.sources,
         )
-        role = integrator.TAKE_LAST_STEP if self._ends(path) else integrator.TAKE_STEP
-        said = await ask_or(model, role, given, integrator.Result(), f"Step {path[-1]} has no result.")
+        role = reasoning.TAKE_LAST_STEP if self._ends(path) else reasoning.TAKE_STEP
+        said = await ask_or(model, role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
         return _found(step, strip_marks(said.answer), [backing])
 
     def _ends(self, path: Path) -> bool:
         """Return whether the path ends with a last step other than the question itself."""
         return len(path) > 1 and self.nodes[path[-1]]["end"]
 
-    async def _take_path(self, path: Path, model: Desk) -> Note:
+    async def _take_path(self, path: Path, model: ModelCaller) -> Note:
         """Answer a path in one reading of all its steps."""
         backing = [self.backing[key] for key in path_steps(path)]
-        given = integrator.TakePathInput(
+        given = reasoning.TakePathInput(
             question=self._question,
             steps=tuple(self.nodes[key]["content"] for key in path_steps(path)),
             known=self._known_along(path),
             sources=tuple(source for each in backing for source in each.sources),
         )
         loss = f"{path_label(path).capitalize()} has no answer."
-        said = await ask_or(model, integrator.TAKE_PATH, given, integrator.Result(), loss)
+        said = await ask_or(model, reasoning.TAKE_PATH, given, reasoning.Result(), loss)
         return _found(self._question, strip_marks(said.answer), backing)
 
     def _known_along(self, path: Path) -> tuple[Step, ...]:
@@ -97,15 +99,15 @@ class PathAnswerer:
     def _question(self) -> str:
         return self.nodes[SOURCE]["content"]
 
-    async def integrate(self, paths: Sequence[Path], results: Results, model: Desk) -> str:
+    async def integrate(self, paths: Sequence[Path], results: Results, model: ModelCaller) -> str:
         """Combine the answers of several paths (equation 13)."""
         answers = tuple(
-            integrator.PathAnswer(answer=results[path]["finding"], steps=as_steps(notes_on_path(path, results)))
+            reasoning.PathAnswer(answer=results[path]["finding"], steps=as_steps(notes_on_path(path, results)))
             for path in paths
         )
-        given = integrator.IntegrateInput(question=self._question, answers=answers)
-        first = integrator.Integrated(answer=answers[0].answer)
-        said = await ask_or(model, integrator.INTEGRATE, given, first, "The first path's answer is taken.")
+        given = reasoning.IntegrateInput(question=self._question, answers=answers)
+        first = reasoning.Integrated(answer=answers[0].answer)
+        said = await ask_or(model, reasoning.INTEGRATE, given, first, "The first path's answer is taken.")
         return strip_marks(said.answer)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Container, Mapping
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.model_calls import Desk, perplexity
-from sleuth.agents.roles.judging import VERIFY, VerifyInput, again
+from sleuth.agents.model_calls import ModelCaller, perplexity
+from sleuth.agents.roles.judging import VERIFY, VerifyInput, resampled_verify
 from sleuth.graphs.core import Threshold, ask_or, choose_threshold
 from sleuth.graphs.evidence import strip_marks
 from sleuth.graphs.methods.crp_rag.reasoning_graph import Nodes
@@ -33,16 +33,16 @@ def perplexity_limit(given: float | None, fitted: Mapping[str, Threshold]) -> Th
     return choose_threshold(given, fitted.get(VERIFY.prompt), UNFITTED)
 
 
-async def measure_perplexity(given: Given, threshold: float, model: Desk) -> dict[str, Verification]:
+async def measure_perplexity(given: Given, threshold: float, model: ModelCaller) -> dict[str, Verification]:
     """Answer each node from its knowledge, in parallel."""
     measured = await asyncio.gather(*(_measure(each, threshold, model) for each in given.values()))
     return dict(zip(given, measured, strict=True))
 
 
-async def _measure(given: VerifyInput, threshold: float, model: Desk) -> Verification:
+async def _measure(given: VerifyInput, threshold: float, model: ModelCaller) -> Verification:
     """Answer a node; its knowledge suffices if the answer's perplexity is below the threshold (equations 9 and 10)."""
     try:
-        answer, reply = await model.consult(VERIFY, given)
+        answer, reply = await model.ask_with_reply(VERIFY, given)
     except BadReply as error:
         model.warn(f"{error} The knowledge about {given.question!r} counts as insufficient.")
         return Verification(answer="", perplexity=None, sufficient=False)
@@ -52,7 +52,7 @@ async def _measure(given: VerifyInput, threshold: float, model: Desk) -> Verific
 
 
 async def self_consistency(
-    given: Given, verified: Mapping[str, Verification], samples: int, model: Desk
+    given: Given, verified: Mapping[str, Verification], samples: int, model: ModelCaller
 ) -> dict[str, Verification]:
     """Compare several further answers: the fallback for servers without log-probabilities."""
     if given:
@@ -61,8 +61,8 @@ async def self_consistency(
     return dict(zip(given, await asyncio.gather(*asks), strict=True))
 
 
-async def _agree(given: VerifyInput, answer: str, samples: int, model: Desk) -> Verification:
-    asks = (ask_or(model, again(), given, "", "It counts as another answer.") for _ in range(samples))
+async def _agree(given: VerifyInput, answer: str, samples: int, model: ModelCaller) -> Verification:
+    asks = (ask_or(model, resampled_verify(), given, "", "It counts as another answer.") for _ in range(samples))
     same = sum(_normalized(sample) == _normalized(answer) for sample in await asyncio.gather(*asks))
     return Verification(answer=answer, perplexity=None, sufficient=same * 2 > samples)
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from langgraph.graph import START, StateGraph
 
-from sleuth.agents.formatting import Kind
+from sleuth.agents.formatting import ReferenceKind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, ExpressInput, Expression, Recollection
 from sleuth.graphs.core import (
     Call,
@@ -181,17 +181,17 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
     """Collect one reference document of limited length, and warn of what is cut."""
     settings, archive = call.settings, call.context.archive
     known = [Finding(title=each["question"], text=each["finding"]) for each in state.notes.values() if each["finding"]]
-    findings: dict[Kind, list[Finding]] = {
+    findings: dict[ReferenceKind, list[Finding]] = {
         "note": known,
         "graph": state.lookups,
         "expression": state.calculations,
         "model": [state.recollection] if state.recollection else [],
     }
-    passages: dict[Kind, list[Passage]] = {
+    passages: dict[ReferenceKind, list[Passage]] = {
         "text": await load_passages(archive, state.texts),
         "table": await load_passages(archive, state.tables),
     }
-    limits: dict[Kind, int] = {"table": settings.max_table_characters, "graph": settings.max_graph_characters}
+    limits: dict[ReferenceKind, int] = {"table": settings.max_table_characters, "graph": settings.max_graph_characters}
     references, losses = await collect(archive, findings, passages, limits, settings.max_characters)
     return {"references": references, "warnings": losses}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Quote, Source
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.hybrid import (
     RESOLVE,
     RESOLVE_BY_REASONING,
@@ -22,8 +22,8 @@ from sleuth.agents.roles.hybrid import (
     SummariseInput,
     Summary,
 )
-from sleuth.agents.roles.planning import Bare
 from sleuth.agents.roles.reading import ANSWER_UNAIDED
+from sleuth.agents.roles.reasoning import QuestionInput
 from sleuth.graphs.core import Note, Status, Verdict, ask_or
 from sleuth.graphs.evidence import make_note, make_verdict, strip_marks, verdict_for
 from sleuth.graphs.methods.hybrid_rag.references import Document
@@ -55,7 +55,7 @@ class ReasonedReply(TypedDict):
 
 
 async def reason(
-    model: Desk, asked: Asked, sources: tuple[Source, ...], settings: Settings
+    model: ModelCaller, asked: Asked, sources: tuple[Source, ...], settings: Settings
 ) -> tuple[ReasonedReply | None, str]:
     """Return the reasoner's answer, or its reply if that cannot be parsed, also after a repair.
 
@@ -72,7 +72,7 @@ async def reason(
         if sources or settings.refuse:
             resolved = await model.ask(RESOLVE_CAREFUL if settings.refuse else RESOLVE_PLAIN, given)
             return _said(resolved), ""
-        alone = await model.ask(ANSWER_UNAIDED, Bare(question=asked.question))
+        alone = await model.ask(ANSWER_UNAIDED, QuestionInput(question=asked.question))
         return ReasonedReply(answer=alone.answer, premise="", false_premise=False, quotes=[]), ""
     except BadReply as error:
         model.warn(f"{error} It is summarized.")
@@ -84,7 +84,7 @@ def _said(reply: Resolved | Reasoned | Doubted, *, premise: str = "", false_prem
     return ReasonedReply(answer=reply.answer, premise=premise, false_premise=false_premise, quotes=quotes)
 
 
-async def summarise(model: Desk, question: str, reply: str) -> ReasonedReply:
+async def summarise(model: ModelCaller, question: str, reply: str) -> ReasonedReply:
     """Extract the answer from a reply without form; it has no citations."""
     given = SummariseInput(question=question, sources=(Source(title="Thoughts", text=reply[:_SHOWN]),))
     found = await ask_or(model, SUMMARISE, given, Summary(answer=""), "The question stays open.")
@@ -111,7 +111,7 @@ class AnswerOutcome:
         return cls(status="answered", text=text, quotes=tuple(quotes))
 
     def verdict(
-        self, model: Desk, question: str, document: Document, notes: Sequence[Note]
+        self, model: ModelCaller, question: str, document: Document, notes: Sequence[Note]
     ) -> tuple[Verdict, dict[str, Note | None]]:
         """Return the verdict of the run, and its note."""
         if self.status != "answered":

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.formatting import LABELS, Kind, Labelled, Quote
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.formatting import LABELS, LabelledSource, Quote, ReferenceKind
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Citation, Note
 from sleuth.graphs.evidence import (
     citation_at,
@@ -39,13 +39,13 @@ class Reference(TypedDict):
     `shown` is a number of characters.
     """
 
-    kind: Kind
+    kind: ReferenceKind
     title: str
     held: str
     shown: int
 
 
-ROOMY: tuple[Kind, ...] = ("text", "table")
+ROOMY: tuple[ReferenceKind, ...] = ("text", "table")
 """Kinds that come last, best first, and are cut first."""
 
 _TABLE_LINE = re.compile(r"\s*\|.*\|\s*")
@@ -61,9 +61,9 @@ def is_table(passage: Passage) -> bool:
 
 async def collect(
     archive: Archive,
-    findings: Mapping[Kind, Sequence[Finding]],
-    passages: Mapping[Kind, Sequence[Passage]],
-    limits: Mapping[Kind, int],
+    findings: Mapping[ReferenceKind, Sequence[Finding]],
+    passages: Mapping[ReferenceKind, Sequence[Passage]],
+    limits: Mapping[ReferenceKind, int],
     total: int,
 ) -> tuple[list[Reference], list[str]]:
     """Collect the reference document: all kinds in their order, none longer than its limit, at most `total` characters.
@@ -85,7 +85,7 @@ async def collect(
     return references, _losses([(kind, text) for kind, _, text, _ in given], lengths)
 
 
-def _lengths(given: Sequence[tuple[Kind, str]], limits: Mapping[Kind, int], total: int) -> list[int]:
+def _lengths(given: Sequence[tuple[ReferenceKind, str]], limits: Mapping[ReferenceKind, int], total: int) -> list[int]:
     """Return the shown length of each reference: in order, until its kind's limit or the total is used up."""
     room, left = dict(limits), total
     lengths: list[int] = []
@@ -108,8 +108,8 @@ def _fitting(text: str, room: int, *, by_line: bool) -> int:
     return room if room >= _LEAST else 0
 
 
-def _losses(given: Sequence[tuple[Kind, str]], lengths: Sequence[int]) -> list[str]:
-    lost: dict[Kind, int] = {}
+def _losses(given: Sequence[tuple[ReferenceKind, str]], lengths: Sequence[int]) -> list[str]:
+    lost: dict[ReferenceKind, int] = {}
     for (kind, text), length in zip(given, lengths, strict=True):
         lost[kind] = lost.get(kind, 0) + len(text) - length
     return [
@@ -135,14 +135,16 @@ class Document:
         return cls(references, await archive.load([each["held"] for each in references]), pages)
 
     @property
-    def sources(self) -> tuple[Labelled, ...]:
+    def sources(self) -> tuple[LabelledSource, ...]:
         """Return the shown part of all references in order."""
         return tuple(
-            Labelled(kind=each["kind"], title=each["title"], text=passage.text)
+            LabelledSource(kind=each["kind"], title=each["title"], text=passage.text)
             for each, passage in zip(self._references, self._passages, strict=True)
         )
 
-    def cite(self, model: Desk, answer: str, quotes: Iterable[Quote], notes: Iterable[Note] = ()) -> list[Citation]:
+    def cite(
+        self, model: ModelCaller, answer: str, quotes: Iterable[Quote], notes: Iterable[Note] = ()
+    ) -> list[Citation]:
         """Return the citations that can be verified, and warn of each other quote."""
         found: list[Citation] = []
         for quote in quotes:
@@ -161,7 +163,7 @@ class Document:
                 return [self._with_kind(at, citation_at(passage, span), answer)]
         return []
 
-    def _cite_finding(self, model: Desk, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
+    def _cite_finding(self, model: ModelCaller, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
         reference, passage = self._references[quote.source - 1], self._passages[quote.source - 1]
         if reference["kind"] == "note":
             return [each for note in notes if note["finding"] == passage.text for each in note.get("citations", [])]

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.formatting import Labelled
-from sleuth.agents.model_calls import Desk
+from sleuth.agents.formatting import LabelledSource
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities, Recollection
 from sleuth.agents.roles.judging import InContextPredictor
 from sleuth.graphs.core import Context, ask_or
@@ -48,7 +48,7 @@ class PredictedAttributes(TypedDict):
 
 
 async def predict_attributes(
-    model: Desk, question: str, predictor: Predictor | None, settings: Settings
+    model: ModelCaller, question: str, predictor: Predictor | None, settings: Settings
 ) -> PredictedAttributes | None:
     """Predict the attributes with a predictor, or by votes of the model; None if the votes cannot be parsed.
 
@@ -151,11 +151,11 @@ async def or_default_on_failure(
         return nothing, [f"{source} is missing: {str(error) or f'it took longer than {seconds:g} s'}"]
 
 
-def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[Labelled, ...]:
+def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[LabelledSource, ...]:
     """Return texts and tables in the form that a role reads."""
     return (
-        *(Labelled(kind="text", title=each.title, text=each.text) for each in texts),
-        *(Labelled(kind="table", title=each.title, text=each.text) for each in tables),
+        *(LabelledSource(kind="text", title=each.title, text=each.text) for each in texts),
+        *(LabelledSource(kind="table", title=each.title, text=each.text) for each in tables),
     )
 
 
@@ -181,7 +181,7 @@ def memory_finding(said: Recollection) -> Finding:
     return Finding(title="answered without sources", text=text or UNKNOWN)
 
 
-async def choose_lookups(model: Desk, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
+async def choose_lookups(model: ModelCaller, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
     """Let the model choose the look-ups: entities for the rules, or calls (the route "functions")."""
     loss = "The knowledge graph is not asked."
     if route == "functions":

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.judging import reviewer
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.roles import judging
 from sleuth.graphs.core import (
     Call,
     Context,
@@ -259,7 +259,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # One step at a time: what the nodes above are made of
 
 
-async def plan_with(question: str, model: Desk, values: Mapping[str, Any]) -> dict[str, Step]:
+async def plan_with(question: str, model: ModelCaller, values: Mapping[str, Any]) -> dict[str, Step]:
     """Return the plan that this method would make with these settings, for approval before the run."""
     settings = Settings.model_validate(values)
     return await plan_steps(question, {}, model, planned=settings.plan, side_by_side=settings.parallel)
@@ -285,15 +285,15 @@ def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Setting
     return settings.review and step["action"] == "Retrieve" and not stands
 
 
-def _blamed(state: State, said: reviewer.StepReview, settings: Settings) -> str | None:
+def _blamed(state: State, said: judging.StepReview, settings: Settings) -> str | None:
     """Return the earlier step that a review rejects, if it may be reopened."""
-    earlier = said.earlier_step if isinstance(said, reviewer.Review) and said.status == "UNCONFIDENT" else None
+    earlier = said.earlier_step if isinstance(said, judging.Review) and said.status == "UNCONFIDENT" else None
     past = list(trajectory(state.plan, state.notes))
     key = past[earlier - 1] if earlier and earlier <= len(past) else None
     return key if key in state.plan and state.returns < settings.max_returns else None
 
 
-def _reopen(state: State, update: Update, by: str, said: reviewer.StepReview, settings: Settings) -> None:
+def _reopen(state: State, update: Update, by: str, said: judging.StepReview, settings: Settings) -> None:
     """Reopen the rejected step with a new question; it and all steps that depend on it lose their answers."""
     blamed = _blamed(state, said, settings) or by
     remark = f"asked again: the review of step {by} doubted {state.notes[blamed]['finding']!r}"

@@ -10,10 +10,9 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step as PastStep
-from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.judging import reviewer
-from sleuth.agents.roles.planning import OrderedStep, PlanStep, planner, refiner
-from sleuth.agents.roles.reading import drafter
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.roles import judging, planning, reading
+from sleuth.agents.roles.planning import OrderedStep, PlanStep
 from sleuth.graphs.core import Citation, Note, Question, ask_or, same_question
 from sleuth.graphs.evidence import (
     as_sources,
@@ -124,24 +123,26 @@ def past_steps(plan: Plan, notes: Notes) -> tuple[PastStep, ...]:
     return as_steps(trajectory(plan, notes).values())
 
 
-async def plan_steps(question: str, notes: Notes, model: Desk, *, planned: bool, side_by_side: bool) -> dict[str, Step]:
+async def plan_steps(
+    question: str, notes: Notes, model: ModelCaller, *, planned: bool, side_by_side: bool
+) -> dict[str, Step]:
     """Plan the steps of a question whose notes are known (PAR-RAG, section 3.4).
 
     If not `planned`, the question is the only step. Steps that may run in parallel (`side_by_side`) name their needs. A
     plan that would answer the question from inherited notes alone is replaced by one step that searches for the
     question.
     """
-    single = planner.PlanStep.model_construct(question=question)  # may be longer than a reply's
-    given = planner.PlanInput(question=question, known=as_steps(notes.values()))
+    single = planning.PlanStep.model_construct(question=question)  # may be longer than a reply's
+    given = planning.PlanInput(question=question, known=as_steps(notes.values()))
     loss = "The question is taken as a plan of one step."
     if not planned:
         return number_steps([single])
     steps: Sequence[OrderedStep]
     if side_by_side:
-        steps = (await ask_or(model, planner.PLAN, given, planner.Plan(steps=[single]), loss)).steps
+        steps = (await ask_or(model, planning.PLAN, given, planning.Plan(steps=[single]), loss)).steps
     else:
-        in_order = planner.OrderedPlan(steps=[single])
-        steps = (await ask_or(model, planner.PLAN_IN_ORDER, given, in_order, loss)).steps
+        in_order = planning.OrderedPlan(steps=[single])
+        steps = (await ask_or(model, planning.PLAN_IN_ORDER, given, in_order, loss)).steps
     return number_steps(steps if _searches(steps, question, notes) else [single])
 
 
@@ -155,15 +156,15 @@ def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool
     )
 
 
-async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], model: Desk) -> Draft:
+async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], model: ModelCaller) -> Draft:
     """Answer a step from the shown passages, or without any from the trajectory (PAR-RAG, section 3.5)."""
     question, loss = plan[key]["question"], f"Step {key} has no draft."
     if plan[key]["action"] == "Answer":
-        past = drafter.ConcludeInput(question=question, trajectory=past_steps(plan, notes))
-        concluded = await ask_or(model, drafter.CONCLUDE, past, drafter.Conclusion(answer=""), loss)
+        past = reading.ConcludeInput(question=question, trajectory=past_steps(plan, notes))
+        concluded = await ask_or(model, reading.CONCLUDE, past, reading.Conclusion(answer=""), loss)
         return Draft(answer=strip_marks(concluded.answer), citations=[])
-    given = drafter.DraftInput(question=question, sources=as_sources(shown))
-    said = await ask_or(model, drafter.DRAFT, given, drafter.Draft(answer=""), loss)
+    given = reading.DraftInput(question=question, sources=as_sources(shown))
+    said = await ask_or(model, reading.DRAFT, given, reading.Draft(answer=""), loss)
     return Draft(answer=strip_marks(said.answer), citations=verify_quotes(model, said.answer, said.citations, shown))
 
 
@@ -195,20 +196,26 @@ def _content(text: str) -> frozenset[str]:
 
 
 async def review_step(
-    plan: Plan, key: str, draft: Draft, shown: Sequence[Passage], *, past: tuple[PastStep, ...] | None, model: Desk
-) -> tuple[reviewer.StepReview, Draft]:
+    plan: Plan,
+    key: str,
+    draft: Draft,
+    shown: Sequence[Passage],
+    *,
+    past: tuple[PastStep, ...] | None,
+    model: ModelCaller,
+) -> tuple[judging.StepReview, Draft]:
     """Return the review, and the final answer if the review accepts or revises it (PAR-RAG, section 3.6).
 
     With `past` the reviewer sees the steps before, any of which it may reject. A revised answer is accepted only if one
     of its citations can be verified.
     """
     loss = f"The draft of step {key} is accepted without a review."
-    given = reviewer.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=as_sources(shown))
+    given = judging.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=as_sources(shown))
     if past is None:
-        said = await ask_or(model, reviewer.REVIEW_STEP, given, reviewer.StepReview(status="PASS"), loss)
+        said = await ask_or(model, judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
     else:
-        looking_back = reviewer.looking_back(given, past)
-        looked_back = await ask_or(model, reviewer.REVIEW, looking_back, reviewer.Review(status="PASS"), loss)
+        looking_back = judging.add_trajectory(given, past)
+        looked_back = await ask_or(model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
         said = looked_back
     if said.status != "REVISED":
         return said, with_verbatim_citations(draft, shown)
@@ -224,9 +231,9 @@ def with_verbatim_citations(draft: Draft, shown: Sequence[Passage]) -> Draft:
     return Draft(answer=draft["answer"], citations=ensure_verbatim_support(draft["answer"], draft["citations"], shown))
 
 
-async def refine_step(original: str, plan: Plan, notes: Notes, key: str, model: Desk) -> str:
+async def refine_step(original: str, plan: Plan, notes: Notes, key: str, model: ModelCaller) -> str:
     """Return a step's question with findings in place of what it leaves open (PAR-RAG, section 3.5)."""
     planned, answers = plan[key]["planned"], as_steps(notes[need] for need in plan[key]["needs"])
-    given = refiner.RefineInput(question=planned, answers=answers, original=original)
-    as_planned, loss = refiner.Refined(question=planned), f"Step {key} is asked as planned."
-    return (await ask_or(model, refiner.REFINE, given, as_planned, loss)).question
+    given = planning.RefineInput(question=planned, answers=answers, original=original)
+    as_planned, loss = planning.Refined(question=planned), f"Step {key} is asked as planned."
+    return (await ask_or(model, planning.REFINE, given, as_planned, loss)).question

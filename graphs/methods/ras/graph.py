@@ -15,12 +15,13 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, Field
 
 from sleuth.agents.formatting import SubQuery
-from sleuth.agents.graph_encoder import is_graph_model, no_graph_model
+from sleuth.agents.graph_encoder import describe_missing, is_graph_model
 from sleuth.agents.model import Model
-from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, Bare, SoFar
-from sleuth.agents.roles.planning import subqueries as subquery
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.roles import planning
+from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, SoFar
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED, FromFacts, Unaided
+from sleuth.agents.roles.reasoning import QuestionInput
 from sleuth.graphs.core import (
     Call,
     Context,
@@ -68,7 +69,7 @@ from sleuth.tools.types import Passage
 
 def _graph_model(folder: str) -> str:
     if folder and not is_graph_model(Path(folder)):
-        raise ValueError(no_graph_model(folder))
+        raise ValueError(describe_missing(folder))
     return folder
 
 
@@ -97,7 +98,7 @@ class Settings(MethodSettings):
         """Return the model that also reads the graph as a soft token, if `graph_model` names one."""
         if not self.graph_model:
             return model
-        return context.graph_models.beside(model, self.graph_model, context.embedder)
+        return context.graph_models.wrap(model, self.graph_model, context.embedder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +136,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     call.require()
     if not (state.rounds or state.notes):
         decision = await ask_or(
-            call.model, subquery.BEGIN, Bare(question=state.question), SUBQ, "The question is looked up."
+            call.model, planning.BEGIN, QuestionInput(question=state.question), SUBQ, "The question is looked up."
         )
         return _decided(state, decision, state.question)
     shown = await _shown(state, call)
@@ -194,7 +195,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     said: FromFacts | Unaided
     known: list[Note] = []
     if state.decision == NO_RETRIEVAL:
-        said = await ask_or(call.model, ANSWER_UNAIDED, Bare(question=state.question), Unaided(), _OPEN)
+        said = await ask_or(call.model, ANSWER_UNAIDED, QuestionInput(question=state.question), Unaided(), _OPEN)
         text, citations = strip_marks(said.answer), []
     else:
         shown, known = await _shown(state, call), list(_handed_over(state).values())
@@ -254,13 +255,13 @@ def _decided(state: State, decision: str, query: str) -> Update:
 
 
 async def _plan_next(
-    state: State, shown: RenderedFacts, model: Desk, *, noting: bool
-) -> tuple[subquery.Next, dict[str, Note | None]]:
+    state: State, shown: RenderedFacts, model: ModelCaller, *, noting: bool
+) -> tuple[planning.Next, dict[str, Note | None]]:
     """Return the planner's decision, and the note of the latest round if the planner found an answer in it."""
     given, loss = _so_far(state, shown), "The question is answered with what was found."
     if not noting:
-        return await ask_or(model, subquery.NEXT, given, subquery.Next(plan=SUFFICIENT), loss), {}
-    said = await ask_or(model, subquery.NEXT_WITH_FINDING, given, subquery.NextWithFinding(plan=SUFFICIENT), loss)
+        return await ask_or(model, planning.NEXT, given, planning.Next(plan=SUFFICIENT), loss), {}
+    said = await ask_or(model, planning.NEXT_WITH_FINDING, given, planning.NextWithFinding(plan=SUFFICIENT), loss)
     at, finding = str(len(state.rounds)), strip_marks(said.finding)
     query = state.rounds[at]["query"]
     if finding and entity_key(query) != entity_key(state.question):
@@ -270,7 +271,7 @@ async def _plan_next(
     return said, {f"fact {number}": _fact_note(state, fact, number, shown, model) for number, fact in facts.items()}
 
 
-def _fact_note(state: State, fact: Fact, number: int, shown: RenderedFacts, model: Desk) -> Note:
+def _fact_note(state: State, fact: Fact, number: int, shown: RenderedFacts, model: ModelCaller) -> Note:
     subject, object = (state.entities.get(fact[end], fact[end]) for end in ("subject", "object"))
     return make_note(f"{subject} – {fact['predicate']}?", object, cite_facts(model, shown, [number], object))
 

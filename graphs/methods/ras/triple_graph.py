@@ -13,10 +13,9 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from sleuth import prompts
-from sleuth.agents.formatting import Facts
-from sleuth.agents.formatting import facts as chain
-from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.reading import EXTRACT, MOST, ExtractInput, Extraction
+from sleuth.agents.formatting import Facts, format_fact
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.roles.reading import EXTRACT, MAX_TRIPLES, ExtractInput, Extraction
 from sleuth.graphs.core import Citation, Entity, Graph, Relation, ask_or
 from sleuth.graphs.evidence import as_sources, find_support
 from sleuth.tools.storage import Triple, TripleStore
@@ -60,7 +59,7 @@ async def stored_triples(store: TripleStore, passages: Mapping[str, Passage]) ->
     return {name: kept[mark] for name, mark in marks.items() if mark in kept}
 
 
-async def extract_triples(store: TripleStore, passages: Sequence[Passage], model: Desk) -> PassageTriples:
+async def extract_triples(store: TripleStore, passages: Sequence[Passage], model: ModelCaller) -> PassageTriples:
     """Extract triples from passages in parallel and store them for all runs; a failed extraction is not stored."""
     version = await prompt_version()
     said = await asyncio.gather(*(_read(passage, model) for passage in passages))
@@ -75,7 +74,7 @@ async def prompt_version() -> str:
     return prompts.load(EXTRACT.prompt).version
 
 
-async def _read(passage: Passage, model: Desk) -> list[Triple] | None:
+async def _read(passage: Passage, model: ModelCaller) -> list[Triple] | None:
     """Extract the triples of a passage; None if that failed."""
     nothing = Extraction(triples=[])
     loss = f"Passage {passage.id} adds no facts."
@@ -90,8 +89,8 @@ async def _read(passage: Passage, model: Desk) -> list[Triple] | None:
 
 def passages_at_limit(found: PassageTriples) -> list[str]:
     """Return a warning for each passage with as many facts as are asked for, since it may have more."""
-    most = [passage.id for passage, triples in found if len(triples) >= MOST]
-    return [f"{id} may hold more facts: no more than {MOST} are asked for from one passage" for id in most]
+    most = [passage.id for passage, triples in found if len(triples) >= MAX_TRIPLES]
+    return [f"{id} may hold more facts: no more than {MAX_TRIPLES} are asked for from one passage" for id in most]
 
 
 def drop_ungrounded(found: PassageTriples) -> tuple[PassageTriples, list[str]]:
@@ -170,7 +169,7 @@ def render_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds
     behind = {}
     for number, fact in facts.items():
         subject, object = entities.get(fact["subject"], ""), entities.get(fact["object"], "")
-        line = chain.fact(int(number), (subject, fact["predicate"], object))
+        line = format_fact(int(number), (subject, fact["predicate"], object))
         lines.setdefault((int(fact["round"]), fact["passages"][0]), []).append(line)
         stands_in = [by_id[id] for id in fact["passages"] if id in by_id]
         behind[int(number)] = FactSources(names=(object, subject), passages=stands_in)
@@ -199,7 +198,7 @@ def _best_first(lines: Mapping[tuple[int, str], list[str]]) -> tuple[Facts, ...]
     return tuple(Facts(query=-round, text=text) for _, round, text in sorted(ranked, key=lambda entry: entry[:2]))
 
 
-def cite_facts(model: Desk, shown: RenderedFacts, numbers: Sequence[int], answer: str) -> list[Citation]:
+def cite_facts(model: ModelCaller, shown: RenderedFacts, numbers: Sequence[int], answer: str) -> list[Citation]:
     """Cite the passages of the facts that an answer names; if none can be verified, those of facts that contain the
     answer.
     """

@@ -13,10 +13,8 @@ from typing import Annotated, Any, Literal
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.model_calls import Desk
-from sleuth.agents.roles.judging import evaluator
-from sleuth.agents.roles.reasoning import evidence_discovery as detective
-from sleuth.agents.roles.reasoning import reasoner
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.roles import judging, reasoning
 from sleuth.graphs.core import (
     Call,
     Context,
@@ -165,7 +163,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         return {"verdict": evidence_state.verdict_on_budget_end(state.question, state.attempts, state.notes)}
     shown = await load_passages(call.context.archive, rank_passages(state.sources) if settings.source_evidence else [])
     known, from_memory = as_steps(state.notes.values()), not settings.evidence
-    given = reasoner.ReasonInput(question=state.question, sources=as_sources(shown), known=known)
+    given = reasoning.ReasonInput(question=state.question, sources=as_sources(shown), known=known)
     first, second = await scoring.attempt_answer(
         call.model, given, from_memory=from_memory, twice=settings.evaluate_answer
     )
@@ -192,8 +190,8 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     if settings.evaluate_answer and attempt["declarative"]:
         call.require()
         second = attempt["second"] or "(none)"
-        both = evaluator.ConsistencyInput(question=state.question, answer=attempt["answer"], second=second)
-        consistency = await scoring.yes_probability(call.model, evaluator.CONSISTENCY, both)
+        both = judging.ConsistencyInput(question=state.question, answer=attempt["answer"], second=second)
+        consistency = await scoring.yes_probability(call.model, judging.CONSISTENCY, both)
     verified = {str(state.round): AnswerAttempt(**{**attempt, "consistency": consistency})}
     final: Update = {}
     if consistency is not None and consistency > limit["value"]:
@@ -215,7 +213,7 @@ async def discover(state: State, call: Call[Settings]) -> Update:
     call.require(1 if state.entities else 2)
     shown = await load_passages(call.context.archive, rank_passages(state.sources))
     entities = state.entities or await scoring.name_entities(call.model, state.question)
-    given = detective.InferInput(question=state.question, entities=tuple(entities), sources=as_sources(shown))
+    given = reasoning.InferInput(question=state.question, entities=tuple(entities), sources=as_sources(shown))
     known = state.notes if settings.update else evidence_state.inherited_notes(state.notes)
     new = await scoring.infer(call.model, given, shown, round=state.round, known=known)
     candidates = new | inferences(known)
@@ -241,9 +239,9 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     call.require()
     shown = await load_passages(call.context.archive, rank_passages(state.sources))
     reason, known = _latest(state)["reason"], as_steps(state.notes.values())
-    given = detective.RequeryInput(question=state.question, reason=reason, sources=as_sources(shown), known=known)
-    again, loss = detective.Requery.model_construct(query=state.question), "The question itself is searched again."
-    planned = await ask_or(call.model, detective.REQUERY, given, again, loss)
+    given = reasoning.RequeryInput(question=state.question, reason=reason, sources=as_sources(shown), known=known)
+    again, loss = reasoning.Requery.model_construct(query=state.question), "The question itself is searched again."
+    planned = await ask_or(call.model, reasoning.REQUERY, given, again, loss)
     return {"query": planned.query}
 
 
@@ -312,7 +310,7 @@ async def _without_support(
     )
 
 
-def _end(state: State, model: Desk, attempt: AnswerAttempt | None) -> Update:
+def _end(state: State, model: ModelCaller, attempt: AnswerAttempt | None) -> Update:
     if attempt is None:
         return {"verdict": make_verdict("unknown", "", [])}
     found = evidence_state.answer_note(state.question, attempt, state.notes)

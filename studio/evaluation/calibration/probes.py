@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.simulation.wording import about, filled, related
+from sleuth.studio.simulation.wording import ask_relation, fill_references, split_relation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,5 +32,5 @@ def _of(question: GoldQuestion) -> list[Probe]:
 
 def _filled(question: str, answers: list[str]) -> str:
     """A step's question as a planner would put it: `#1` becomes the first answer, "X >> relation" a question."""
-    relation = related(question)
-    return filled(about(*relation) if relation else question, dict(enumerate(answers, start=1)))
+    relation = split_relation(question)
+    return fill_references(ask_relation(*relation) if relation else question, dict(enumerate(answers, start=1)))

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sleuth.agents.formatting import Source, number, unmarked
-from sleuth.agents.formatting.sources import in_prompt
+from sleuth.agents.formatting import Source, escape_chat_markers, format_sources, parse_sources
 from sleuth.studio.evaluation.data.questions import GoldQuestion
 from sleuth.tools.collection import Library
 
@@ -22,7 +21,7 @@ class GoldTexts:
     def shown(self, question: GoldQuestion, prompts: Iterable[str]) -> list[str]:
         """The gold ids that stand as sources in these prompts, whole or in part."""
         gold = {id: [_as_shown(title, text)] for id, (title, text) in self.of(question).items()}
-        blocks = {(source.title, source.text) for prompt in prompts for _, source in in_prompt(prompt)}
+        blocks = {(source.title, source.text) for prompt in prompts for _, source in parse_sources(prompt)}
         found = [id for id, [(name, body)] in gold.items() if any(t == name and b in body for t, b in blocks if b)]
         return sorted(found)
 
@@ -40,5 +39,5 @@ async def gold_texts(library: Library, questions: Sequence[GoldQuestion]) -> Gol
 
 def _as_shown(title: str, text: str) -> tuple[str, str]:
     """A title and a text as a prompt has them."""
-    [(_, source)] = in_prompt(unmarked(number((Source(title=title, text=text),))))
+    [(_, source)] = parse_sources(escape_chat_markers(format_sources((Source(title=title, text=text),))))
     return source.title, source.text

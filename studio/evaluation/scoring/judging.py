@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from sleuth import prompts
-from sleuth.agents.formatting import unmarked
+from sleuth.agents.formatting import escape_chat_markers
 from sleuth.agents.model import Message, Model, Request
 from sleuth.agents.model_calls import Unparsable, parse
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
@@ -61,7 +61,7 @@ async def _opinion(model: Model, result: Result, question: GoldQuestion) -> bool
 
 
 def _request(given: JudgeInput, thread: str) -> Request:
-    values = {name: unmarked(value) for name, value in JUDGE.render(given).items()}
+    values = {name: escape_chat_markers(value) for name, value in JUDGE.render(given).items()}
     system, user = prompts.load(JUDGE.prompt).render(**values)
     return Request(
         call_id=f"judge-{thread}",

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Column, MetaData, String, Table, Text, delete, insert, select
 from sqlalchemy.engine import Engine
 
-from sleuth.agents.formatting import LATEST, Turn
+from sleuth.agents.formatting import MAX_TURNS, Turn
 from sleuth.graphs.core import Cost, Verdict, upgrade_cost
 from sleuth.graphs.evidence import with_footnotes
 from sleuth.graphs.persistence import LONGEST_NAME
@@ -90,7 +90,7 @@ class Conversations:
         """
         turns: list[Turn] = []
         at: str | None = (await runs.store.threads.get(thread)).id
-        while at and len(turns) < LATEST:
+        while at and len(turns) < MAX_TURNS:
             turns = [*await _said(runs, at, needed=at == thread), *turns]
             follow_up = await self.get(at)
             at = follow_up.after if follow_up and await runs.store.threads.find(follow_up.after) else None

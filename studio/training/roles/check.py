@@ -19,20 +19,12 @@ import typer
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from sleuth.agents.formatting import Source
-from sleuth.agents.formatting.sources import in_prompt
-from sleuth.agents.llm.client import Gateway
+from sleuth.agents.formatting import Source, parse_sources
+from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls import Unparsable, first_token_probability, parse
 from sleuth.agents.role import Role
-from sleuth.agents.roles.judging import evaluator, reviewer, verifier
-from sleuth.agents.roles.planning import expander, planner, refiner
-from sleuth.agents.roles.planning import step_merger as fuser
-from sleuth.agents.roles.planning import subqueries as subquery
-from sleuth.agents.roles.reading import aggregator, answerer, drafter, extractor, reader
-from sleuth.agents.roles.reasoning import evidence_discovery as detective
-from sleuth.agents.roles.reasoning import path_answerer as integrator
-from sleuth.agents.roles.reasoning import reasoner
+from sleuth.agents.roles import judging, planning, reading, reasoning
 from sleuth.graphs.core import Threshold
 from sleuth.graphs.core import store_threshold as keep_threshold
 from sleuth.graphs.evidence import find_quote
@@ -47,12 +39,12 @@ from sleuth.tools.settings import Settings
 ROLES: dict[str, Role[Any, Any]] = {
     role.prompt: role
     for role in (
-        *(reader.READ, drafter.DRAFT, planner.PLAN, refiner.REFINE, reviewer.REVIEW, answerer.ANSWER),
-        *(expander.EXPAND, fuser.FUSE, aggregator.AGGREGATE, verifier.VERIFY),
-        *(integrator.TAKE_STEP, integrator.TAKE_LAST_STEP, integrator.INTEGRATE),
-        *(reasoner.REASON, reasoner.MONITOR, detective.ENTITIES, detective.INFER, detective.REQUERY),
-        *(evaluator.CONSISTENCY, evaluator.EVIDENCE, evaluator.RELEVANCE, evaluator.ATTRIBUTION, evaluator.SUPPORT),
-        *(subquery.BEGIN, subquery.NEXT_WITH_FINDING, answerer.ANSWER_FROM_FACTS, extractor.EXTRACT),
+        *(reading.READ, reading.DRAFT, planning.PLAN, planning.REFINE, judging.REVIEW, reading.ANSWER),
+        *(planning.EXPAND, planning.FUSE, reading.AGGREGATE, judging.VERIFY),
+        *(reasoning.TAKE_STEP, reasoning.TAKE_LAST_STEP, reasoning.INTEGRATE),
+        *(reasoning.REASON, reasoning.MONITOR, reasoning.ENTITIES, reasoning.INFER, reasoning.REQUERY),
+        *(judging.CONSISTENCY, judging.EVIDENCE, judging.RELEVANCE, judging.ATTRIBUTION, judging.SUPPORT),
+        *(planning.BEGIN, planning.NEXT_WITH_FINDING, reading.ANSWER_FROM_FACTS, reading.EXTRACT),
     )
 }
 """What is learned, by prompt."""
@@ -83,7 +75,7 @@ def judged(row: Mapping[str, Any], reply: Reply) -> Checked:
     said = _read(role, reply["text"], cut_off=reply["finish"] == "length")
     wanted = _read(role, row["reply"]) or {}
     quotes = list(_quotes(said))
-    sources = dict(in_prompt(row["messages"][-1]["content"]))
+    sources = dict(parse_sources(row["messages"][-1]["content"]))
     asked = role.choices is not None or row["reply"] in ("Yes", "No")
     return Checked(
         prompt=row["prompt"],
@@ -202,14 +194,14 @@ async def check(
     Returns what is to be said of each, and the name of the model that judges yes or no.
     """
 
-    async def one(row: Mapping[str, Any], gateway: Gateway) -> Checked:
+    async def one(row: Mapping[str, Any], gateway: LLMClient) -> Checked:
         reply = await gateway.call(_request(row))
         done()
         return judged(row, reply)
 
-    async with Gateway.open(settings) as gateway:
+    async with LLMClient.open(settings) as gateway:
         checked = await asyncio.gather(*(one(row, gateway) for row in rows))
-        return list(checked), gateway.name_of(evaluator.CONSISTENCY.name)
+        return list(checked), gateway.name_of(judging.CONSISTENCY.name)
 
 
 def _request(row: Mapping[str, Any]) -> Request:
@@ -223,7 +215,7 @@ def _request(row: Mapping[str, Any]) -> Request:
 
 def consistency(found: Mapping[str, Mapping[str, Any]], model: str) -> Threshold | None:
     """RetroRAG's threshold for a model; None where its probability of yes tells nothing."""
-    own = found.get(evaluator.CONSISTENCY.prompt)
+    own = found.get(judging.CONSISTENCY.prompt)
     if own is None or own["interval"][0] <= 0.5:
         return None
     by = f"fitted for {model} on {own['examples']} pairs of answers ({datetime.now(UTC).date().isoformat()})"
@@ -248,7 +240,7 @@ def main(
         checked, model = asyncio.run(check(rows, settings, lambda: bar.update(1)))
     sure = {**reliability(checked), "by_prompt": thresholds(checked)}
     if keep and (threshold := consistency(sure["by_prompt"], model)):
-        keep_threshold(settings.home, model, evaluator.CONSISTENCY.prompt, threshold)
+        keep_threshold(settings.home, model, judging.CONSISTENCY.prompt, threshold)
     typer.echo(json.dumps({"prompts": table(checked), "yes_or_no": sure}, indent=1))
 
 

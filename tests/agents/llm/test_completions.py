@@ -1,4 +1,4 @@
-"""Completions as servers send them, whole or as streams of chunks: what is a reply, and what is none."""
+"""Completions as servers send them, whole or streamed."""
 
 import json
 import math
@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from openai import APIError, AsyncOpenAI, AsyncStream
 
-from sleuth.agents.llm.completions import LOWEST, MAX_TOKENS, NoUsage, assemble, reply_of
+from sleuth.agents.llm.completions import LOWEST, MAX_TOKENS, NoUsage, assemble_completion, parse_reply
 from sleuth.agents.llm.errors import BrokenStream, Malformed
 from sleuth.agents.model import Reply
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
@@ -22,7 +22,7 @@ def chunk(text: str | None = None, *, finish: str | None = None, **parts: Any) -
     return {"id": "1", "created": 5, "model": "tiny", "choices": [choice], "usage": None}
 
 
-TALE = [chunk(""), chunk("In "), chunk("Varn.\u2028\n"), chunk(finish="stop"), {"choices": [], "usage": USAGE}]
+CHUNKS = [chunk(""), chunk("In "), chunk("Varn.\u2028\n"), chunk(finish="stop"), {"choices": [], "usage": USAGE}]
 
 
 def written(*chunks: Any, end: str = "data: [DONE]\n\n", line: str = "\n") -> bytes:
@@ -31,59 +31,59 @@ def written(*chunks: Any, end: str = "data: [DONE]\n\n", line: str = "\n") -> by
 
 
 async def read(stream: bytes, size: int = 1 << 20) -> tuple[dict[str, Any], list[str]]:
-    """What the SDK's stream of these bytes comes to, and what was said of it."""
+    """Return the completion of a stream of bytes, and its texts."""
 
     async def pieces() -> AsyncIterator[bytes]:
         for start in range(0, len(stream), size):
             yield stream[start : start + size]
 
-    said: list[str] = []
+    texts: list[str] = []
     response = httpx2.Response(200, content=pieces(), request=httpx2.Request("POST", "http://127.0.0.1/v1"))
     chunks: AsyncStream[object] = AsyncStream(cast_to=object, response=response, client=AsyncOpenAI(api_key="none"))
-    return await assemble(aiter(chunks), said.append), said
+    return await assemble_completion(aiter(chunks), texts.append), texts
 
 
 @pytest.mark.parametrize("size", [1, 7, 1 << 20])
 @pytest.mark.parametrize("line", ["\n", "\r\n"])
-async def test_a_stream_is_the_reply_it_would_have_been_however_it_is_cut(size: int, line: str) -> None:
-    body, said = await read(b": hello\n\nevent: chunk\n" + written(*TALE, line=line), size)
-    assert said == (["In ", "Varn.\u2028\n"])
+async def test_assemble_is_independent_of_packet_boundaries(size: int, line: str) -> None:
+    body, texts = await read(b": hello\n\nevent: chunk\n" + written(*CHUNKS, line=line), size)
+    assert texts == ["In ", "Varn.\u2028\n"]
     message = {"role": "assistant", "content": "In Varn.\u2028\n"}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     assert body == {"model": "tiny", "choices": [choice], "usage": USAGE}
 
 
-async def test_log_probabilities_stand_in_their_order_also_those_without_words() -> None:
+async def test_assemble_keeps_logprobs_of_empty_tokens() -> None:
     tokens = [{"token": word, "logprob": -0.5, "top_logprobs": []} for word in ("Yes", "<end>")]
     first, last = (chunk(text, logprobs={"content": [token]}) for text, token in zip(("Yes", ""), tokens, strict=True))
-    body, _ = await read(written(first, last, *TALE[3:]))
+    body, _ = await read(written(first, last, *CHUNKS[3:]))
     assert body["choices"][0]["logprobs"] == {"content": tokens}
 
 
-async def test_an_end_that_comes_twice_counts_once() -> None:
+async def test_assemble_counts_repeated_end_once() -> None:
     cut_off = chunk(finish="length")
-    body, said = await read(written(*TALE[:3], cut_off, cut_off, TALE[4], TALE[4]) + written(chunk("more")))
-    assert (body["choices"][0]["finish_reason"], body["usage"], "".join(said)) == ("length", USAGE, "In Varn.\u2028\n")
+    body, texts = await read(written(*CHUNKS[:3], cut_off, cut_off, CHUNKS[4], CHUNKS[4]) + written(chunk("more")))
+    assert (body["choices"][0]["finish_reason"], body["usage"], "".join(texts)) == ("length", USAGE, "In Varn.\u2028\n")
 
 
-async def test_the_mark_of_the_end_may_be_missing() -> None:
-    body, _ = await read(written(*TALE, end=""))
+async def test_assemble_accepts_missing_done_event() -> None:
+    body, _ = await read(written(*CHUNKS, end=""))
     assert body["choices"][0]["message"]["content"] == "In Varn.\u2028\n"
 
 
 @pytest.mark.parametrize(
     ("stream", "fault"),
     [
-        (written(*TALE[:2], end=""), "ends before the reply does"),
-        (written(*TALE)[:-60], "no usage|not JSON"),
-        (written(*TALE[:4]), "no usage"),
-        (written(*TALE[:2], end='data: {"id": "1", "choi\n\n'), "not JSON"),
-        (written(*TALE[:2], end="data: 7\n\n"), "no object"),
+        (written(*CHUNKS[:2], end=""), "ends before the reply does"),
+        (written(*CHUNKS)[:-60], "no usage|not JSON"),
+        (written(*CHUNKS[:4]), "no usage"),
+        (written(*CHUNKS[:2], end='data: {"id": "1", "choi\n\n'), "not JSON"),
+        (written(*CHUNKS[:2], end="data: 7\n\n"), "no object"),
         (b"", "ends before"),
     ],
     ids=["cut", "cut in the usage", "no usage", "half an event", "a number", "nothing"],
 )
-async def test_a_broken_stream_is_no_reply(stream: bytes, fault: str) -> None:
+async def test_assemble_of_broken_stream_raises_malformed(stream: bytes, fault: str) -> None:
     with pytest.raises(Malformed, match=fault):
         await read(stream)
 
@@ -97,21 +97,21 @@ async def test_a_broken_stream_is_no_reply(stream: bytes, fault: str) -> None:
         ({"object": "error", "message": "out of memory", "code": 400}, 400),
     ],
 )
-async def test_an_error_in_the_middle_is_the_response_it_would_have_been(error: dict[str, Any], status: int) -> None:
+async def test_assemble_of_error_event_raises_broken_stream(error: dict[str, Any], status: int) -> None:
     with pytest.raises((APIError, BrokenStream)) as raised:
         await read(written(chunk("In "), error))
     broken = raised.value if isinstance(raised.value, BrokenStream) else BrokenStream.of(raised.value.body)
     assert (broken.status, broken.detail) == (status, "out of memory")
 
 
-async def test_a_stream_without_any_choice_is_a_completion_without_one() -> None:
-    body, said = await read(written({"choices": [], "usage": USAGE}))
-    assert (body["choices"], said) == ([], [])
+async def test_assemble_without_choices_returns_none() -> None:
+    body, texts = await read(written({"choices": [], "usage": USAGE}))
+    assert (body["choices"], texts) == ([], [])
 
 
 async def test_assemble_of_a_finished_stream_without_usage_raises_no_usage() -> None:
     with pytest.raises(NoUsage):
-        await read(written(*TALE[:4]))
+        await read(written(*CHUNKS[:4]))
 
 
 async def test_assemble_of_a_deeply_nested_event_raises_malformed() -> None:
@@ -125,7 +125,7 @@ def completion(**parts: Any) -> dict[str, Any]:
 
 
 def read_reply(body: Any) -> Reply:
-    return reply_of(body, model="listed", seconds=0.5, warnings=["first"])
+    return parse_reply(body, model="listed", seconds=0.5, warnings=["first"])
 
 
 def with_logprobs(*tokens: Any) -> dict[str, Any]:

@@ -8,19 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linear_time import takes_linear_time
 
-from sleuth.agents.formatting.references import Labelled, listed
-from sleuth.agents.formatting.sources import Source, number
-from sleuth.agents.llm.quote_grammar import MOST_CHARS, narrowed
+from sleuth.agents.formatting import LabelledSource, Source, format_references, format_sources
+from sleuth.agents.llm.quote_grammar import MOST_CHARS, constrain_quotes
 from sleuth.agents.model import Message
 from sleuth.agents.role import Role
-from sleuth.agents.roles.hybrid.reference_reasoner import RESOLVE_PLAIN
-from sleuth.agents.roles.judging.reviewer import REVIEW
-from sleuth.agents.roles.planning.search_agent import ACT
-from sleuth.agents.roles.reading.drafter import DRAFT, DraftInput
-from sleuth.agents.roles.reading.reader import READ
-from sleuth.agents.roles.reasoning.reasoner import REASON
+from sleuth.agents.roles.hybrid import RESOLVE_PLAIN
+from sleuth.agents.roles.judging import REVIEW
+from sleuth.agents.roles.planning import ACT
+from sleuth.agents.roles.reading import DRAFT, READ, DraftInput
+from sleuth.agents.roles.reasoning import REASON
 from sleuth.graphs.evidence.text_spans import find_quote
-from sleuth.studio.simulation.wording import clause
+from sleuth.studio.simulation.wording import quote_clause
 from sleuth.tools.text.normalization import sentences
 
 VARN = Source(
@@ -31,17 +29,20 @@ ISK = Source(title="Isk", text="| River | Length |\n| --- | --- |\n| Isk | 212 k
 
 
 def prompt(*sources: Source) -> list[Message]:
-    return [Message(role="system", content="Read."), Message(role="user", content=f"{number(sources)}\n\nWhere?")]
+    return [
+        Message(role="system", content="Read."),
+        Message(role="user", content=f"{format_sources(sources)}\n\nWhere?"),
+    ]
 
 
 def allows(schema: dict[str, Any], source: int, quote: str) -> bool:
-    """Whether a guided citation can be this one."""
+    """Return whether the grammar allows a citation."""
     own = {"$defs": schema["$defs"], "$ref": "#/$defs/Quote"}
     return jsonschema.Draft202012Validator(own).is_valid({"source": source, "quote": quote})
 
 
 def guided(*sources: Source) -> dict[str, Any]:
-    return narrowed(DRAFT.schema() or {}, prompt(*sources))
+    return constrain_quotes(DRAFT.schema() or {}, prompt(*sources))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def guided(*sources: Source) -> dict[str, Any]:
         (2, "212 km |"),
     ],
 )
-def test_a_quote_may_be_the_beginning_of_any_clause_or_cell(source: int, quote: str) -> None:
+def test_grammar_allows_the_beginning_of_a_clause_or_cell(source: int, quote: str) -> None:
     assert allows(guided(VARN, ISK), source, quote)
 
 
@@ -69,98 +70,100 @@ def test_a_quote_may_be_the_beginning_of_any_clause_or_cell(source: int, quote: 
         (1, "founded by Ada Lind"),
         (1, "Ada Lund in 1604"),  # from the middle
         (1, "founded by Ada Lu"),
-        (1, "Varn"),  # too little to say anything
+        (1, "Varn"),  # too short
         (1, ""),
     ],
 )
-def test_nothing_else_may_be_quoted(source: int, quote: str) -> None:
+def test_grammar_rejects_other_text(source: int, quote: str) -> None:
     assert not allows(guided(VARN, ISK), source, quote)
 
 
 @pytest.mark.parametrize("role", [READ, DRAFT, REVIEW, REASON, ACT], ids=lambda role: role.prompt)
-def test_every_role_that_reads_and_quotes_is_guided(role: Role[Any, Any]) -> None:
+def test_grammar_constrains_every_role_that_quotes(role: Role[Any, Any]) -> None:
     schema = role.schema() or {}
-    own = narrowed(schema, prompt(VARN))
+    own = constrain_quotes(schema, prompt(VARN))
     assert not allows(own, 1, "founded by Ada Lind") and allows(schema, 1, "founded by Ada Lind")
-    assert own | {"$defs": schema["$defs"]} == schema, "what is not a quote stays"
+    assert own | {"$defs": schema["$defs"]} == schema, "everything but quotes is unchanged"
     assert own["$defs"].keys() == schema["$defs"].keys()
 
 
-def test_a_prompt_without_sources_changes_nothing() -> None:
+def test_grammar_without_sources_is_unchanged() -> None:
     schema = READ.schema() or {}
-    assert narrowed(schema, prompt()) == narrowed(schema, prompt(Source(title="Empty", text=""))) == schema
+    assert (
+        constrain_quotes(schema, prompt()) == constrain_quotes(schema, prompt(Source(title="Empty", text=""))) == schema
+    )
 
 
-def test_a_heading_is_quoted_only_where_there_is_nothing_else() -> None:
+def test_grammar_allows_a_heading_only_without_other_text() -> None:
     text = "# A town on the Isk\n\nIt has three piers."
     schema = guided(Source(title="Varn", text=text), Source(title="Isk", text="# A town on the Isk"))
     assert [allows(schema, source, "# A town on the Isk") for source in (1, 2)] == [False, True]
     assert allows(schema, 1, "It has three piers.")
 
 
-def test_more_than_a_server_can_take_is_not_guided() -> None:
-    """llguidance refuses a grammar that is too big, and with it the whole call."""
+def test_grammar_of_too_many_sources_is_unchanged() -> None:
+    # llguidance refuses a grammar that is too large, and the whole call with it.
     text = " ".join(f"Ferry {at}, built in {1600 + at}, that crosses the Isk." for at in range(40))
     schema, source = DRAFT.schema() or {}, Source(title="t", text=text)
-    assert narrowed(schema, prompt(*[source] * 4)) != schema
-    assert narrowed(schema, prompt(*[source] * 21)) == schema
+    assert constrain_quotes(schema, prompt(*[source] * 4)) != schema
+    assert constrain_quotes(schema, prompt(*[source] * 21)) == schema
 
 
-def test_references_of_other_kinds_can_be_quoted_as_ever() -> None:
-    references = (VARN, Labelled(title="get_length", text="{'km': 212}", kind="graph"))
-    messages = [Message(role="user", content=f"{listed(references)}\n\nHow long?")]
-    assert narrowed(RESOLVE_PLAIN.schema() or {}, messages) == RESOLVE_PLAIN.schema()
+def test_grammar_of_other_references_is_unchanged() -> None:
+    references = (VARN, LabelledSource(title="get_length", text="{'km': 212}", kind="graph"))
+    messages = [Message(role="user", content=f"{format_references(references)}\n\nHow long?")]
+    assert constrain_quotes(RESOLVE_PLAIN.schema() or {}, messages) == RESOLVE_PLAIN.schema()
 
 
-def test_what_the_embedded_model_has_learned_to_quote_is_allowed() -> None:
+def test_grammar_allows_the_quotes_of_the_training_data() -> None:
     schema = guided(VARN)
     for sentence in sentences(VARN.text):
         for answer in ("Isk", "Ada Lund", "1604", "4,120", "stone", "3"):
             if answer in sentence:
-                assert allows(schema, 1, clause(sentence, answer)), (sentence, answer)
+                assert allows(schema, 1, quote_clause(sentence, answer)), (sentence, answer)
 
 
 @given(st.text(alphabet="ab ,.()[]{}|\\\"'*+?^$\n\t –é中", max_size=400))
-def test_whatever_may_be_quoted_stands_in_its_source(text: str) -> None:
+def test_grammar_allows_only_text_of_the_source(text: str) -> None:
     source = Source(title="t", text=text)
-    schema = narrowed(DRAFT.schema() or {}, prompt(source))
+    schema = constrain_quotes(DRAFT.schema() or {}, prompt(source))
     if schema == DRAFT.schema():
         assert not re.sub(r"[\s'\"]", "", text)
         return
     [copies] = schema["$defs"]["Quote"]["anyOf"]
     pattern = copies["properties"]["quote"]["pattern"]
     json.dumps(schema)
-    longest = [re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)(\(\?:|\)\?)", "", way)) for way in _ways(pattern)]
+    longest = [re.sub(r"\\(.)|\(\?:|\)\?", lambda found: found[1] or "", each) for each in _alternatives(pattern)]
     for quote in longest:
         assert re.search(pattern, quote) and find_quote(quote, text) and len(quote) <= MOST_CHARS
 
 
-def _ways(pattern: str) -> list[str]:
-    """The alternatives of a pattern, at its outermost level."""
-    return re.split(r"(?<!\\)\|", pattern.removeprefix("^(?:").removesuffix(")$"))
+def _alternatives(pattern: str) -> list[str]:
+    """Return the outermost alternatives of a pattern."""
+    return re.findall(r"(?:\\.|[^|\\])+", pattern.removeprefix("^(?:").removesuffix(")$"))
 
 
-def test_a_long_clause_is_cut_where_a_quote_has_no_more_room() -> None:
+def test_grammar_cuts_a_long_clause_at_the_quote_limit() -> None:
     text = "word " * 100
     schema = guided(Source(title="t", text=text))
     assert allows(schema, 1, ("word " * 48).strip()) and not allows(schema, 1, ("word " * 49).strip())
 
 
-def test_script_without_spaces_is_quoted_by_its_beginning() -> None:
+def test_grammar_of_script_without_spaces_uses_characters() -> None:
     schema = guided(Source(title="t", text="中" * 60))
     assert allows(schema, 1, "中" * 24) and allows(schema, 1, "中" * 60) and not allows(schema, 1, "文" * 24)
 
 
 def test_a_draft_is_rendered_as_the_sources_are_read_back() -> None:
     values = DRAFT.render(DraftInput(question="Who?", sources=(VARN, ISK)))
-    assert values["sources"] == number((VARN, ISK))
+    assert values["sources"] == format_sources((VARN, ISK))
 
 
 @pytest.mark.parametrize("piece", [", ", "a. ", "A. B. ", "a, ", " and", "<source 1>\na\n"])
-def test_narrowed_of_a_hostile_passage_takes_linear_time(piece: str) -> None:
+def test_constrain_quotes_of_hostile_passage_takes_linear_time(piece: str) -> None:
     schema = READ.schema() or {}
 
     def narrow(size: int) -> None:
-        narrowed(schema, prompt(Source(title="Varn", text=piece * (size // len(piece)))))
+        constrain_quotes(schema, prompt(Source(title="Varn", text=piece * (size // len(piece)))))
 
     assert takes_linear_time(narrow)

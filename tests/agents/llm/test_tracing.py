@@ -1,4 +1,4 @@
-"""What a caller's callbacks see of model calls."""
+"""Model calls as callbacks."""
 
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from sleuth.agents.llm.testing import reply
-from sleuth.agents.llm.tracing import traced
+from sleuth.agents.llm.tracing import trace_call
 from sleuth.agents.model import Reply
 from sleuth.tools.errors import ModelError
 
@@ -23,7 +23,7 @@ class State(TypedDict):
 
 
 class Tracer(AsyncCallbackHandler):
-    """Records the runs of chat models."""
+    """Handler that records the runs of chat models."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
@@ -41,7 +41,7 @@ class Tracer(AsyncCallbackHandler):
 
 
 def graph(outcome: Reply | ModelError) -> Any:
-    """A graph whose only node makes one call."""
+    """Return a graph whose only node makes one call."""
 
     async def call() -> Reply:
         if isinstance(outcome, ModelError):
@@ -49,7 +49,7 @@ def graph(outcome: Reply | ModelError) -> Any:
         return outcome
 
     async def answer(state: State) -> State:
-        return State(text=(await traced(BODY, call))["text"])
+        return State(text=(await trace_call(BODY, call))["text"])
 
     built = StateGraph(State)
     built.add_node(answer)
@@ -58,22 +58,22 @@ def graph(outcome: Reply | ModelError) -> Any:
     return built.compile()
 
 
-async def test_traced_reports_the_prompt_and_the_reply_to_callbacks() -> None:
+async def test_trace_call_reports_prompt_and_reply() -> None:
     tracer = Tracer()
     assert await graph(reply("In the east.")).ainvoke({"text": ""}, {"callbacks": [tracer]}) == {"text": "In the east."}
     assert tracer.seen == [("Where is Varn?", 7, True), "In the east."]
 
 
-async def test_traced_reports_a_failure_to_callbacks() -> None:
+async def test_trace_call_reports_a_failure() -> None:
     tracer = Tracer()
     with pytest.raises(ModelError):
         await graph(ModelError("down")).ainvoke({"text": ""}, {"callbacks": [tracer]})
     assert tracer.seen == [("Where is Varn?", 7, True), "down"]
 
 
-async def test_traced_replies_are_no_messages_of_a_stream() -> None:
+async def test_trace_call_adds_no_streamed_messages() -> None:
     assert [each async for each in graph(reply("x")).astream({"text": ""}, stream_mode="messages")] == []
 
 
-async def test_traced_without_callbacks_only_calls() -> None:
+async def test_trace_call_without_callbacks_only_calls() -> None:
     assert await graph(reply("x")).ainvoke({"text": ""}) == {"text": "x"}

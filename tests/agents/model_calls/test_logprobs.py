@@ -16,7 +16,7 @@ def replied(*tokens: TokenLogprob, end: TokenLogprob | None = None) -> Reply:
     return reply(text, logprobs=[*tokens, *([end] if end else [])])
 
 
-def test_sums_all_spellings_of_yes_and_no() -> None:
+def test_first_token_sums_all_spellings() -> None:
     answer = replied(
         TokenLogprob(
             token="Yes",
@@ -29,44 +29,44 @@ def test_sums_all_spellings_of_yes_and_no() -> None:
     assert warning is None
 
 
-def test_only_one_of_the_two_is_certain() -> None:
+def test_first_token_with_one_label_is_certain() -> None:
     assert first_token_probability(replied(token("No", No=0.2))) == (0.0, None)
 
 
-def test_neither_is_a_half_with_a_warning() -> None:
+def test_first_token_without_labels_is_half_with_warning() -> None:
     p, warning = first_token_probability(replied(token("Well", Well=0.9)))
     assert p == 0.5
     assert warning is not None and "neither yes nor no" in warning
 
 
-def test_no_logprobs_is_a_half_with_a_warning() -> None:
+def test_first_token_without_logprobs_is_half_with_warning() -> None:
     p, warning = first_token_probability(reply("yes"))
     assert (p, warning is not None) == (0.5, True)
 
 
-def test_other_words_can_mean_yes() -> None:
+def test_first_token_accepts_other_labels() -> None:
     answer = replied(token("true", true=0.6, false=0.2))
     assert first_token_probability(answer, frozenset({"true"}), frozenset({"false"}))[0] == pytest.approx(0.75)
 
 
-def test_thoughts_and_leading_white_space_are_no_answer() -> None:
+def test_scores_skip_thoughts_and_leading_white_space() -> None:
     thought = [token("<think>"), token("no", 0.1, no=0.9), token("</think>"), token("\n\n", 0.2, no=1.0)]
     answer = replied(*thought, token("yes", 0.25, yes=0.9))
     assert first_token_probability(answer) == (1.0, None)
     assert perplexity(answer) == pytest.approx(4.0)
 
 
-def test_unfinished_thoughts_have_no_answer() -> None:
+def test_scores_of_unfinished_thoughts_are_missing() -> None:
     answer = replied(token("<think>"), token("yes", yes=1.0))
     assert first_token_probability(answer)[0] == 0.5
     assert perplexity(answer) is None
 
 
-def test_perplexity_is_over_the_words_without_the_end_mark() -> None:
+def test_perplexity_excludes_the_end_token() -> None:
     answer = replied(token("a", 0.5), token(" b", 0.125), end=token("<|im_end|>", 0.001))
     assert perplexity(answer) == pytest.approx(4.0)
 
 
-def test_perplexity_of_a_cut_off_reply_has_all_its_tokens() -> None:
+def test_perplexity_of_a_cut_off_reply_has_all_tokens() -> None:
     answer = replied(token("a", 0.5), token(" b", 0.125))
     assert perplexity({**answer, "finish": "length"}) == pytest.approx(4.0)

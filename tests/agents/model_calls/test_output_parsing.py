@@ -40,7 +40,7 @@ JSON = '{"name": "Oda", "years": [1871]}'
         f'{{"found": {JSON}, and more}}',
     ],
 )
-def test_finds_the_json_in_whatever_surrounds_it(text: str) -> None:
+def test_parse_finds_json_in_surrounding_text(text: str) -> None:
     assert parse(text, Fact) == FACT
 
 
@@ -56,38 +56,38 @@ def test_finds_the_json_in_whatever_surrounds_it(text: str) -> None:
         ("[1, 2]", "the whole"),
     ],
 )
-def test_says_why_a_reply_cannot_be_used(text: str, reason: str) -> None:
+def test_parse_of_invalid_reply_raises_with_reason(text: str, reason: str) -> None:
     with pytest.raises(Unparsable, match=reason):
         parse(text, Fact)
 
 
-def test_says_that_a_reply_was_cut_off() -> None:
+def test_parse_of_cut_off_reply_raises_with_reason() -> None:
     with pytest.raises(Unparsable, match="be shorter"):
         parse('{"name": "Oda", "years": [18', Fact, cut_off=True)
     with pytest.raises(Unparsable, match="while thinking"):
         parse("<think>I wonder", Fact, cut_off=True)
 
 
-def test_a_complete_reply_counts_although_it_was_cut_off_behind() -> None:
+def test_parse_accepts_complete_json_before_the_cut() -> None:
     assert parse(f"{JSON} and more chat that was cut o", Fact, cut_off=True) == FACT
 
 
-def test_a_comma_before_a_bracket_inside_a_string_stays() -> None:
+def test_parse_keeps_commas_inside_strings() -> None:
     assert parse('{"name": "a,] and ,}"}', Fact).name == "a,] and ,}"
 
 
-def test_plain_text_loses_thoughts_and_fences_only() -> None:
+def test_parse_of_plain_text_removes_thoughts_and_fences() -> None:
     assert parse("<think>hm</think>\n```\nOda, 1871\n```", str) == "Oda, 1871"
     assert parse(' "Oda" ', str) == '"Oda"'
 
 
 @pytest.mark.parametrize("text", ["yes", " Yes. ", '"YES"', "**yes**", "<think>no</think> yes!"])
-def test_choices_match_exactly_after_normalisation(text: str) -> None:
+def test_parse_matches_normalized_choices(text: str) -> None:
     assert parse(text, str, choices=("yes", "no")) == "yes"
 
 
 @pytest.mark.parametrize("text", ["yesterday", "yes and no", "maybe", "unsure, no"])
-def test_choices_never_match_a_part(text: str) -> None:
+def test_parse_rejects_partial_choices(text: str) -> None:
     with pytest.raises(Unparsable, match="exactly one of yes, no"):
         parse(text, str, choices=("yes", "no"))
 
@@ -100,13 +100,13 @@ facts = st.builds(
 
 
 @given(facts, st.text(alphabet=st.characters(exclude_characters="{}[]<>`")))
-def test_any_output_survives_its_own_json_in_prose(fact: Fact, prose: str) -> None:
+def test_parse_finds_any_output_in_prose(fact: Fact, prose: str) -> None:
     if "<" not in fact.name:
         assert parse(f"{prose}\n{fact.model_dump_json()}\n{prose}", Fact) == fact
 
 
 @given(facts, st.data())
-def test_truncated_json_never_passes_for_the_whole(fact: Fact, data: st.DataObject) -> None:
+def test_parse_rejects_truncated_json(fact: Fact, data: st.DataObject) -> None:
     whole = fact.model_dump_json()
     cut = data.draw(st.integers(min_value=0, max_value=len(whole) - 1))
     with pytest.raises(Unparsable):
@@ -114,7 +114,7 @@ def test_truncated_json_never_passes_for_the_whole(fact: Fact, data: st.DataObje
 
 
 @given(st.text())
-def test_any_text_is_parsed_or_refused(text: str) -> None:
+def test_parse_of_any_text_returns_or_raises_unparsable(text: str) -> None:
     try:
         assert isinstance(parse(text, Fact), Fact)
     except Unparsable as fault:
@@ -122,14 +122,14 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
 
 
 @given(st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_any_json_is_parsed_or_refused(value: object) -> None:
+def test_parse_of_any_json_returns_or_raises_unparsable(value: object) -> None:
     try:
         assert isinstance(parse(json.dumps(value), Fact), Fact)
     except Unparsable as fault:
         assert str(fault)
 
 
-def test_deep_nesting_is_refused() -> None:
+def test_parse_rejects_deep_nesting() -> None:
     with pytest.raises(Unparsable):
         parse("[" * 2_000, Fact)
 
@@ -152,7 +152,7 @@ def test_parse_of_hostile_text_takes_linear_time(piece: str, wrapping: tuple[str
     assert takes_linear_time(refuse)
 
 
-def test_parse_of_too_long_a_reply_refuses_it_unread() -> None:
+def test_parse_of_too_long_reply_is_refused() -> None:
     with pytest.raises(Unparsable, match=f"longer than {MAX_CHARS:,} characters"):
         parse(f"{JSON}{' ' * MAX_CHARS}", Fact)
 
@@ -173,11 +173,11 @@ async def test_parse_in_thread_of_a_long_reply_lets_others_run() -> None:
         await parsing
 
 
-def test_thoughts_end_where_they_end() -> None:
+def test_without_thoughts_removes_complete_and_open_blocks() -> None:
     assert without_thoughts("<think>a</think>b<think>c") == "b"
     assert without_thoughts("a < b > c") == "a < b > c"
 
 
-def test_what_escapes_stand_for_can_be_kept() -> None:
+def test_parse_of_escapes_returns_storable_text() -> None:
     fact = parse('{"name": "a\\u0000b \\ud83d\\ude00 \\ud83d \\\\u0000", "\\u0000years": [1]}', Fact)
     assert fact == Fact(name="ab \U0001f600 \ufffd \\u0000", years=[1])

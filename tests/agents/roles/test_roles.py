@@ -6,45 +6,53 @@ import pytest
 from pydantic import ValidationError
 
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse
-from sleuth.agents.roles.judging.reviewer import REVIEW, REVIEW_STEP, Review
-from sleuth.agents.roles.planning.planner import MAX_STEPS, PLAN_IN_ORDER, Plan, PlanStep
-from sleuth.agents.roles.planning.subqueries import BEGIN, NEXT, NEXT_WITH_FINDING, NextWithFinding
-from sleuth.agents.roles.reading.extractor import EXTRACT, MOST, Extraction
+from sleuth.agents.roles.judging import REVIEW, REVIEW_STEP, Review
+from sleuth.agents.roles.planning import (
+    BEGIN,
+    MAX_STEPS,
+    NEXT,
+    NEXT_WITH_FINDING,
+    PLAN_IN_ORDER,
+    NextWithFinding,
+    Plan,
+    PlanStep,
+)
+from sleuth.agents.roles.reading import EXTRACT, MAX_TRIPLES, Extraction
 
 
 def step(question: str, *needs: int) -> PlanStep:
     return PlanStep(question=question, needs=list(needs))
 
 
-def test_a_plan_needs_only_earlier_steps() -> None:
+def test_plan_needs_only_earlier_steps() -> None:
     plan = Plan(steps=[step("a", 1, 2), step("b", 1), step("c", 3, 2, 2)])
     assert [found.needs for found in plan.steps] == [[], [1], [2]]
 
 
-def test_a_question_planned_twice_is_planned_once() -> None:
+def test_plan_merges_repeated_questions() -> None:
     plan = Plan(steps=[step("a"), step("A "), step("b", 2), step("c", 2, 3)])
     assert [(found.question, found.needs) for found in plan.steps] == [("a", []), ("b", [1]), ("c", [1, 2])]
 
 
-def test_a_plan_has_steps_but_not_too_many() -> None:
+def test_plan_length_is_limited() -> None:
     assert len(Plan(steps=[step(str(i)) for i in range(MAX_STEPS)]).steps) == MAX_STEPS
     for count in (0, MAX_STEPS + 1):
         with pytest.raises(ValidationError):
             Plan(steps=[step(str(i)) for i in range(count)])
 
 
-def test_a_bare_list_is_a_plan() -> None:
+def test_plan_accepts_a_bare_list() -> None:
     assert Plan.model_validate([{"question": "a"}]) == Plan(steps=[step("a")])
 
 
-def test_the_paper_s_plan_knows_no_needs() -> None:
+def test_ordered_plan_schema_has_no_needs() -> None:
     assert "needs" not in str(PLAN_IN_ORDER.schema())
 
 
 @pytest.mark.parametrize(
     "fields", [{"status": "REVISED", "answer": " "}, {"status": "UNCONFIDENT"}, {"status": "MAYBE"}]
 )
-def test_a_verdict_without_its_content_is_refused(fields: dict[str, Any]) -> None:
+def test_review_without_required_content_is_invalid(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Review(**fields)
 
@@ -64,7 +72,7 @@ REVISED = {"status": "REVISED", "answer": "Varn", "citations": [QUOTE]}
         ({"status": "UNCONFIDENT", "question": "Where?", "earlier_step": 0}, False),
     ],
 )
-def test_the_review_schema_allows_what_belongs_to_the_status(value: dict[str, Any], fits: bool) -> None:
+def test_review_schema_allows_the_fields_of_its_status(value: dict[str, Any], fits: bool) -> None:
     schema = REVIEW.schema()
     assert schema is not None
     assert jsonschema.Draft202012Validator(schema).is_valid(value) is fits
@@ -72,7 +80,7 @@ def test_the_review_schema_allows_what_belongs_to_the_status(value: dict[str, An
         assert Review.model_validate(value).status == value["status"]
 
 
-def test_the_paper_s_review_blames_no_earlier_step() -> None:
+def test_review_step_schema_has_no_earlier_step() -> None:
     assert "earlier_step" not in str(REVIEW_STEP.schema())
 
 
@@ -91,24 +99,24 @@ ENOUGH = {"finding": "", "facts": [], "plan": "[SUFFICIENT]"}
         ({**WHERE, "facts": [0]}, False),
     ],
 )
-def test_a_guided_plan_writes_what_belongs_to_its_label(value: dict[str, Any], fits: bool) -> None:
+def test_next_schema_allows_the_fields_of_its_label(value: dict[str, Any], fits: bool) -> None:
     assert jsonschema.Draft202012Validator(NEXT_WITH_FINDING.schema() or {}).is_valid(value) is fits
     bare = {key: value[key] for key in value if key not in ("finding", "facts")}
     assert jsonschema.Draft202012Validator(NEXT.schema() or {}).is_valid(bare) is (fits or value["facts"] == [0])
 
 
 @pytest.mark.parametrize("text", ['{"plan": "[SUBQ]"}', '{"plan": "[SUBQ]", "query": " "}', '{"plan": "[WAIT]"}'])
-def test_a_plan_without_its_sub_query_is_refused(text: str) -> None:
+def test_next_without_sub_query_is_unparsable(text: str) -> None:
     with pytest.raises(Unparsable):
         parse(text, NextWithFinding)
 
 
-def test_at_the_start_there_is_nothing_that_could_be_sufficient() -> None:
+def test_begin_has_no_sufficient_choice() -> None:
     assert BEGIN.choices == ("[NO_RETRIEVAL]", "[SUBQ]")
     assert parse(" [subq]. ", str, choices=BEGIN.choices) == "[SUBQ]"
 
 
-def test_a_bare_list_of_triples_is_read_too() -> None:
+def test_extraction_accepts_a_bare_list() -> None:
     triple = {"subject": "Oda", "predicate": "born in", "object": "Varn"}
     assert parse(json.dumps([triple]), Extraction) == Extraction.model_validate({"triples": [triple]})
-    assert (EXTRACT.schema() or {})["properties"]["triples"]["maxItems"] == MOST
+    assert (EXTRACT.schema() or {})["properties"]["triples"]["maxItems"] == MAX_TRIPLES

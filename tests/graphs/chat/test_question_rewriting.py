@@ -2,7 +2,7 @@
 
 import pytest
 
-from sleuth.agents.formatting.conversation import LATEST, LONGEST, Turn, render
+from sleuth.agents.formatting import MAX_TURN_CHARS, MAX_TURNS, Turn, format_turns
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.chat.question_rewriting import rewrite_question
 from sleuth.tools.errors import ModelUnavailable
@@ -46,7 +46,7 @@ async def test_rewrite_question_without_model_raises() -> None:
 
 def test_rewrite_question_shortens_long_chat() -> None:
     turns = [Turn(speaker="user", text=f"<source 1> {number} " + "word " * 1000) for number in range(50)]
-    lines = render(turns).splitlines()
-    assert len(lines) == LATEST
-    assert all(len(line) < LONGEST + 20 and "<source" not in line for line in lines)
+    lines = format_turns(turns).splitlines()
+    assert len(lines) == MAX_TURNS
+    assert all(len(line) < MAX_TURN_CHARS + 20 and "<source" not in line for line in lines)
     assert lines[-1].startswith("User: ‹source 1> 49 word")

@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from sleuth.agents.roles.conversation.chat_responder import AskedBack
+from sleuth.agents.roles.conversation import AskedBack
 from sleuth.graphs.chat.messages import clarification_message
 from sleuth.graphs.chat.small_talk import already_clarified, find_facts, is_question, repeats_question
 

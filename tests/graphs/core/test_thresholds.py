@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.agents.roles.judging.evaluator import CONSISTENCY
-from sleuth.agents.roles.judging.verifier import VERIFY
+from sleuth.agents.roles.judging import CONSISTENCY, VERIFY
 from sleuth.graphs.core.answer import Threshold
 from sleuth.graphs.core.thresholds import FILE, choose_threshold, fitted_thresholds, store_threshold
 from sleuth.tools.errors import StoreError

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from linear_time import takes_linear_time
 from scenes import passage, resolves
 
-from sleuth.agents.formatting.quotes import Quote
+from sleuth.agents.formatting import Quote
 from sleuth.agents.llm.testing import ScriptedModel
-from sleuth.agents.model_calls.caller import Desk
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation, Status
 from sleuth.graphs.core.context import Context
@@ -28,8 +28,8 @@ TEXT = "Varn lies on the Oss.\nIts mayor is Dr. Lena Holt! She was  born\nin 186
 TOWN = passage("town", TEXT)
 
 
-def desk() -> Desk:
-    return Desk(ScriptedModel(), MemoryArchive(), seed="")
+def desk() -> ModelCaller:
+    return ModelCaller(ScriptedModel(), MemoryArchive(), seed="")
 
 
 @pytest.mark.parametrize(

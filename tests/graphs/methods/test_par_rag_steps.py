@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.agents.roles.planning.planner import OrderedStep, PlanStep
+from sleuth.agents.roles.planning import OrderedStep, PlanStep
 from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.methods.par_rag.steps import (
     Draft,

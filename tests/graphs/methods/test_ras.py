@@ -13,7 +13,7 @@ from told import Told
 
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Reply, Request
-from sleuth.agents.roles.reading.extractor import MOST
+from sleuth.agents.roles.reading import MAX_TRIPLES
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.ras.graph import Settings
 from sleuth.graphs.methods.ras.triple_graph import entity_key
@@ -301,7 +301,7 @@ async def test_ras_drops_ungrounded_triple(triple: tuple[str, str, str], stands:
 
 
 async def test_ras_passage_at_fact_limit_is_named() -> None:
-    many = triples(*(("Varn", "has", f"house {at}") for at in range(MOST)))
+    many = triples(*(("Varn", "has", f"house {at}") for at in range(MAX_TRIPLES)))
     case = structured(["[SUBQ]", many, ENOUGH, final("Varn", 1)], Shelf([TOWER]))
     await case.run("?")
     assert "tower may hold more facts: no more than 16 are asked for from one passage" in case.state["warnings"]
@@ -359,7 +359,8 @@ async def test_ras_notes_can_be_inherited(store: Store) -> None:
 async def test_ras_small_context_drops_worst_facts() -> None:
     long = " ".join("x" * 70)
     facts = [
-        triples(*((f"{name} {at}", "has", long) for at in range(MOST - 1))) for name in ("Tower", "Bridge", "Hill")
+        triples(*((f"{name} {at}", "has", long) for at in range(MAX_TRIPLES - 1)))
+        for name in ("Tower", "Bridge", "Hill")
     ]
     model = ScriptedModel(["[SUBQ]", *facts, ENOUGH, final("x", known=False)], context_window=3100)
     case = structured(model, Shelf([TOWER, BRIDGE, passage("hill", "The hill is high.")]), UNCHECKED)

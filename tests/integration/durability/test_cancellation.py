@@ -27,7 +27,7 @@ from recording_proxy import Said
 from scripted_backend import prompt_of
 from serve_scene import client_of, upload
 
-from sleuth.agents.llm.client import Gateway
+from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.core.events import Delta
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
@@ -88,7 +88,7 @@ async def freed(face: Face) -> AsyncIterator[None]:
 @pytest.mark.parametrize("heard", [False, True], ids=["whole", "streamed"])
 async def test_a_cancelled_task(face: Face, tmp_path: Path, heard: bool) -> None:
     settings = Settings(home=tmp_path, model_url=face.url("one", Weather(0, 0.0)))
-    async with Gateway.open(settings) as model, open_store(settings) as store:
+    async with LLMClient.open(settings) as model, open_store(settings) as store:
         runs = Runs(store, Services(model=model, retriever=Shelf()))
         id = await runs.start(QUESTION, "par-rag")
         task = asyncio.create_task(last(runs.run(id, listening=(lambda: True) if heard else None)))
@@ -229,7 +229,7 @@ async def _stopped(http: httpx.AsyncClient, aborted: list[bool]) -> AsyncIterato
 @pytest.mark.parametrize("heard", [False, True], ids=["whole", "streamed"])
 async def test_vllm_stops_writing_when_a_task_is_cancelled(vllm_url: str, tmp_path: Path, heard: bool) -> None:
     settings = Settings(home=tmp_path, model_url=vllm_url, timeout=300)
-    async with Gateway.open(settings) as model, open_store(settings) as store:
+    async with LLMClient.open(settings) as model, open_store(settings) as store:
         runs = Runs(store, Services(model=model, retriever=Shelf()))
 
         async def stop(freed: AbstractAsyncContextManager[None]) -> None:
@@ -272,7 +272,7 @@ async def test_vllm_stops_writing_when_nobody_reads_the_events(vllm_url: str, tm
     settings = Settings(home=tmp_path, model_url=vllm_url, timeout=300)
     async with (
         httpx.AsyncClient(base_url=vllm_url.removesuffix("/v1"), timeout=60) as http,
-        Gateway.open(settings) as model,
+        LLMClient.open(settings) as model,
         open_store(settings) as store,
     ):
         runs = Runs(store, Services(model=model, retriever=Shelf()))

@@ -12,7 +12,7 @@ from recording_proxy import Proxy, proxying
 from run_child import BEFORE, Own
 from scripted_backend import Scripted
 
-from sleuth.agents.llm.client import Gateway
+from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import Runs, Services
@@ -43,7 +43,7 @@ async def play(home: Path) -> AsyncIterator[Play]:
         async def played(trial: Trial) -> dict[str, Any]:
             proxy: Proxy = await stack.enter_async_context(proxying(Scripted(trial.script)))
             settings = Settings(home=home, embedder="hashing", model_url=proxy.url)
-            model = await stack.enter_async_context(Gateway.open(settings))
+            model = await stack.enter_async_context(LLMClient.open(settings))
             store = await stack.enter_async_context(open_store(settings))
             library = await stack.enter_async_context(await Library.open(settings, embedder=HashingEmbedder()))
             for question, id in [*([(trial.before, BEFORE)] if trial.before else []), (trial.question, trial.method)]:

@@ -9,7 +9,7 @@ from entries import entry
 from recording_proxy import Proxy, proxying
 from scripted_backend import Asked, Scripted, Sure
 
-from sleuth.agents.roles.judging.verifier import VERIFY
+from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.evaluation.calibration.calibrate import Calibration, calibrate

@@ -23,7 +23,7 @@ from model_server import (
 from starlette.responses import Response, StreamingResponse
 
 from sleuth import prompts
-from sleuth.agents.llm.client import RETRIES, Gateway
+from sleuth.agents.llm.client import RETRIES, LLMClient
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.model_calls.output_parsing import parse
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName, UsageError
@@ -41,8 +41,8 @@ def asked(call_id: str = "call-1", role: str = "drafter", **options: Any) -> Req
 
 
 @asynccontextmanager
-async def gateway(server: ModelServer, home: Path, **options: Any) -> AsyncIterator[Gateway]:
-    async with serving(server), Gateway.open(Settings(model_url=server.url, home=home, **options)) as opened:
+async def gateway(server: ModelServer, home: Path, **options: Any) -> AsyncIterator[LLMClient]:
+    async with serving(server), LLMClient.open(Settings(model_url=server.url, home=home, **options)) as opened:
         yield opened
 
 
@@ -212,14 +212,14 @@ async def test_no_more_calls_at_once_than_allowed(tmp_path: Path) -> None:
 
 async def test_nobody_there(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match=r"No model server answers at http.*`sleuth model serve`"):
-        async with Gateway.open(Settings(model_url="http://127.0.0.1:9/v1", home=tmp_path)):
+        async with LLMClient.open(Settings(model_url="http://127.0.0.1:9/v1", home=tmp_path)):
             pass
 
 
 async def test_a_server_that_goes_away(tmp_path: Path) -> None:
     server = ModelServer()
     async with serving(server):
-        opening = Gateway.open(Settings(model_url=server.url, home=tmp_path))
+        opening = LLMClient.open(Settings(model_url=server.url, home=tmp_path))
         model = await opening.__aenter__()
     with pytest.raises(ModelUnavailable, match="No model server answers"):
         await model.call(asked())
@@ -230,13 +230,13 @@ async def test_a_server_that_goes_away(tmp_path: Path) -> None:
 async def test_a_url_without_the_api(path: str, tmp_path: Path) -> None:
     async with serving(ModelServer()) as server:
         with pytest.raises(UsageError, match="lack its /v1"):
-            async with Gateway.open(Settings(model_url=server.url.removesuffix("/v1") + path, home=tmp_path)):
+            async with LLMClient.open(Settings(model_url=server.url.removesuffix("/v1") + path, home=tmp_path)):
                 pass
 
 
 async def test_a_url_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="must begin with http"):
-        async with Gateway.open(Settings(model_url="localhost:8000", home=tmp_path)):
+        async with LLMClient.open(Settings(model_url="localhost:8000", home=tmp_path)):
             pass
 
 
@@ -275,7 +275,7 @@ async def test_a_server_is_probed_once(tmp_path: Path) -> None:
     server = ModelServer()
     async with serving(server):
         for _ in range(2):
-            async with Gateway.open(Settings(model_url=server.url, home=tmp_path)) as model:
+            async with LLMClient.open(Settings(model_url=server.url, home=tmp_path)) as model:
                 await model.call(asked(schema=SCHEMA))
     assert server.probes == 5
 
@@ -286,7 +286,7 @@ async def test_a_record_that_cannot_be_used_is_made_anew(record: str, tmp_path: 
     async with serving(server):
         (tmp_path / "capabilities.json").write_text(record.replace("URL", server.url))
         for _ in range(2):
-            async with Gateway.open(Settings(model_url=server.url, home=tmp_path)):
+            async with LLMClient.open(Settings(model_url=server.url, home=tmp_path)):
                 assert server.probes == 5
 
 
@@ -337,7 +337,7 @@ async def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
     async with serving(server):
         settings = Settings(model_url=server.url, home=tmp_path)
         with blockbuster_ctx("sleuth"):
-            async with Gateway.open(settings) as model:
+            async with LLMClient.open(settings) as model:
                 await model.call(asked(schema=SCHEMA))
                 await model.call(asked(choices=("yes", "no")))
                 await model.count_tokens(asked().messages, role="drafter")

@@ -23,7 +23,7 @@ from model_server import (
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
-from sleuth.agents.llm.client import RETRIES, Gateway
+from sleuth.agents.llm.client import RETRIES, LLMClient
 from sleuth.agents.llm.completions import STREAMED
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable
@@ -68,8 +68,8 @@ def asked(listener: Ear | None = None, call_id: str = "call-1", **options: Any) 
 
 
 @asynccontextmanager
-async def gateway(server: ModelServer, home: Path, **options: Any) -> AsyncIterator[Gateway]:
-    async with serving(server), Gateway.open(Settings(model_url=server.url, home=home, **options)) as opened:
+async def gateway(server: ModelServer, home: Path, **options: Any) -> AsyncIterator[LLMClient]:
+    async with serving(server), LLMClient.open(Settings(model_url=server.url, home=home, **options)) as opened:
         yield opened
 
 

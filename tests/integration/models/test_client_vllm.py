@@ -13,21 +13,17 @@ import jsonschema
 import pytest
 from raw_server import chat, perplexity_of_words, probability_of_yes
 
-from sleuth.agents.formatting.sources import Source
-from sleuth.agents.llm.client import Gateway
+from sleuth.agents.formatting import Source
+from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
 from sleuth.agents.model_calls.output_parsing import parse
 from sleuth.agents.role import Role
-from sleuth.agents.roles.judging.reviewer import REVIEW, REVIEW_STEP
-from sleuth.agents.roles.planning.planner import PLAN, PLAN_IN_ORDER
-from sleuth.agents.roles.planning.refiner import REFINE
-from sleuth.agents.roles.reading.answerer import ANSWER
-from sleuth.agents.roles.reading.drafter import CONCLUDE, DRAFT, DraftInput
-from sleuth.agents.roles.reading.reader import READ
-from sleuth.agents.roles.reasoning.evidence_discovery import ENTITIES, INFER, REQUERY
-from sleuth.agents.roles.reasoning.reasoner import MONITOR, REASON, RECALL
+from sleuth.agents.roles.judging import REVIEW, REVIEW_STEP
+from sleuth.agents.roles.planning import PLAN, PLAN_IN_ORDER, REFINE
+from sleuth.agents.roles.reading import ANSWER, CONCLUDE, DRAFT, READ, DraftInput
+from sleuth.agents.roles.reasoning import ENTITIES, INFER, MONITOR, REASON, RECALL, REQUERY
 from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.tools.errors import ContextTooLong
 from sleuth.tools.settings import Settings
@@ -38,8 +34,8 @@ LONG = Sampling(max_tokens=4000, temperature=1.0)
 
 
 @pytest.fixture
-async def model(vllm_url: str, tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with Gateway.open(Settings(model_url=vllm_url, home=tmp_path, concurrency=2)) as opened:
+async def model(vllm_url: str, tmp_path: Path) -> AsyncIterator[LLMClient]:
+    async with LLMClient.open(Settings(model_url=vllm_url, home=tmp_path, concurrency=2)) as opened:
         yield opened
 
 
@@ -69,7 +65,7 @@ async def running(url: str) -> float:
     ],
     ids=lambda role: role.prompt,
 )
-async def test_every_schema_guides_the_model(role: Role[Any, Any], model: Gateway) -> None:
+async def test_every_schema_guides_the_model(role: Role[Any, Any], model: LLMClient) -> None:
     schema = role.schema()
     request = asked("Fill in something short about the town of Varn.", schema=schema, sampling=role.sampling)
     reply = await model.call(request)
@@ -80,7 +76,7 @@ async def test_every_schema_guides_the_model(role: Role[Any, Any], model: Gatewa
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_a_quote_is_a_copy(seed: int, model: Gateway) -> None:
+async def test_a_quote_is_a_copy(seed: int, model: LLMClient) -> None:
     about = 'The "Lund" (built 1604) is a ferry — 14.5 m long — at Varn. Its owner, Ada\\Lund & Co., sold it in 1711.'
     said = f"{about}\n\n| a | 中文 |"
     sources = (Source(title="Ferry", text=said), Source(title="Empty", text=""), Source(title="Isk", text="A river."))
@@ -94,7 +90,7 @@ async def test_a_quote_is_a_copy(seed: int, model: Gateway) -> None:
         assert quote.source in (1, 3) and find_quote(quote.quote, sources[quote.source - 1].text), reply["text"]
 
 
-async def test_a_choice_is_one_of_them(model: Gateway) -> None:
+async def test_a_choice_is_one_of_them(model: LLMClient) -> None:
     reply = await model.call(asked("Which fruit do you like?", choices=("quince", "medlar")))
     assert reply["text"] in ("quince", "medlar")
 
@@ -102,7 +98,7 @@ async def test_a_choice_is_one_of_them(model: Gateway) -> None:
 QUESTION = "Is water wet? Answer with yes or no."
 
 
-async def test_the_probability_of_yes_is_the_server_s(model: Gateway, vllm_url: str) -> None:
+async def test_the_probability_of_yes_is_the_server_s(model: LLMClient, vllm_url: str) -> None:
     reply = await model.call(asked(QUESTION, sampling=Sampling(max_tokens=1, top_logprobs=20)))
     choice = await raw(vllm_url, QUESTION, max_tokens=1, logprobs=True, top_logprobs=20)
     p, warning = first_token_probability(reply)
@@ -111,7 +107,7 @@ async def test_the_probability_of_yes_is_the_server_s(model: Gateway, vllm_url: 
 
 
 @pytest.mark.parametrize("max_tokens", [5, 200])
-async def test_perplexity_is_that_of_the_words(max_tokens: int, model: Gateway, vllm_url: str) -> None:
+async def test_perplexity_is_that_of_the_words(max_tokens: int, model: LLMClient, vllm_url: str) -> None:
     text = "Say hello in two words."
     reply = await model.call(asked(text, sampling=Sampling(max_tokens=max_tokens, top_logprobs=1)))
     choice = await raw(vllm_url, text, max_tokens=max_tokens, logprobs=True, top_logprobs=1)
@@ -119,20 +115,20 @@ async def test_perplexity_is_that_of_the_words(max_tokens: int, model: Gateway, 
     assert perplexity(reply) == pytest.approx(perplexity_of_words(choice), rel=1e-6)
 
 
-async def test_tokens_are_counted_as_the_server_counts_them(model: Gateway) -> None:
+async def test_tokens_are_counted_as_the_server_counts_them(model: LLMClient) -> None:
     request = asked("Ünïcode and 12345 numbers. " * 9, sampling=Sampling(max_tokens=1))
     reply = await model.call(request)
     assert await model.count_tokens(request.messages, role="drafter") == reply["usage"]["prompt_tokens"]
 
 
-async def test_a_repeated_beginning_is_cached(model: Gateway) -> None:
+async def test_a_repeated_beginning_is_cached(model: LLMClient) -> None:
     beginning = f"{uuid.uuid4()} " + "The harbour of Varn has three piers. " * 40
     first = await model.call(asked(f"{beginning} One?", sampling=Sampling(max_tokens=1)))
     second = await model.call(asked(f"{beginning} Two?", sampling=Sampling(max_tokens=1)))
     assert second["usage"]["cached_tokens"] >= 128 > first["usage"]["cached_tokens"]
 
 
-async def test_equal_seeds_give_equal_texts(model: Gateway) -> None:
+async def test_equal_seeds_give_equal_texts(model: LLMClient) -> None:
     async def told(seed: int) -> str:
         return (await model.call(asked("Tell a story.", sampling=Sampling(max_tokens=30, temperature=1.0, seed=seed))))[
             "text"
@@ -141,12 +137,12 @@ async def test_equal_seeds_give_equal_texts(model: Gateway) -> None:
     assert await told(1) == await told(1) != await told(2)
 
 
-async def test_a_prompt_that_is_too_long(model: Gateway) -> None:
+async def test_a_prompt_that_is_too_long(model: LLMClient) -> None:
     with pytest.raises(ContextTooLong, match="finds the prompt too long"):
         await model.call(asked("word " * (model.context_window + 1)))
 
 
-async def test_cancelling_frees_the_server_s_slot(model: Gateway, vllm_url: str) -> None:
+async def test_cancelling_frees_the_server_s_slot(model: LLMClient, vllm_url: str) -> None:
     task = asyncio.create_task(model.call(asked("Write a novel of a thousand chapters.", sampling=LONG)))
     async with asyncio.timeout(30):
         while not await running(vllm_url):
@@ -186,7 +182,7 @@ class Ear:
     ],
     ids=["cut off", "schema", "choices", "yes or no", "perplexity"],
 )
-async def test_a_stream_is_the_reply_that_comes_in_one_piece(options: dict[str, Any], model: Gateway) -> None:
+async def test_a_stream_is_the_reply_that_comes_in_one_piece(options: dict[str, Any], model: LLMClient) -> None:
     text = "Name a fruit that grows by the sea of Varn, in two words."
     await model.call(asked(text, **options))  # from here on the prompt is in the server's cache
     ear = Ear()
@@ -197,7 +193,7 @@ async def test_a_stream_is_the_reply_that_comes_in_one_piece(options: dict[str, 
     assert len(ear.words) > 1 or whole["usage"]["completion_tokens"] <= 2, "it came in one piece"
 
 
-async def test_cancelling_a_stream_frees_the_server_s_slot(model: Gateway, vllm_url: str) -> None:
+async def test_cancelling_a_stream_frees_the_server_s_slot(model: LLMClient, vllm_url: str) -> None:
     ear = Ear()
     task = asyncio.create_task(model.call(asked("Write a novel of a thousand chapters.", listener=ear, sampling=LONG)))
     async with asyncio.timeout(120):
@@ -210,7 +206,7 @@ async def test_cancelling_a_stream_frees_the_server_s_slot(model: Gateway, vllm_
     assert ear.resets == 1
 
 
-async def test_the_server_never_sees_more_calls_than_allowed(model: Gateway, vllm_url: str) -> None:
+async def test_the_server_never_sees_more_calls_than_allowed(model: LLMClient, vllm_url: str) -> None:
     sampling = Sampling(max_tokens=30)
     calls = asyncio.gather(*(model.call(asked(f"Count to {i}.", sampling=sampling)) for i in range(8)))
     most = 0.0

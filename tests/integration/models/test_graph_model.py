@@ -14,8 +14,7 @@ from graph_scene import examples, of_town
 from hashing_embedder import HashingEmbedder
 from tiny_model import write_tiny_model
 
-from sleuth.agents.graph_encoder.encoder import Encoder, Graph, Shape, graph_of, texts_of
-from sleuth.agents.graph_encoder.folder import is_graph_model, load
+from sleuth.agents.graph_encoder.encoder import Encoder, Graph, Shape, graph_texts, is_graph_model, load, read_graph
 from sleuth.agents.graph_encoder.model import GraphModels
 from sleuth.studio.model_server.adapter import chosen
 from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
@@ -59,13 +58,13 @@ def encoder() -> Encoder:
 def tokens(encoder: Encoder, *graphs: Graph) -> Any:
     import torch
 
-    texts = texts_of(graphs)
+    texts = graph_texts(graphs)
     with torch.inference_mode():
         return encoder.tokens(graphs, dict(zip(texts, EMBEDDER.embed_passages(texts), strict=True)))
 
 
 def test_graphs_side_by_side_have_the_tokens_that_each_has_alone() -> None:
-    encode, graph = encoder(), graph_of(of_town("Varn"))
+    encode, graph = encoder(), read_graph(of_town("Varn"))
     together = tokens(encode, graph, LEFT, RIGHT)
     assert together.shape == (3, 8)
     for at, each in enumerate((graph, LEFT, RIGHT)):

@@ -18,10 +18,10 @@ from tiny_model import write_tiny_model
 from vllm_fixture import free_port
 
 from sleuth.agents.graph_encoder.model import GraphModels
-from sleuth.agents.llm.client import Gateway
+from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.model_calls.output_parsing import parse
-from sleuth.agents.roles.reading.answerer import ANSWER_FROM_FACTS
+from sleuth.agents.roles.reading import ANSWER_FROM_FACTS
 from sleuth.studio.model_server.adapter import merge
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 from sleuth.studio.model_server.process import end_session, identify
@@ -106,8 +106,8 @@ async def test_what_the_server_says_is_what_the_model_says_without_it(scene: Sce
     replies = Replies(scene.base, scene.graph, EMBEDDER, exact=True)
     short = Sampling(max_tokens=24)
     said, expected, plain = [], [], []
-    async with Gateway.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
-        told = GraphModels().beside(model, str(scene.graph), EMBEDDER)
+    async with LLMClient.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
+        told = GraphModels().wrap(model, str(scene.graph), EMBEDDER)
         for town in ("Varn", "Isk"):
             said.append((await told.call(asked(of_town(town), sampling=short)))["text"])
             plain.append((await model.call(asked(of_town(town), sampling=short)))["text"])
@@ -119,8 +119,8 @@ async def test_what_the_server_says_is_what_the_model_says_without_it(scene: Sce
 
 
 async def test_guided_replies_keep_to_their_schema(scene: Scene, tmp_path: Path) -> None:
-    async with Gateway.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
-        told = GraphModels().beside(model, str(scene.graph), EMBEDDER)
+    async with LLMClient.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
+        told = GraphModels().wrap(model, str(scene.graph), EMBEDDER)
         request = asked(of_town("Varn"), schema=ANSWER_FROM_FACTS.schema(), sampling=Sampling(max_tokens=600))
         reply = await told.call(request)
     assert list(json.loads(reply["text"])) == ["facts", "answer", "known"]
@@ -137,6 +137,6 @@ async def test_a_token_of_another_model_is_refused_with_a_way_out(scene: Scene, 
     file = io.BytesIO()
     torch.save(torch.zeros(1, 32), file)
     alien = replace(asked(of_town("Varn")), soft_token=base64.b64encode(file.getvalue()).decode())
-    async with Gateway.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
+    async with LLMClient.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
         with pytest.raises(ModelError, match=r"hidden_size 32 .* 64.* Serve the language model that it was tuned with"):
             await model.call(alien)

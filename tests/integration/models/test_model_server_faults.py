@@ -20,7 +20,7 @@ from faulty_environment import HANGS, TIMEOUT, House, Run, housed
 from faulty_server import Face, facing
 from windows import Sweep, count
 
-from sleuth.agents.llm.client import Gateway
+from sleuth.agents.llm.client import LLMClient
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings
 
@@ -69,7 +69,7 @@ async def test_what_a_server_can_do_is_not_mistaken_in_bad_weather(tmp_path: Pat
     async def found(face: Face, weather: Weather) -> Any:
         home = tmp_path / f"home-{weather.seed}"
         settings = Settings(home=home, model_url=face.url(f"s{weather.seed}", weather), timeout=TIMEOUT)
-        async with Gateway.open(settings):
+        async with LLMClient.open(settings):
             (capabilities,) = json.loads((home / "capabilities.json").read_text()).values()
             return capabilities
 

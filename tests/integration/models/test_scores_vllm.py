@@ -19,7 +19,7 @@ from raw_server import chat, perplexity_of_words, probability_of_yes
 from recording_proxy import Proxy, Upstream, proxying
 from scripted_backend import Mixed, Scripted
 
-from sleuth.agents.llm.client import Gateway
+from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.logprobs import first_token_probability
 from sleuth.graphs.persistence.store import open_store
@@ -68,7 +68,7 @@ async def played(trial: Trial, home: Path, url: str) -> AsyncIterator[tuple[List
     backend = Mixed(real=Upstream(url), scripted=Scripted(trial.script), prompts=trial.prompts - unguided)
     async with proxying(backend) as proxy:
         settings = Settings(home=home, model_url=proxy.url, embedder="hashing", timeout=300)
-        async with Gateway.open(settings) as gateway, open_store(settings) as store:
+        async with LLMClient.open(settings) as gateway, open_store(settings) as store:
             model = Listening(gateway, proxy)
             runs = Runs(store, Services(model=model, retriever=Shelf(), embedder=HashingEmbedder()))
             id = await runs.start(trial.question, trial.method, values=trial.values)

@@ -13,7 +13,7 @@ from four_hops import Shelf
 from vllm_fixture import free_port
 from windows import Sweep
 
-from sleuth.agents.llm.client import Gateway
+from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
@@ -78,7 +78,7 @@ async def killed_and_started_again(model_home: Path) -> dict[str, int]:
     try:
         first = await server.serve(model_home, options, print)
         settings = Settings(home=model_home / "home", model_url=first.url, timeout=900)
-        async with open_store(settings) as store, Gateway.open(settings) as gateway:
+        async with open_store(settings) as store, LLMClient.open(settings) as gateway:
             model = Counted(gateway)
             runs = Runs(store, Services(model=model, retriever=Shelf()))
             threads = [f"r{n}" for n in range(RUNS)]

@@ -109,10 +109,10 @@ async def test_a_cell_of_a_page_s_table_is_cited_whatever_other_pages_order(sett
 
 @pytest.mark.vllm
 async def test_a_small_model_comes_to_a_verdict(settings: Settings, vllm_url: str) -> None:
-    from sleuth.agents.llm.client import Gateway
+    from sleuth.agents.llm.client import LLMClient
 
     chosen = settings.model_copy(update={"model_url": vllm_url, "timeout": 600.0})
-    async with Gateway.open(chosen) as model:
+    async with LLMClient.open(chosen) as model:
         answer, state = await ask(chosen, model, HONEST, HOSTILE)
     assert answer.status in ("answered", "unknown", "invalid_question")
     assert {each["kind"] for each in state["references"]} >= {"text", "table"}

@@ -16,7 +16,7 @@ from fault_scenarios import Trial
 from faulty_server import Face, facing
 from hashing_embedder import HashingEmbedder
 
-from sleuth.agents.llm.client import RETRIES, Gateway
+from sleuth.agents.llm.client import RETRIES, LLMClient
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import Store, open_store
@@ -93,7 +93,7 @@ class Run:
 
     async def _asked(self, settings: Settings) -> Answer:
         self.reached = False
-        async with Gateway.open(settings) as model:
+        async with LLMClient.open(settings) as model:
             self.reached = True
             library = self.house.library
             services = Services(model=model, retriever=library, embedder=library.embedder, triples=self.triples)

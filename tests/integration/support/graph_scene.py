@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from sleuth.agents.formatting import facts as chain
-from sleuth.agents.formatting.facts import Facts, SubQuery
+from sleuth.agents.formatting import Facts, SubQuery, format_fact
 from sleuth.agents.model import Message
 from sleuth.agents.model_calls.caller import messages
-from sleuth.agents.roles.planning.subqueries import BEGIN, NEXT, Bare, SoFar
-from sleuth.agents.roles.reading.answerer import ANSWER_FROM_FACTS
+from sleuth.agents.roles.planning import BEGIN, NEXT, SoFar
+from sleuth.agents.roles.reading import ANSWER_FROM_FACTS
+from sleuth.agents.roles.reasoning import QuestionInput
 from sleuth.tools.storage.triples import Triple
 
 TOWNS = ("Varn", "Isk", "Orrel", "Tamm")
@@ -17,7 +17,7 @@ def so_far(*rounds: list[Triple], question: str = "Where was she born?") -> SoFa
     """A chain of sub-queries, each with its triples."""
     facts, number = list[Facts](), 0
     for at, triples in enumerate(rounds, start=1):
-        lines = [chain.fact(number + place, triple) for place, triple in enumerate(triples, start=1)]
+        lines = [format_fact(number + place, triple) for place, triple in enumerate(triples, start=1)]
         number += len(triples)
         facts.append(Facts(query=at, text="\n".join(lines)))
     queries = tuple(SubQuery(text=f"Sub-query {at}?") for at in range(1, len(rounds) + 1))
@@ -43,5 +43,5 @@ def _example(at: int) -> dict[str, Any]:
         given = so_far([("the film", "directed by", f"Oda of {town}")])
         sent, prompt, reply = messages(NEXT, given), NEXT.prompt, '{"plan":"[SUBQ]","query":"Where was Oda born?"}'
     else:
-        sent, prompt, reply = messages(BEGIN, Bare(question=f"Who is from {town}?")), BEGIN.prompt, "[SUBQ]"
+        sent, prompt, reply = messages(BEGIN, QuestionInput(question=f"Who is from {town}?")), BEGIN.prompt, "[SUBQ]"
     return {"question": str(at), "prompt": prompt, "messages": list(sent), "reply": reply}

@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph.types import Command
 
 import sleuth
-from sleuth.agents.llm.client import Gateway
+from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.persistence.postgres_checkpoints import PostgresCheckpoints
 from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store
@@ -118,7 +118,7 @@ def run(job: Job, pipe: Connection) -> None:
 
 async def _run(job: Job, pipe: Connection) -> None:
     async with AsyncExitStack() as stack:
-        model = await stack.enter_async_context(Gateway.open(job.settings))
+        model = await stack.enter_async_context(LLMClient.open(job.settings))
         await stack.enter_async_context(hold(job.settings.home, "shared", command="a test"))
         library = await stack.enter_async_context(await Library.open(job.settings, embedder=HashingEmbedder()))
         store = await stack.enter_async_context(open_store(job.settings))

@@ -1,4 +1,4 @@
-"""The simulated model: what it knows, what it says, where it errs, and what that would have cost."""
+"""The simulated model: answers, errors, usage, gold and parameters."""
 
 import dataclasses
 from dataclasses import asdict
@@ -10,28 +10,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth import prompts
-from sleuth.agents.formatting.conversation import Heard, Turn
-from sleuth.agents.formatting.sources import Source
-from sleuth.agents.formatting.steps import Step
+from sleuth.agents.formatting import Source, Step, Turn
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
 from sleuth.agents.role import NAMES, Role
-from sleuth.agents.roles.conversation.intent_classifier import ROUTE
-from sleuth.agents.roles.conversation.question_rewriter import REWRITE, Rewritten
-from sleuth.agents.roles.judging.classifier import DOMAIN, DYNAMIC, ClassifyInput
-from sleuth.agents.roles.judging.evaluator import CONSISTENCY, SUPPORT, ConsistencyInput, SupportInput
-from sleuth.agents.roles.judging.reviewer import REVIEW_STEP, ReviewStepInput, StepReview
-from sleuth.agents.roles.judging.verifier import VERIFY, VerifyInput
-from sleuth.agents.roles.planning.expander import EXPAND, ExpandInput, NextStep
-from sleuth.agents.roles.planning.planner import PLAN, Plan, PlanInput
-from sleuth.agents.roles.planning.refiner import REFINE, Refined, RefineInput
-from sleuth.agents.roles.planning.subqueries import Bare
-from sleuth.agents.roles.reading.answerer import ANSWER_UNAIDED
-from sleuth.agents.roles.reading.drafter import DRAFT, Draft, DraftInput
+from sleuth.agents.roles.conversation import REWRITE, ROUTE, ConversationInput, Rewritten
+from sleuth.agents.roles.judging import (
+    CONSISTENCY,
+    DOMAIN,
+    DYNAMIC,
+    REVIEW_STEP,
+    SUPPORT,
+    VERIFY,
+    ClassifyInput,
+    ConsistencyInput,
+    ReviewStepInput,
+    StepReview,
+    SupportInput,
+    VerifyInput,
+)
+from sleuth.agents.roles.planning import (
+    EXPAND,
+    PLAN,
+    REFINE,
+    ExpandInput,
+    NextStep,
+    Plan,
+    PlanInput,
+    Refined,
+    RefineInput,
+)
+from sleuth.agents.roles.reading import ANSWER_UNAIDED, DRAFT, Draft, DraftInput
+from sleuth.agents.roles.reasoning import QuestionInput
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
-from sleuth.studio.simulation.handlers import HANDLERS
+from sleuth.studio.simulation.model import HANDLERS
 from sleuth.studio.simulation.parameters import ERRORS, ROLES
-from sleuth.studio.simulation.usage import UsageMeter, tokens
+from sleuth.studio.simulation.reply import UsageMeter, count_tokens
 from sleuth.tools.errors import UsageError
 
 PASSAGES = {
@@ -88,20 +102,20 @@ async def drafted(question: str, *sources: Source, simulation: Simulation | None
     return Draft.model_validate_json(said["text"])
 
 
-# Every role is played
+# Coverage
 
 
-def test_every_prompt_is_played() -> None:
+def test_handlers_cover_every_prompt() -> None:
     asked = {name for name in prompts.names() if not name.startswith("shared/")}
-    assert asked == HANDLERS.keys(), "add what is missing to studio/simulation/handlers.py"
+    assert asked == HANDLERS.keys(), "add the missing handlers to studio/simulation/model.py"
 
 
-def test_every_role_has_its_errors() -> None:
+def test_parameters_cover_every_role_and_error() -> None:
     assert ROLES.keys() == set(NAMES)
     assert {kind for kinds in ROLES.values() for kind in kinds} == ERRORS.keys()
 
 
-# It sorts questions as their gold says
+# Classification
 
 
 @pytest.mark.parametrize(
@@ -113,13 +127,13 @@ def test_every_role_has_its_errors() -> None:
         ({"domain": "finance", "static_or_dynamic": "slow-changing"}, "finance", "static"),
     ],
 )
-async def test_a_question_is_filed_as_the_benchmark_labels_it(labels: dict[str, str], domain: str, change: str) -> None:
+async def test_classifier_returns_the_benchmark_labels(labels: dict[str, str], domain: str, change: str) -> None:
     gold, given = gold_of(ROW | labels, PASSAGES), ClassifyInput(question=GOLD.question, examples=())
     assert (await reply(DOMAIN, given, gold=gold))["text"] == domain
     assert (await reply(DYNAMIC, given, gold=gold))["text"] == change
 
 
-async def test_a_misfiled_question_is_one_of_another_kind_and_samples_err_apart() -> None:
+async def test_classifier_errors_return_other_labels_per_sample() -> None:
     given = ClassifyInput(question=GOLD.question, examples=())
     always = [(await reply(role, given, errors(misfiled=1), seed=1))["text"] for role in (DOMAIN, DYNAMIC)]
     assert always[0] in {"finance", "sports", "music", "movie"}
@@ -128,11 +142,11 @@ async def test_a_misfiled_question_is_one_of_another_kind_and_samples_err_apart(
     assert sometimes == {"static", "dynamic"}
 
 
-# It knows what it was shown, and nothing else
+# Answers
 
 
 @pytest.mark.parametrize(("question", "answer", "id"), HOPS)
-async def test_a_hop_is_answered_from_its_passage_and_cited(question: str, answer: str, id: str) -> None:
+async def test_draft_answers_a_hop_from_its_passage_with_citation(question: str, answer: str, id: str) -> None:
     found = await drafted(question, ELSEWHERE, source(id))
     assert found.answer == answer
     assert [cited.source for cited in found.citations] == [2]
@@ -140,43 +154,43 @@ async def test_a_hop_is_answered_from_its_passage_and_cited(question: str, answe
 
 
 @given(shown=st.sets(st.sampled_from(sorted(PASSAGES))), hop=st.sampled_from(HOPS))
-async def test_only_the_passage_that_tells_it_gives_an_answer(shown: set[str], hop: tuple[str, str, str]) -> None:
+async def test_draft_answers_only_with_the_gold_passage(shown: set[str], hop: tuple[str, str, str]) -> None:
     question, answer, id = hop
     found = await drafted(question, ELSEWHERE, *map(source, sorted(shown)))
     assert found.answer == (answer if id in shown else "")
 
 
 @given(shown=st.sets(st.sampled_from(sorted(PASSAGES))))
-async def test_the_whole_question_takes_every_hop(shown: set[str]) -> None:
+async def test_draft_of_whole_question_needs_every_passage(shown: set[str]) -> None:
     found = await drafted(GOLD.question, *map(source, sorted(shown)))
     assert found.answer == ("Kelp Fair" if len(shown) == 3 else "")
 
 
-async def test_a_question_about_somebody_else_has_no_answer() -> None:
+async def test_draft_of_another_subject_is_empty() -> None:
     assert (await drafted("In which town was Gunnora Yoll born?", source("oake"))).answer == ""
 
 
-async def test_part_of_a_passage_tells_if_it_has_the_sentence() -> None:
+async def test_draft_from_a_part_of_a_passage_needs_its_evidence() -> None:
     _, text = PASSAGES["oake"]
     assert (await drafted(HOPS[1][0], Source(title="Bastian Oake", text=text[30:]))).answer == "Sennick Harbour"
     assert (await drafted(HOPS[1][0], Source(title="Bastian Oake", text=text[:40]))).answer == ""
 
 
-async def test_another_passage_tells_if_one_sentence_has_subject_and_answer() -> None:
+async def test_draft_accepts_a_sentence_with_subject_and_answer() -> None:
     other = Source(title="News", text="In this town, Sennick Harbour, the engineer Bastian Oake was born.")
     assert (await drafted(HOPS[1][0], other)).answer == "Sennick Harbour"
 
 
-async def test_without_an_answer_nothing_supports_one() -> None:
+async def test_draft_of_unanswerable_question_is_empty() -> None:
     row = ROW | {"answer": "", "decomposition": [*STEPS[:2], STEPS[2] | {"answer": ""}]}
     gold = gold_of(row, PASSAGES)
     said = await reply(DRAFT, DraftInput(question=GOLD.question, sources=(source("town"),)), gold=gold)
     assert Draft.model_validate_json(said["text"]).answer == ""
 
 
-async def test_closed_book_knowledge_belongs_to_the_question() -> None:
+async def test_closed_book_rate_decides_per_question() -> None:
     known = [
-        (await reply(ANSWER_UNAIDED, Bare(question=GOLD.question), errors(closed_book=rate)))["text"]
+        (await reply(ANSWER_UNAIDED, QuestionInput(question=GOLD.question), errors(closed_book=rate)))["text"]
         for rate in (0.0, 1.0)
     ]
     assert ["Kelp Fair" in text for text in known] == [False, True]
@@ -185,20 +199,20 @@ async def test_closed_book_knowledge_belongs_to_the_question() -> None:
 # Plans
 
 
-async def test_a_plan_has_the_hops_and_says_what_they_need() -> None:
+async def test_plan_has_the_hops_with_their_needs() -> None:
     said = await reply(PLAN, PlanInput(question=GOLD.question))
     plan = Plan.model_validate_json(said["text"])
     assert [step.needs for step in plan.steps] == [[], [1], [2]]
     assert plan.steps[1].question == "In which town was the person who built the Pellowrig Light born?"
 
 
-async def test_what_is_known_is_filled_in_and_not_planned_again() -> None:
+async def test_plan_skips_known_hops_and_uses_their_answers() -> None:
     known = (Step(question=HOPS[0][0], answer="Bastian Oake"),)
     said = await reply(PLAN, PlanInput(question=GOLD.question, known=known))
     assert Plan.model_validate_json(said["text"]).steps[0].question == HOPS[1][0]
 
 
-async def test_a_planned_question_is_refined_with_what_was_found_right_or_wrong() -> None:
+async def test_refine_inserts_the_found_answer_right_or_wrong() -> None:
     planned = GOLD.nested(1)
     for found in ("Bastian Oake", "Gunnora Yoll"):
         answers = (Step(question=HOPS[0][0], answer=found),)
@@ -206,7 +220,7 @@ async def test_a_planned_question_is_refined_with_what_was_found_right_or_wrong(
         assert Refined.model_validate_json(said["text"]).question == f"In which town was {found} born?"
 
 
-async def test_next_steps_vary_in_words_and_now_and_then_in_order() -> None:
+async def test_expand_varies_wording_and_order() -> None:
     given = ExpandInput(question=GOLD.question, steps=())
     simulation = Simulation(rates={}, reorder=0.3)
     steps = [
@@ -224,10 +238,8 @@ async def test_next_steps_vary_in_words_and_now_and_then_in_order() -> None:
     ("before", "question"),
     [("Tell me about the Pellowrig Light.", GOLD.question), ("Good evening.", "Which fair is held there?")],
 )
-async def test_a_follow_up_is_the_gold_s_question_where_the_conversation_names_what_it_does(
-    before: str, question: str
-) -> None:
-    given = Heard(question="Which fair is held there?", turns=(Turn(speaker="user", text=before),))
+async def test_rewrite_returns_the_gold_question_if_its_names_are_given(before: str, question: str) -> None:
+    given = ConversationInput(question="Which fair is held there?", turns=(Turn(speaker="user", text=before),))
     assert Rewritten.model_validate_json((await reply(REWRITE, given))["text"]).question == question
     astray = await reply(REWRITE, given, errors(rewriter=1.0))
     assert Rewritten.model_validate_json(astray["text"]).question not in (GOLD.question, given.question)
@@ -242,8 +254,8 @@ async def test_a_follow_up_is_the_gold_s_question_where_the_conversation_names_w
         ("", "Thank you!", "small talk"),
     ],
 )
-async def test_a_message_is_taken_for_what_it_names_of_the_gold(before: str, message: str, kind: str) -> None:
-    given = Heard(question=message, turns=(Turn(speaker="user", text=before),) if before else ())
+async def test_route_depends_on_the_names_in_the_message(before: str, message: str, kind: str) -> None:
+    given = ConversationInput(question=message, turns=(Turn(speaker="user", text=before),) if before else ())
     assert (await reply(ROUTE, given))["text"] == kind
     assert (await reply(ROUTE, given, errors(router=1.0)))["text"] != kind
 
@@ -260,7 +272,7 @@ async def test_a_message_is_taken_for_what_it_names_of_the_gold(before: str, mes
         ("Sennick Harbour", [], "UNCONFIDENT"),
     ],
 )
-async def test_a_review_holds_a_draft_against_what_is_shown(draft: str, shown: list[str], verdict: str) -> None:
+async def test_review_compares_the_draft_with_the_sources(draft: str, shown: list[str], verdict: str) -> None:
     sources = (ELSEWHERE, *map(source, shown))
     given = ReviewStepInput(question=HOPS[1][0], answer=draft, sources=sources)
     assert StepReview.model_validate_json((await reply(REVIEW_STEP, given))["text"]).status == verdict
@@ -268,19 +280,19 @@ async def test_a_review_holds_a_draft_against_what_is_shown(draft: str, shown: l
     assert StepReview.model_validate_json(flattering["text"]).status == "PASS"
 
 
-async def test_perplexity_is_low_where_the_sources_tell_and_high_where_not() -> None:
+async def test_verify_perplexity_is_low_only_with_evidence() -> None:
     questions = [f"Who built the Pellowrig Light{' indeed' * times}?" for times in range(30)]
     measured = {}
-    for name, shown in (("told", source("light")), ("not", ELSEWHERE)):
+    for name, shown in (("evidence", source("light")), ("none", ELSEWHERE)):
         replies = [await reply(VERIFY, VerifyInput(question=asked, sources=(shown,))) for asked in questions]
         measured[name] = sorted(found for said in replies if (found := perplexity(said)) is not None)
-    assert measured["told"][15] == pytest.approx(1.25, abs=0.15)
-    assert measured["not"][15] == pytest.approx(8.0, abs=4.0)
-    assert measured["told"][-2] < 2.0 < measured["not"][5]
+    assert measured["evidence"][15] == pytest.approx(1.25, abs=0.15)
+    assert measured["none"][15] == pytest.approx(8.0, abs=4.0)
+    assert measured["evidence"][-2] < 2.0 < measured["none"][5]
 
 
 @pytest.mark.parametrize(("second", "same"), [("the Kelp Fair", True), ("Herring Fair", False)])
-async def test_yes_and_no_are_probabilities_of_the_first_token(second: str, same: bool) -> None:
+async def test_consistency_is_a_probability_of_the_first_token(second: str, same: bool) -> None:
     given = ConsistencyInput(question=GOLD.question, answer="Kelp Fair", second=second)
     score, warning = first_token_probability(await reply(CONSISTENCY, given))
     assert warning is None
@@ -293,7 +305,7 @@ async def test_yes_and_no_are_probabilities_of_the_first_token(second: str, same
 
 
 @pytest.mark.parametrize(("kind", "answer"), [("missed", [""]), ("invented", ["Gunnora Yoll", "Quarve Haven"])])
-async def test_errors_come_at_their_rate(kind: str, answer: list[str]) -> None:
+async def test_errors_occur_at_their_rate(kind: str, answer: list[str]) -> None:
     asked = [f"Who built the Pellowrig Light{' indeed' * times}?" for times in range(100)]
     right = (source("light"), ELSEWHERE)
     found = [(await drafted(each, *right, simulation=errors(**{kind: 0.3}))).answer for each in asked]
@@ -302,14 +314,14 @@ async def test_errors_come_at_their_rate(kind: str, answer: list[str]) -> None:
     assert set(wrong) <= {*answer, "Quarve"}
 
 
-async def test_a_guess_is_made_only_where_nothing_tells() -> None:
+async def test_guess_replaces_only_a_missing_answer() -> None:
     guessing = errors(guessed=1.0)
     assert (await drafted(HOPS[0][0], source("light"), simulation=guessing)).answer == "Bastian Oake"
     assert (await drafted(HOPS[0][0], ELSEWHERE)).answer == ""
     assert (await drafted(HOPS[0][0], ELSEWHERE, simulation=guessing)).answer not in ("", "Bastian Oake")
 
 
-async def test_errors_of_one_role_leave_the_others_alone() -> None:
+async def test_error_rate_of_one_role_does_not_affect_others() -> None:
     found = [
         (await drafted(HOPS[0][0], source("light"), simulation=simulation)).answer == "Bastian Oake"
         for simulation in (errors(reader=1.0), errors(drafter=1.0))
@@ -317,10 +329,10 @@ async def test_errors_of_one_role_leave_the_others_alone() -> None:
     assert found == [True, False]
 
 
-# Chance
+# Randomness
 
 
-async def test_a_reply_depends_on_content_and_place_and_not_on_the_order_of_calls() -> None:
+async def test_replies_do_not_depend_on_the_order_of_calls() -> None:
     simulation = Simulation(seed=3, rates={"missed": 0.5, "invented": 0.5})
     requests = [request(DRAFT, DraftInput(question=q, sources=(source(id), ELSEWHERE))) for q, _, id in HOPS] * 2
     requests += [request(EXPAND, ExpandInput(question=GOLD.question, steps=()), seed) for seed in range(9)]
@@ -334,16 +346,16 @@ async def test_a_reply_depends_on_content_and_place_and_not_on_the_order_of_call
     assert [each["text"] for each in one] != [(await elsewhere.call(each))["text"] for each in requests]
 
 
-async def test_replies_are_labelled_and_cost_something() -> None:
+async def test_reply_has_model_name_usage_and_seconds() -> None:
     said = await reply(DRAFT, DraftInput(question=HOPS[0][0], sources=(source("light"),)))
     usage, simulation = said["usage"], Simulation()
     assert said["model"] == "simulated"
-    assert usage["completion_tokens"] == tokens(said["text"]) > 0
+    assert usage["completion_tokens"] == count_tokens(said["text"]) > 0
     expected = usage["prompt_tokens"] / simulation.prefill + usage["completion_tokens"] / simulation.decode
     assert said["seconds"] == round(expected, 4)
 
 
-def test_what_prompts_begin_with_is_cached_in_whole_blocks() -> None:
+def test_usage_meter_caches_common_prefix_in_blocks() -> None:
     meter = UsageMeter(Simulation())
     start = " ".join(f"w{number}" for number in range(40))
     prompts = [(Message(role="user", content=f"{start} {end}"),) for end in ("one", "two")]
@@ -353,7 +365,7 @@ def test_what_prompts_begin_with_is_cached_in_whole_blocks() -> None:
 # Gold
 
 
-def test_2wiki_s_triples_become_hops() -> None:
+def test_gold_from_2wiki_triples() -> None:
     row = {
         "question": "Where was the performer of Changed It born?",
         "answer": "Port of Spain",
@@ -370,7 +382,7 @@ def test_2wiki_s_triples_become_hops() -> None:
     ]
 
 
-def test_hotpotqa_s_passages_become_pseudo_hops_that_lead_on_where_they_can() -> None:
+def test_gold_from_hotpotqa_passages_links_them() -> None:
     row = {"question": "Which town is the home of the maker of Nine Tides?", "answer": "Varn", "gold_ids": ["a", "b"]}
     passages = {"a": ("Oda Brell", "A painter. She lived in Varn."), "b": ("Nine Tides", "A window by Oda Brell.")}
     gold = gold_of(row, passages)
@@ -378,7 +390,7 @@ def test_hotpotqa_s_passages_become_pseudo_hops_that_lead_on_where_they_can() ->
     assert [(hop.passage, hop.answer, hop.needs()) for hop in gold.hops] == [("b", "Oda Brell", []), ("a", "Varn", [1])]
 
 
-def test_a_comparison_follows_from_all_hops() -> None:
+def test_gold_of_a_comparison_is_not_a_chain() -> None:
     row = ROW | {"question": "Which is older, A or B?", "answer": "A", "type": "comparison"}
     assert not gold_of(row, PASSAGES).is_chain()
     assert GOLD.is_chain()
@@ -401,23 +413,23 @@ WEIR = {
         ("Was the weir house built by Rosa Quill?", "yes", "The weir house was built by Rosa Quill."),
     ],
 )
-def test_pages_tell_an_answer_where_they_have_most_of_its_words(question: str, answer: str, evidence: str) -> None:
+def test_gold_on_pages_selects_the_unit_with_most_answer_words(question: str, answer: str, evidence: str) -> None:
     gold = gold_on_pages({"question": question, "answer": answer}, WEIR)
     assert (gold.origin, gold.answer) == ("derived", answer)
     assert [(hop.question, hop.answer, hop.evidence) for hop in gold.hops] == [(question, answer, evidence)]
 
 
-def test_pages_that_do_not_have_the_answer_tell_nothing() -> None:
+def test_gold_on_pages_without_the_answer_has_no_hops() -> None:
     assert gold_on_pages({"question": "Who keeps the weir house today?", "answer": "Lena Holt"}, WEIR).hops == ()
     assert gold_on_pages({"question": "Who?", "answer": "Ida Moll"}, {}).hops == ()
 
 
-def test_a_false_premise_is_one_that_a_page_contradicts() -> None:
+def test_gold_on_pages_of_a_false_premise_is_contradicted() -> None:
     row = {"question": "How often did Ida Moll dance there?", "answer": "Ida Moll sang", "type": "false_premise"}
     assert gold_on_pages(row, WEIR).contradicted()
 
 
-def test_a_missing_gold_passage_is_named() -> None:
+def test_gold_of_missing_passage_names_it() -> None:
     with pytest.raises(UsageError, match="oake"):
         gold_of(ROW, {"light": PASSAGES["light"]})
 
@@ -425,7 +437,7 @@ def test_a_missing_gold_passage_is_named() -> None:
 # Parameters
 
 
-def test_the_most_special_rate_holds_and_only_where_a_role_can_err_so() -> None:
+def test_rate_uses_the_most_specific_entry() -> None:
     simulation = Simulation.parse("missed=0.1, drafter=0.2, drafter.invented=0.3, reviewer=0.4", seed=5)
     assert simulation.seed == 5
     assert simulation.rate("drafter", "invented") == 0.3
@@ -449,12 +461,12 @@ def test_the_most_special_rate_holds_and_only_where_a_role_can_err_so() -> None:
         ("drafter=nan", "drafter=nan"),
     ],
 )
-def test_what_cannot_be_a_rate_is_explained(given: str, message: str) -> None:
+def test_parse_invalid_rate_is_explained(given: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Simulation.parse(given)
 
 
-def test_parameters_come_from_a_file(tmp_path: Path) -> None:
+def test_from_toml_reads_and_checks_a_file(tmp_path: Path) -> None:
     file = tmp_path / "simulation.toml"
     file.write_text("seed = 2\nprefill = 100\n[rates]\nmissed = 0.1\nreviewer.flattering = 0.2\n")
     simulation = Simulation.from_toml(file)

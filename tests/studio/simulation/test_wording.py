@@ -1,10 +1,10 @@
-"""What is quoted of a sentence where somebody is to learn to copy."""
+"""Clauses that citations quote."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.studio.simulation.wording import clause
+from sleuth.studio.simulation.wording import quote_clause
 
 LONG = (
     "The academy, after many years in which members of all its colleges took part and wrote letters, finally moved to "
@@ -21,12 +21,12 @@ LONG = (
          "Ran was directed by Akira Kurosawa"),
     ],
 )  # fmt: skip
-def test_a_clause_begins_where_one_may_begin_and_has_the_answer(sentence: str, answer: str, quoted: str) -> None:
-    assert clause(sentence, answer, most=60) == quoted
+def test_quote_clause_starts_at_a_clause_and_has_the_answer(sentence: str, answer: str, quoted: str) -> None:
+    assert quote_clause(sentence, answer, most=60) == quoted
 
 
 @given(st.text(alphabet="ab ,.é中", max_size=300), st.text(alphabet="ab ,é中", max_size=20), st.integers(20, 120))
-def test_a_clause_is_words_of_its_sentence_and_short(sentence: str, answer: str, most: int) -> None:
-    found = clause(sentence, answer, most=most)
+def test_quote_clause_is_a_short_part_of_its_sentence(sentence: str, answer: str, most: int) -> None:
+    found = quote_clause(sentence, answer, most=most)
     assert found in sentence
     assert len(found) <= most + max(map(len, sentence.split(" ")), default=0)

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
-from sleuth.agents.formatting.sources import Source, number
+from sleuth.agents.formatting import Source, format_sources
 from sleuth.agents.model import Reply, TokenLogprob
 from sleuth.studio.training.roles.check import Checked, consistency, judged, reliability, table, thresholds
 
-SOURCES = number((Source(title="Ghent", text="Ghent is a city."), Source(title="Mara", text="Mara was born in Ghent.")))
+SOURCES = format_sources(
+    (Source(title="Ghent", text="Ghent is a city."), Source(title="Mara", text="Mara was born in Ghent."))
+)
 WANTED = '{"answer":"Ghent","citations":[{"source":2,"quote":"born in Ghent"}],"answerable":true}'
 
 

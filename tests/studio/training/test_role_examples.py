@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from sleuth.agents import roles
-from sleuth.agents.graph_encoder.encoder import graph_of
+from sleuth.agents.graph_encoder.encoder import read_graph
 from sleuth.agents.role import Role
 from sleuth.studio.simulation import gold_of
 from sleuth.studio.training.roles.data.examples import (
@@ -147,7 +147,7 @@ async def test_ras_is_played_with_texts_where_that_is_set(known: TrainingSet) ->
             Play(row=known.questions[0], method="ras", seed=0, values=values), known, All(known), NOTHING
         )
         found.append(next(example for example in learned if example.prompt == "answerer/from_facts"))
-    assert [bool(graph_of(example.messages)) for example in found] == [True, False]
+    assert [bool(read_graph(example.messages)) for example in found] == [True, False]
     assert "Oda Brask was born in Kestrow." in found[1].messages[-1]["content"]
 
 

@@ -21,7 +21,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.roles.reading import EXTRACT, MOST, READ, ExtractInput, Extraction, Triple
+from sleuth.agents.roles.reading import EXTRACT, MAX_TRIPLES, READ, ExtractInput, Extraction, Triple
 from sleuth.agents.roles.reasoning import INFER
 from sleuth.graphs.core import Context
 from sleuth.graphs.ingestion import ingest
@@ -155,7 +155,9 @@ def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
 
 def _extraction(title: str, text: str, triples: Sequence[tuple[str, str, str]]) -> Example:
     given = ExtractInput(sources=(Source(title=title, text=text),))
-    fields = [Triple(subject=one[:100], predicate=two[:80], object=three[:160]) for one, two, three in triples[:MOST]]
+    fields = [
+        Triple(subject=one[:100], predicate=two[:80], object=three[:160]) for one, two, three in triples[:MAX_TRIPLES]
+    ]
     reply = Extraction(triples=fields).model_dump_json()
     return Example.of(EXTRACT, given, reply, set="triples", hops=0, question=title)
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sleuth.agents.roles.reading import MOST, Extraction, Triple
+from sleuth.agents.roles.reading import MAX_TRIPLES, Extraction, Triple
 from sleuth.studio.simulation import Gold, Hop
-from sleuth.studio.simulation.wording import about, filled, says
+from sleuth.studio.simulation.wording import ask_relation, fill_references, mentions
 from sleuth.tools.text import sentences, words
 
 Known = Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]
@@ -46,21 +46,21 @@ class PassageFacts:
     known: Known
 
     def __call__(self, gold: Gold, title: str, text: str) -> Extraction:
-        """At most MOST, in the order in which the passage tells them."""
+        """At most MAX_TRIPLES, in the order in which the passage tells them."""
         needed = [_triple(gold, at) for at, hop in enumerate(gold.hops) if (hop.title, hop.text) == (title, text)]
         others = self._of(title, text)
-        room = MOST - len(needed)
+        room = MAX_TRIPLES - len(needed)
         every = {*needed, *others[:room]}
         order = sorted(every, key=lambda each: (text.find(each[2]) % (len(text) + 1), each))
         triples = [Triple(subject=one[:100], predicate=two[:80], object=three[:160]) for one, two, three in order]
-        return Extraction(triples=triples[:MOST])
+        return Extraction(triples=triples[:MAX_TRIPLES])
 
     def worded(self, gold: Gold) -> Gold:
         """The gold with predicates that its passages' triples have, where its steps are no relations already."""
         return replace(gold, hops=tuple(self._worded(hop) for hop in gold.hops))
 
     def _worded(self, hop: Hop) -> Hop:
-        if hop.question == about(hop.subject, hop.predicate):
+        if hop.question == ask_relation(hop.subject, hop.predicate):
             return hop
         telling = [each for each in self._of(hop.title, hop.text) if words(each[2]) == words(hop.answer)]
         if telling:
@@ -79,6 +79,6 @@ class PassageFacts:
 
 def _triple(gold: Gold, at: int) -> tuple[str, str, str]:
     hop = gold.hops[at]
-    subject = filled(hop.subject, {number: each.answer for number, each in enumerate(gold.hops, start=1)})
-    named = says(f"{hop.title} {hop.text}", subject)
+    subject = fill_references(hop.subject, {number: each.answer for number, each in enumerate(gold.hops, start=1)})
+    named = mentions(f"{hop.title} {hop.text}", subject)
     return (subject if named else hop.title, hop.predicate, hop.answer)

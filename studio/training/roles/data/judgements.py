@@ -10,7 +10,7 @@ from sleuth.agents.formatting import Source
 from sleuth.agents.roles.judging import ATTRIBUTION, RELEVANCE, SUPPORT, AttributionInput, RelevanceInput, SupportInput
 from sleuth.agents.roles.reading import Reading
 from sleuth.agents.roles.reasoning import Inferences
-from sleuth.studio.simulation.wording import names, says
+from sleuth.studio.simulation.wording import find_names, mentions
 from sleuth.studio.training.pools import lines
 from sleuth.studio.training.roles.data.teacher import Example, Learned
 from sleuth.studio.training.roles.data.wording import naturally
@@ -93,8 +93,8 @@ def supports(learned: Learned, dice: Random) -> Iterator[Example]:
 def _others(answer: str, taken: str, sources: list[dict[str, str]]) -> list[str]:
     """What else the sources name that is of the answer's kind."""
     number = any(sign.isdigit() for sign in answer)
-    named = names(" . ".join(source["text"] for source in sources))
-    return [name for name in named if name[0].isdigit() == number and not says(taken, name)]
+    named = find_names(" . ".join(source["text"] for source in sources))
+    return [name for name in named if name[0].isdigit() == number and not mentions(taken, name)]
 
 
 def irrelevances(learned: Learned) -> Iterator[Example]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from sleuth.studio.simulation import Gold
-from sleuth.studio.simulation.wording import says
+from sleuth.studio.simulation.wording import mentions
 from sleuth.studio.training.roles.data.questions import TrainingSet
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.text import sentences
@@ -60,7 +60,7 @@ def silenced(passage: Passage, gold: Gold) -> Passage | None:
     """A passage without the sentences that tell what a hop asks it for; None where nothing is left, or nothing goes."""
     answers = [hop.answer for hop in gold.hops if hop.passage == passage.id and hop.answer]
     told = sentences(passage.text)
-    left = [unit for unit in told if not any(says(unit, answer) for answer in answers)]
+    left = [unit for unit in told if not any(mentions(unit, answer) for answer in answers)]
     return passage_of(passage.id, passage.title, " ".join(left)) if 0 < len(left) < len(told) else None
 
 

@@ -19,7 +19,7 @@ from sleuth.agents.roles.planning import EXPAND, PLAN
 from sleuth.agents.roles.reading import DRAFT, EXTRACT, Extraction
 from sleuth.agents.roles.reasoning import REQUERY
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
-from sleuth.studio.simulation.wording import broader, names, says
+from sleuth.studio.simulation.wording import broaden, find_names, mentions
 from sleuth.studio.training.roles.data.wording import clumsy, guided, naturally
 
 Facts = Callable[[Gold, str, str], Extraction]
@@ -74,7 +74,7 @@ def foretold(example: Example) -> bool:
     """Whether a plan has a name that nobody has found yet, as where gold calls one thing by two names."""
     if example.prompt not in (PLAN.prompt, EXPAND.prompt):
         return False
-    return not all(says(example.messages[-1]["content"], name) for name in names(_asked(example.reply)))
+    return not all(mentions(example.messages[-1]["content"], name) for name in find_names(_asked(example.reply)))
 
 
 def _asked(reply: str) -> str:
@@ -132,7 +132,7 @@ class Teacher:
 
     def _idle(self, example: Example) -> bool:
         """Whether it asks for the question itself again: the run has gone on although nothing is missing."""
-        return example.prompt == REQUERY.prompt and broader(self._student.gold.question) in example.reply
+        return example.prompt == REQUERY.prompt and broaden(self._student.gold.question) in example.reply
 
     def _example(self, request: Request, right: Reply) -> Example:
         sent = tuple(Message(role=each["role"], content=naturally(each["content"])) for each in request.messages)

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from sleuth.studio.simulation import Gold
-from sleuth.studio.simulation.wording import described
+from sleuth.studio.simulation.wording import describe
 
 _ASKED = {
     "author": "Who wrote {}?",
@@ -96,7 +96,7 @@ def reworded(gold: Gold, dice: Random) -> str:
     last = dice.choice([_ASKED[asked], *_ALSO_ASKED.get(asked, ())])
     forms = [last.format(f"the {by} of {of}"), last.format(f"{of}'s {by}")]
     if by in _MAKERS:
-        person = described(_ASKED[by].format(of))
+        person = describe(_ASKED[by].format(of))
         clause = person.removeprefix("the person")
         forms += [last.format(person), f"{last.format('the person').removesuffix('?')}{clause}?"]
     return dice.choice(forms)

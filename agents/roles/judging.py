@@ -1,0 +1,283 @@
+"""Roles that judge: review, verification, evaluation and classification."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, Self, cast
+
+from pydantic import ConfigDict, Field, model_validator
+
+from sleuth.agents.formatting import Evidence, Fenced, Sources, Step, Steps
+from sleuth.agents.model import Sampling
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.role import Output, Role, fields_by_label
+from sleuth.agents.roles.planning import MAX_STEPS
+from sleuth.tools.errors import BadReply
+from sleuth.tools.sources.question_attributes import DOMAINS, Attributes, Domain
+from sleuth.tools.sources.question_attributes.examples import Example, demonstrations, own
+
+# A draft checked against evidence that was searched with it (PAR-RAG, section 3.6)
+
+_ALLOWED: dict[str, tuple[str, ...]] = {
+    "PASS": ("status",),
+    "REVISED": ("status", "answer", "citations"),
+    "UNCONFIDENT": ("status", "question", "earlier_step"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReviewStepInput:
+    """A step's question, its draft, and the fine evidence, best first."""
+
+    question: str
+    answer: str
+    sources: Sources
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReviewInput(ReviewStepInput):
+    """Also the steps before, any of which the reviewer may blame."""
+
+    trajectory: Steps
+
+
+def add_trajectory(given: ReviewStepInput, trajectory: tuple[Step, ...]) -> ReviewInput:
+    """Return the same input with the steps before it."""
+    return ReviewInput(question=given.question, answer=given.answer, sources=given.sources, trajectory=trajectory)
+
+
+class StepReview(Output):
+    """The verdict: PASS keeps the draft, REVISED has `answer` and `citations`, UNCONFIDENT a new `question`."""
+
+    model_config = ConfigDict(json_schema_extra=fields_by_label("status", _ALLOWED))
+
+    status: Literal["PASS", "REVISED", "UNCONFIDENT"]
+    answer: str = Field(default="", max_length=400)
+    citations: Evidence = Field(default_factory=list)
+    question: str = Field(default="", max_length=240)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.status == "REVISED" and not self.answer.strip():
+            raise ValueError("REVISED needs the better answer in 'answer'")
+        if self.status == "UNCONFIDENT" and not self.question.strip():
+            raise ValueError("UNCONFIDENT needs the new question in 'question'")
+        return self
+
+
+class Review(StepReview):
+    """A verdict that may blame an earlier step: `earlier_step`, counted from 1, had a wrong answer."""
+
+    earlier_step: int | None = Field(default=None, ge=1, le=MAX_STEPS)
+
+
+REVIEW = Role("reviewer/review", ReviewInput, Review, Sampling(max_tokens=512))
+"""Review a draft; an earlier step may be blamed."""
+
+REVIEW_STEP = Role("reviewer/review_step", ReviewStepInput, StepReview, Sampling(max_tokens=512))
+"""Review a draft by itself."""
+
+# A step answered from its knowledge alone, for the model's confidence in it (CRP-RAG, section 3.4)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VerifyInput:
+    """A step's question and the knowledge about it."""
+
+    question: str
+    sources: Sources
+
+
+VERIFY = Role("verifier/verify", VerifyInput, str, Sampling(max_tokens=64, temperature=0.1, top_logprobs=1))
+"""Answer a step; its score is the perplexity of the reply, exp of the mean negative log-probability per token.
+
+The paper prints values below 1, which a perplexity cannot have. Plain text: guidance would change the probabilities.
+"""
+
+
+def resampled_verify() -> Role[VerifyInput, str]:
+    """Return a role that samples the same answer freely, for servers without log-probabilities."""
+    return replace(VERIFY, sampling=Sampling(max_tokens=64, temperature=1.0))
+
+
+# Yes/no questions whose answers are read as probabilities of the first token. None is guided: a choice constraint would
+# change the probabilities. The first four are RetroRAG's (equations 1 to 4); `auto` checks its answers with SUPPORT.
+
+_ONE_TOKEN = Sampling(max_tokens=1, top_logprobs=20)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConsistencyInput:
+    """Two answers to one question, the second sampled more freely."""
+
+    question: str
+    answer: str
+    second: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvidenceInput:
+    """One piece of evidence, a passage or an inference, and the query that it should help to answer."""
+
+    query: str
+    sources: Sources
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RelevanceInput:
+    """An inference, the steps known without it, and the query that it should help to answer."""
+
+    query: str
+    claim: Fenced
+    known: Steps
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttributionInput:
+    """An inference and the passages that should contain it."""
+
+    claim: Fenced
+    sources: Sources
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SupportInput:
+    """A question, an answer to it, and the passages that the answer cites."""
+
+    question: str
+    answer: Fenced
+    sources: Sources
+
+
+CONSISTENCY = Role("evaluator/consistency", ConsistencyInput, str, _ONE_TOKEN)
+"""Do the two answers agree?"""
+
+EVIDENCE = Role("evaluator/evidence", EvidenceInput, str, _ONE_TOKEN)
+"""Does the evidence help?"""
+
+RELEVANCE = Role("evaluator/relevance", RelevanceInput, str, _ONE_TOKEN)
+"""Does the inference help?"""
+
+ATTRIBUTION = Role("evaluator/attribution", AttributionInput, str, _ONE_TOKEN)
+"""Do the passages contain the inference?"""
+
+SUPPORT = Role("evaluator/support", SupportInput, str, _ONE_TOKEN)
+"""Do the citations support the answer?"""
+
+# An answer compared with one that is known to be right (the Acc-LM of CRP-RAG's evaluation)
+
+CORRECT, INCORRECT = "correct", "incorrect"
+
+
+def _bullets(answers: Sequence[str]) -> str:
+    return "\n".join(f"- {answer}" for answer in answers)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JudgeInput:
+    """A question, the answers that count as right, and the answer given: the judge sees nothing else."""
+
+    question: str
+    answers: Annotated[tuple[str, ...], _bullets]
+    said: Fenced
+
+
+JUDGE = Role("judge/judge", JudgeInput, str, Sampling(max_tokens=8), choices=(CORRECT, INCORRECT))
+"""Compare the meaning of an answer with the right ones."""
+
+# A question's attributes by demonstrations and a vote (CRAG's hybrid system, section 4.2)
+
+DEMONSTRATIONS = 5
+"""For each domain, and for static and for dynamic (section 4.2)."""
+
+SAMPLES = 5
+"""Votes for each attribute; the paper writes "multiple"."""
+
+STATIC, CHANGING = "static", "dynamic"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassifyInput:
+    """A question, and questions that were labelled by hand."""
+
+    question: str
+    examples: tuple[Example, ...]
+
+
+def _render_examples(given: ClassifyInput, asked: str, labels: Sequence[str]) -> dict[str, str]:
+    shown = [
+        f"Question: {example.question}\n{asked}: {label}" for example, label in zip(given.examples, labels, strict=True)
+    ]
+    return {"examples": "\n\n".join(shown), "question": " ".join(given.question.split())}
+
+
+_VOTE = Sampling(max_tokens=8, temperature=0.7)
+
+DOMAIN = Role(
+    "classifier/domain",
+    ClassifyInput,
+    str,
+    _VOTE,
+    choices=DOMAINS,
+    render=lambda given: _render_examples(given, "Domain", [example.domain for example in given.examples]),
+)
+"""Name the domain of a question."""
+
+DYNAMIC = Role(
+    "classifier/dynamic",
+    ClassifyInput,
+    str,
+    _VOTE,
+    choices=(STATIC, CHANGING),
+    render=lambda given: _render_examples(
+        given, "Static or dynamic", [CHANGING if example.dynamic else STATIC for example in given.examples]
+    ),
+)
+"""Decide whether the answer to a question changes over time."""
+
+
+class InContextPredictor:
+    """Predictor that samples each attribute several times and takes the majority."""
+
+    def __init__(self, model: ModelCaller, *, samples: int = SAMPLES) -> None:
+        self._model = model
+        self._samples = samples
+
+    @property
+    def calls(self) -> int:
+        """The number of model calls of a prediction, without repairs."""
+        return 2 * self._samples
+
+    async def predict(self, question: str) -> Attributes:
+        """Return the attributes of one question.
+
+        Raises:
+            BadReply: no sample for one of them can be parsed.
+            ModelError: the server gave no usable reply.
+        """
+        of_domains, of_change = demonstrations(await asyncio.to_thread(own), each=DEMONSTRATIONS)
+        (domain, domain_lead), (change, dynamic_lead) = await asyncio.gather(
+            self._vote(DOMAIN, ClassifyInput(question=question, examples=of_domains)),
+            self._vote(DYNAMIC, ClassifyInput(question=question, examples=of_change)),
+        )
+        return Attributes(
+            domain=cast(Domain, domain),
+            dynamic=change == CHANGING,
+            domain_lead=domain_lead,
+            dynamic_lead=dynamic_lead,
+        )
+
+    async def _vote(self, role: Role[ClassifyInput, str], given: ClassifyInput) -> tuple[str, float]:
+        """Return the winner and its lead over the second as a share of the votes; ties go to the role's order."""
+        samples = await asyncio.gather(
+            *(self._model.ask(role, given) for _ in range(self._samples)), return_exceptions=True
+        )
+        votes = Counter({choice: samples.count(choice) for choice in role.choices or ()})
+        for fault in samples:
+            if isinstance(fault, BaseException):
+                if not isinstance(fault, BadReply) or not votes.total():
+                    raise fault
+                self._model.warn(f"{fault} The vote continues without this sample.")
+        (winner, most), (_, next_most) = votes.most_common(2)
+        return winner, (most - next_most) / votes.total()

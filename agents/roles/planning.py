@@ -1,0 +1,308 @@
+"""Roles that decide what to look up next."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from sleuth.agents.formatting import (
+    FactNumbers,
+    Facts,
+    Items,
+    Quote,
+    Source,
+    Steps,
+    SubQuery,
+    format_facts,
+    format_sources,
+    format_steps,
+    single_line,
+)
+from sleuth.agents.model import Sampling
+from sleuth.agents.role import Output, Role, fields_by_label
+from sleuth.agents.roles.reasoning import MAX_QUOTES, QuestionInput
+
+# A plan of the whole question in one call (PAR-RAG, section 3.4)
+
+MAX_STEPS = 40
+"""The longest plan that is accepted."""
+
+_GUIDED_STEPS = 6
+"""The most steps that a guided reply may list: real questions need fewer."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanInput:
+    """The question, and the steps that are answered already and need not be asked again."""
+
+    question: str
+    known: Steps = ()
+
+
+class OrderedStep(Output):
+    """A sub-question; `Answer` steps follow from the steps before and need no search."""
+
+    thought: str = Field(default="", max_length=120)
+    question: str = Field(min_length=1, max_length=240)
+    action: Literal["Retrieve", "Answer"] = "Retrieve"
+
+
+class PlanStep(OrderedStep):
+    """A sub-question with the earlier steps whose answers it builds on; `needs` counts from 1."""
+
+    needs: list[Annotated[int, Field(ge=1, le=MAX_STEPS)]] = Field(default_factory=list, max_length=MAX_STEPS)
+
+
+def _steps(value: object) -> object:
+    """Accept a bare list of steps as a plan: the paper writes plans so."""
+    return {"steps": value} if isinstance(value, list) else value
+
+
+_LENGTH = Field(min_length=1, max_length=MAX_STEPS, json_schema_extra={"maxItems": _GUIDED_STEPS})
+
+
+class Plan(Output):
+    """Steps with their dependencies: only on earlier steps; a repeated question is kept once."""
+
+    steps: Annotated[list[PlanStep], _LENGTH]
+
+    _accept_list = model_validator(mode="before")(_steps)
+
+    @field_validator("steps")
+    @classmethod
+    def _tidy(cls, steps: list[PlanStep]) -> list[PlanStep]:
+        places: dict[str, int] = {}
+        renumbered: list[int] = []
+        tidy: list[PlanStep] = []
+        for step in steps:
+            needs = sorted({renumbered[need - 1] for need in step.needs if need <= len(renumbered)})
+            place = places.setdefault(step.question.strip().casefold(), len(tidy) + 1)
+            renumbered.append(place)
+            if place > len(tidy):
+                tidy.append(step.model_copy(update={"needs": needs}))
+        return tidy
+
+
+class OrderedPlan(Output):
+    """Steps to be taken one after the other, as in the paper."""
+
+    steps: Annotated[list[OrderedStep], _LENGTH]
+
+    _accept_list = model_validator(mode="before")(_steps)
+
+
+PLAN = Role("planner/plan", PlanInput, Plan, Sampling(max_tokens=1024))
+"""Break the question into steps with their dependencies."""
+
+PLAN_IN_ORDER = Role("planner/plan_in_order", PlanInput, OrderedPlan, Sampling(max_tokens=1024))
+"""Break the question into steps that follow each other."""
+
+# The next step's question, made unambiguous by the answers that it builds on (PAR-RAG, section 3.5)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefineInput:
+    """The next question, the steps that it builds on, and the question that all steps serve."""
+
+    question: str
+    answers: Steps
+    original: str
+
+
+class Refined(Output):
+    """The question to ask instead."""
+
+    question: str = Field(min_length=1, max_length=240)
+
+
+REFINE = Role("refiner/refine", RefineInput, Refined, Sampling(max_tokens=160))
+"""Rewrite a step's question with the answers that it builds on."""
+
+# Steps of a reasoning graph (CRP-RAG, section 3.2)
+
+StepText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExpandInput:
+    """The question, earlier knowledge, and the steps that lead to the place where the next one is needed."""
+
+    question: str
+    steps: Items
+    known: Steps = ()
+
+
+class NextStep(Output):
+    """A step; `final` if nothing comes after it."""
+
+    step: StepText
+    final: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FuseInput:
+    """The question, and similar steps toward its answer."""
+
+    question: str
+    steps: Items
+
+
+class Fused(Output):
+    """The step that replaces similar ones."""
+
+    step: StepText
+
+
+EXPAND = Role("expander/expand", ExpandInput, NextStep, Sampling(max_tokens=160, temperature=0.8))
+"""Sample one possible next step of a line of reasoning."""
+
+FUSE = Role("fuser/fuse", FuseInput, Fused, Sampling(max_tokens=200, temperature=0.1))
+"""Merge similar steps into one."""
+
+# Follow-up questions (Self-Ask, section 3)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FollowUpInput:
+    """The question, and the follow-up questions so far with their intermediate answers."""
+
+    question: str
+    known: Steps
+
+
+class FollowUp(Output):
+    """With "Yes" the next `question`, with "No" the final `answer`, empty where there is none."""
+
+    model_config = ConfigDict(
+        json_schema_extra=fields_by_label(
+            "follow_up", {"Yes": ("follow_up", "question"), "No": ("follow_up", "answer")}
+        )
+    )
+
+    follow_up: Literal["Yes", "No"]
+    question: str = Field(default="", max_length=240)
+    answer: str = Field(default="", max_length=400)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.follow_up == "Yes" and not self.question.strip():
+            raise ValueError("'Yes' needs the follow-up question in 'question'")
+        return self
+
+
+FOLLOW_UP = Role("planner/follow_up", FollowUpInput, FollowUp, Sampling(max_tokens=256))
+""""Are follow-up questions needed here?": write the next one, or the final answer."""
+
+# The loop of the `agent` baseline. Guided JSON rather than tool calls, which small models and many servers lack.
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchResult(Source):
+    """A passage with the number of the search that found it first; a source, so it is dropped in a small context."""
+
+    search: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActInput:
+    """The question, the steps of an earlier run, and the searches so far with their passages, in the same order."""
+
+    question: str
+    known: Steps
+    searches: tuple[str, ...]
+    sources: tuple[SearchResult, ...]
+
+
+class Action(Output):
+    """A search with its `query`, or an answer with its `citations`, empty where there is none."""
+
+    model_config = ConfigDict(
+        json_schema_extra=fields_by_label(
+            "action", {"search": ("action", "query"), "answer": ("action", "answer", "citations")}
+        )
+    )
+
+    action: Literal["search", "answer"]
+    query: str = Field(default="", max_length=240)
+    answer: str = Field(default="", max_length=400)
+    citations: list[Quote] = Field(default_factory=list, max_length=MAX_QUOTES)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.action == "search" and not self.query.strip():
+            raise ValueError("'search' needs what to search for in 'query'")
+        return self
+
+
+def _searches(given: ActInput) -> dict[str, str]:
+    """Return each search with the passages that it found first; their numbers continue from search to search."""
+    blocks: list[str] = []
+    first = 1
+    for at, query in enumerate(given.searches, start=1):
+        found = [source for source in given.sources if source.search == at]
+        blocks.append(f"Search {at}: {single_line(query)}\n{format_sources(found, first=first) or '(nothing new)'}")
+        first += len(found)
+    searches = "\n".join(blocks) or "No search so far."
+    return {"question": given.question, "known": format_steps(given.known), "searches": searches}
+
+
+ACT = Role("actor/act", ActInput, Action, Sampling(max_tokens=512), render=_searches)
+"""Choose the next search, or answer."""
+
+# Whether to look something up, and what (RAS, section 3.1)
+
+NO_RETRIEVAL: Final = "[NO_RETRIEVAL]"
+SUBQ: Final = "[SUBQ]"
+SUFFICIENT: Final = "[SUFFICIENT]"
+
+_ALLOWED = {SUBQ: ("finding", "facts", "plan", "query"), SUFFICIENT: ("finding", "facts", "plan")}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SoFar:
+    """The question, earlier knowledge, and the sub-queries so far; `sources` holds the facts, best first."""
+
+    question: str
+    queries: tuple[SubQuery, ...]
+    sources: tuple[Facts, ...]
+    known: Steps = ()
+
+
+def render_chain(given: SoFar) -> dict[str, str]:
+    """Return the values of a prompt that shows sub-queries with their facts."""
+    chain = format_facts(given.queries, given.sources)
+    return {"known": format_steps(given.known), "chain": chain, "question": given.question}
+
+
+class Next(Output):
+    """[SUBQ] with the next sub-query in `query`, or [SUFFICIENT]."""
+
+    model_config = ConfigDict(json_schema_extra=fields_by_label("plan", _ALLOWED))
+
+    plan: Literal["[SUBQ]", "[SUFFICIENT]"]
+    query: str = Field(default="", max_length=240)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.plan == SUBQ and not self.query.strip():
+            raise ValueError(f"{SUBQ} needs the sub-query in 'query'")
+        return self
+
+
+class NextWithFinding(Next):
+    """Also the finding of the latest sub-query, and the numbers of the facts that contain it."""
+
+    finding: str = Field(default="", max_length=200)
+    facts: FactNumbers = Field(default_factory=list)
+
+
+BEGIN = Role("planner/begin", QuestionInput, str, Sampling(max_tokens=16), choices=(NO_RETRIEVAL, SUBQ))
+"""Decide whether the question needs retrieval."""
+
+NEXT = Role("planner/next", SoFar, Next, Sampling(max_tokens=256), render=render_chain)
+"""Write the next sub-query, or stop."""
+
+NEXT_WITH_FINDING = Role(
+    "planner/next_with_finding", SoFar, NextWithFinding, Sampling(max_tokens=384), render=render_chain
+)
+"""Write the finding of the latest sub-query, then the next one, or stop."""
