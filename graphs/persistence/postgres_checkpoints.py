@@ -18,9 +18,9 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg_pool import AsyncConnectionPool
 
-from sleuth.graphs.persistence.fencing import Fence, lost, unfenced
 from sleuth.graphs.persistence.serializer import naming_thread_of
 from sleuth.graphs.persistence.sqlite_checkpoints import InsertionOrder, Place, counted
+from sleuth.graphs.persistence.thread_locks import Fence, lost
 
 # The default numbers a checkpoint in its own transaction, whichever statement inserts it; a rewritten checkpoint keeps
 # its number. Rows that are there before the column stay without one.
@@ -58,7 +58,7 @@ _WRITES = f"""
 class PostgresCheckpoints(InsertionOrder, AsyncPostgresSaver):
     """Needs the extra `postgres`."""
 
-    fence: Fence = staticmethod(unfenced)
+    fence: Fence = staticmethod(lambda _thread: None)
     """Return the token of a thread; what is written for the thread is refused once that is not its token any more."""
 
     async def setup(self) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 
 from sleuth.graphs.persistence.serializer import CheckpointSerializer
 from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
-from sleuth.graphs.persistence.thread_locks import AdvisoryLeases, FileLeases, Leases
+from sleuth.graphs.persistence.thread_locks import FileThreadLocks, PostgresThreadLocks, ThreadLocks
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.tools.errors import StoreDamaged, StoreError, StoreTooNew, ThreadBusy
 from sleuth.tools.optional_imports import extra
@@ -30,7 +30,7 @@ _UNSYNCED = "PRAGMA synchronous=NORMAL"
 
 # What is held while a store is opened; no run can have this name.
 _OPENING = "the store of runs"
-_TURNS, _PAUSE = 1_200, 0.05
+_ATTEMPTS, _PAUSE = 1_200, 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Store:
     archive: SqlArchive
     threads: Threads
     engine: Engine
-    leases: Leases
+    locks: ThreadLocks
 
 
 @asynccontextmanager
@@ -62,16 +62,16 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _leave_syncing)
     try:
-        leases = await asyncio.to_thread(_leases, settings, engine)
+        locks = await asyncio.to_thread(_make_locks, settings, engine)
         async with AsyncExitStack() as opened:
-            async with _turn_of(leases):
+            async with _exclusively(locks):
                 await asyncio.to_thread(_check_version, engine)
                 store = Store(
-                    saver=await opened.enter_async_context(_saver(settings, engine, leases)),
+                    saver=await opened.enter_async_context(_saver(settings, engine, locks)),
                     archive=await asyncio.to_thread(SqlArchive, engine),
-                    threads=await asyncio.to_thread(Threads, engine, settings.owner, leases),
+                    threads=await asyncio.to_thread(Threads, engine, settings.owner, locks),
                     engine=engine,
-                    leases=leases,
+                    locks=locks,
                 )
             yield store
     except Exception as error:
@@ -83,13 +83,13 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def _turn_of(leases: Leases) -> AsyncIterator[None]:
-    """For one process at a time: to make a new store fails where two of them do it at once."""
+async def _exclusively(locks: ThreadLocks) -> AsyncIterator[None]:
+    """Admit one process at a time: creating a new store fails if two of them do it simultaneously."""
     async with AsyncExitStack() as held:
-        for _ in range(_TURNS):
+        for _ in range(_ATTEMPTS):
             with suppress(ThreadBusy):
                 with suppress(OSError):  # nothing can be made in a folder that takes no file
-                    await held.enter_async_context(leases.hold(_OPENING))
+                    await held.enter_async_context(locks.hold(_OPENING))
                 break
             await asyncio.sleep(_PAUSE)
         else:
@@ -97,10 +97,10 @@ async def _turn_of(leases: Leases) -> AsyncIterator[None]:
         yield
 
 
-def _leases(settings: Settings, engine: Engine) -> Leases:
+def _make_locks(settings: Settings, engine: Engine) -> ThreadLocks:
     if engine.dialect.name == "postgresql":
-        return AdvisoryLeases(engine)
-    return FileLeases(runs_folder(settings) / "leases")
+        return PostgresThreadLocks(engine)
+    return FileThreadLocks(runs_folder(settings) / "leases")
 
 
 def _leave_syncing(connection: sqlite3.Connection, _record: object) -> None:
@@ -149,7 +149,7 @@ def _check_version(engine: Engine) -> None:
 
 
 @asynccontextmanager
-async def _saver(settings: Settings, engine: Engine, leases: Leases) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def _saver(settings: Settings, engine: Engine, locks: ThreadLocks) -> AsyncIterator[BaseCheckpointSaver[str]]:
     serde = CheckpointSerializer()
     if engine.dialect.name == "postgresql":
         with extra("postgres", "Postgres"):
@@ -170,7 +170,7 @@ async def _saver(settings: Settings, engine: Engine, leases: Leases) -> AsyncIte
         )
         async with pool:
             postgres = PostgresCheckpoints(pool, serde=serde)
-            postgres.fence = leases.token
+            postgres.fence = locks.token
             await postgres.setup()
             yield postgres
         return

@@ -28,8 +28,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.sql.dml import UpdateBase
 from typing_extensions import TypedDict
 
-from sleuth.graphs.persistence.fencing import check
-from sleuth.graphs.persistence.thread_locks import Leases
+from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import StoreDamaged, UnknownName
 from sleuth.tools.storage import make_tables
 
@@ -155,10 +154,10 @@ class Threads:
     recording how.
     """
 
-    def __init__(self, engine: Engine, owner: str, leases: Leases) -> None:
+    def __init__(self, engine: Engine, owner: str, locks: ThreadLocks) -> None:
         self.engine = engine
         self.owner = owner
-        self._leases = leases
+        self._locks = locks
         make_tables(engine, metadata)
         for index in threads.indexes:  # an older release made the table without
             index.create(engine, checkfirst=True)
@@ -244,7 +243,7 @@ class Threads:
         """Read rows, and decide which of those marked running are interrupted."""
         found = await asyncio.to_thread(self._read, query)
         running = {thread.id for thread in found if thread.state == "running"}
-        lost = running - await self._leases.held(running) if running else set()
+        lost = running - await self._locks.held(running) if running else set()
         if not lost:
             return found
         # A run that has ended since its row was read holds no lease either: only an unchanged row is interrupted.
@@ -259,7 +258,7 @@ class Threads:
 
     def _write(self, statement: UpdateBase, fenced: str) -> None:
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
-            check(connection, fenced, self._leases.token(fenced))
+            check_token(connection, fenced, self._locks.token(fenced))
             connection.execute(statement)
 
 

@@ -39,7 +39,7 @@ async def say(runs: "Runs", thread: Thread, message: str, *, values: dict[str, A
     """
     chosen = {**thread.options["values"], **values}
     configure(CHAT, chosen, thread.options["profile"])
-    async with runs.store.leases.hold(thread.id):
+    async with runs.store.locks.hold(thread.id):
         state = await runs.graph(thread).aget_state(runs.config(thread))
         if unfinished(thread, state):
             raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` goes on with it.")

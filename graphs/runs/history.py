@@ -137,7 +137,7 @@ async def fork(
     if into and into != thread.method:
         state, _ = await _from(runs, thread, at, given)
         return await _hand_over(runs, thread, state, given, into)
-    async with runs.store.leases.hold(id):
+    async with runs.store.locks.hold(id):
         return await _branch(runs, thread, *await _from(runs, thread, at, given), given)
 
 

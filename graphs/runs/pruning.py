@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from sqlalchemy import bindparam, delete, text
 
-from sleuth.graphs.persistence import Thread, check, naming
+from sleuth.graphs.persistence import Thread, check_token, naming
 from sleuth.graphs.persistence.threads import threads as listed
 from sleuth.graphs.runs.execution import Compiled
 from sleuth.graphs.runs.history import hashes_in
@@ -87,7 +87,7 @@ async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) 
     kept: set[str] = set()
     damaged: list[str] = []
     for thread in await runs.store.threads.everyones():
-        async with runs.store.leases.hold(thread.id):
+        async with runs.store.locks.hold(thread.id):
             try:
                 if keep_last and thread.owner == runs.store.threads.owner:
                     checkpoints += await _cut(runs, thread, keep_last)
@@ -117,7 +117,7 @@ async def remove(runs: Runs, *ids: str) -> list[Thread]:
             raise UsageError(f"Thread {thread.id} is part of run {thread.part_of}: remove that one.")
         found += [thread, *await runs.store.threads.hops_of(thread.id)]
     for thread in found:
-        async with runs.store.leases.hold(thread.id):
+        async with runs.store.locks.hold(thread.id):
             pass
     for thread in found:
         await _remove(runs, thread)
@@ -128,7 +128,7 @@ async def _remove_all(runs: Runs, old: list[Thread]) -> int:
     """Removes those that are as they were listed, not those that somebody has gone on with; returns how many went."""
     stay: set[str] = set()
     for thread in old:
-        async with runs.store.leases.hold(thread.id):
+        async with runs.store.locks.hold(thread.id):
             if thread.part_of in stay or not await runs.store.threads.is_unchanged(thread):
                 stay.add(thread.id)
             else:
@@ -137,14 +137,14 @@ async def _remove_all(runs: Runs, old: list[Thread]) -> int:
 
 
 async def _remove(runs: Runs, thread: Thread) -> None:
-    async with runs.store.leases.hold(thread.id):
+    async with runs.store.locks.hold(thread.id):
         await _clear(runs, thread)
 
 
 async def _clear(runs: Runs, thread: Thread) -> None:
     await asyncio.to_thread(_delete_run, runs, thread)
     # While it is held: whoever takes it next makes a file of their own.
-    await runs.store.leases.forget(thread.id)
+    await runs.store.locks.forget(thread.id)
 
 
 def _limit(older_than: float) -> str:
@@ -229,7 +229,7 @@ async def make_whole(graph: Compiled, found: CheckpointTuple) -> None:
 def _delete_run(runs: Runs, thread: Thread) -> None:
     """All of it at once: whoever is killed on the way leaves no run that is listed and has nothing in it."""
     with runs.store.engine.execution_options(sleuth_write=True).begin() as connection:
-        check(connection, thread.id, runs.store.leases.token(thread.id))
+        check_token(connection, thread.id, runs.store.locks.token(thread.id))
         for table in TABLES[runs.store.engine.dialect.name]:
             rows = text(f"DELETE FROM {table} WHERE thread_id = :thread")  # noqa: S608 - ours
             connection.execute(rows, {"thread": thread.id})
@@ -238,7 +238,7 @@ def _delete_run(runs: Runs, thread: Thread) -> None:
 
 def _delete(runs: Runs, thread: Thread, ids: list[str]) -> None:
     with runs.store.engine.execution_options(sleuth_write=True).begin() as connection:
-        check(connection, thread.id, runs.store.leases.token(thread.id))
+        check_token(connection, thread.id, runs.store.locks.token(thread.id))
         for table in ("checkpoints", WRITES[runs.store.engine.dialect.name]):
             rows = text(f"DELETE FROM {table} WHERE thread_id = :thread AND checkpoint_id IN :ids")  # noqa: S608 - ours
             given: dict[str, Any] = {"thread": thread.id, "ids": ids}

@@ -165,7 +165,7 @@ class Runs:
             SleuthError: whatever stopped the run; it can be resumed.
         """
         await self.store.threads.get(id)  # or a lock would be made for what is not there
-        async with self.store.leases.hold(id):
+        async with self.store.locks.hold(id):
             thread = await self.store.threads.get(id)
             if budget is not None:
                 thread = replace(thread, options={**thread.options, "budget": asdict(budget)})

@@ -63,7 +63,7 @@ class ThreadHops:
         thread = await self.runs.store.threads.get(id)
         graph, config = self.runs.graph(thread), self.runs.config(thread)
         settings = configure(method(hop.method), hop.values, self.outer.options["profile"])
-        async with self.runs.store.leases.hold(id):
+        async with self.runs.store.locks.hold(id):
             await self.runs.store.threads.get(id)  # raises if it was removed meanwhile: removing takes the lock, too
             await _begin(graph, config, hop, settings)
         async with aclosing(self.runs.run(id, budget=hop.budget, listening=self.listening)) as events:

@@ -12,8 +12,7 @@ from sleuth.tools.storage.database import (
     sqlite_url,
     transaction,
 )
-from sleuth.tools.storage.home_lock import LockMode, hold
-from sleuth.tools.storage.liveness import Mark, is_left
+from sleuth.tools.storage.locks import LivenessFile, LockHeld, LockMode, NamedLock, hold, is_stale
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.storage.triple_import import Imported, read_triples, triple_lines
 from sleuth.tools.storage.triple_stats import Reading, Readings
@@ -26,10 +25,12 @@ __all__ = [
     "Entry",
     "Imported",
     "Listed",
+    "LivenessFile",
+    "LockHeld",
     "LockMode",
-    "Mark",
     "MemoryArchive",
     "MemoryTriples",
+    "NamedLock",
     "Reading",
     "Readings",
     "SqlArchive",
@@ -42,8 +43,8 @@ __all__ = [
     "hold",
     "is_away",
     "is_damaged",
-    "is_left",
     "is_of_database",
+    "is_stale",
     "make_tables",
     "meta",
     "open_engine",

@@ -15,7 +15,7 @@ from uuid import uuid4
 from sleuth.graphs.core import Answer, Budget, Step
 from sleuth.graphs.runs import Runs, happened, now
 from sleuth.studio.server.home_lock import Door
-from sleuth.studio.server.locks_elsewhere import OthersLeases
+from sleuth.studio.server.locks_elsewhere import OtherThreadLocks
 from sleuth.studio.server.middleware.rate_limit import Quota
 from sleuth.studio.server.retry import until_stored
 from sleuth.studio.server.runs.event_log import EventLog, Trail
@@ -87,7 +87,7 @@ class Jobs:
     async def require_idle(self, thread: str) -> None:
         """Raises ThreadBusy while the thread is being run, here or elsewhere; waits for a run that is just ending."""
         await self._require_idle_here(thread)
-        async with self._tenants.store.leases.hold(thread):
+        async with self._tenants.store.locks.hold(thread):
             pass
 
     async def _require_idle_here(self, thread: str) -> None:
@@ -166,7 +166,7 @@ class Jobs:
     async def _work(self, job: _Job) -> None:
         """One run from taking its thread to its end."""
         try:
-            async with self._tenants.store.leases.hold(job.thread):
+            async with self._tenants.store.locks.hold(job.thread):
                 await self._enter(job)
                 job.begun.set_result(None)
                 await self._go_on(job)
@@ -185,7 +185,7 @@ class Jobs:
     async def _enter(self, job: _Job) -> None:
         if job.left and not await asyncio.to_thread(self._list.has, job.thread):
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
-        job.token = self._tenants.store.leases.token(job.thread)
+        job.token = self._tenants.store.locks.token(job.thread)
         await asyncio.to_thread(self._list.write_down, job.owner, job.thread, job.token)
         job.trail = await self._log.trail(job.thread, token=job.token)
         if self._closing:
@@ -228,7 +228,7 @@ class Jobs:
     async def _tell(self, job: _Job, record: RunRecord) -> None:
         async with self._door.open("shared", patience=job.patience):
             opened = await self._tenants.runs(job.owner)
-            runs = Runs(replace(opened.store, leases=OthersLeases(opened.store.leases, job.thread)), opened.services)
+            runs = Runs(replace(opened.store, locks=OtherThreadLocks(opened.store.locks, job.thread)), opened.services)
             if not job.trail.fresh:
                 await self._tell_again(runs, job, record)
             run = runs.run(job.thread, budget=job.budget, listening=lambda: self._is_heard(job))

@@ -427,7 +427,7 @@ async def test_a_hop_is_run_by_one_at_a_time(runs_with: RunsFor, chain: Chain) -
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
     hop = (await runs.store.threads.hops_of(id))[1]
-    async with runs.store.leases.hold(hop.id):
+    async with runs.store.locks.hold(hop.id):
         with pytest.raises(ThreadBusy, match=f"Thread {hop.id} is being run"):
             await finish(runs, id)
     assert (await finish(runs, hop.id)).text == "1868", "by hand, as any run"

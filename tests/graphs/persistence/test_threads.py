@@ -40,7 +40,7 @@ INDEXED = {
 async def test_of_many_threads_few_are_looked_at(store: Store, index: str) -> None:
     with store.engine.execution_options(sleuth_write=True).begin() as connection:
         connection.execute(text(f"DROP INDEX {index}"))  # as in a store of an older release
-    Threads(store.engine, "local", store.leases)
+    Threads(store.engine, "local", store.locks)
     asked = f"EXPLAIN QUERY PLAN SELECT * FROM sleuth_threads WHERE owner = 'local' {INDEXED[index]}"
     with store.engine.connect() as connection:
         plan = " ".join(str(row) for row in connection.execute(text(asked)))
@@ -49,7 +49,7 @@ async def test_of_many_threads_few_are_looked_at(store: Store, index: str) -> No
 
 
 async def test_another_owner_s_threads_are_not_seen_but_their_names_are_taken(store: Store) -> None:
-    theirs = Threads(store.engine, "somebody", store.leases)
+    theirs = Threads(store.engine, "somebody", store.locks)
     await theirs.add(thread("monday", owner="somebody"))
     assert await store.threads.newest() == []
     assert await store.threads.exists("monday")
@@ -113,7 +113,7 @@ def test_every_state_has_an_old_name() -> None:
 
 async def test_running_thread_without_lease_is_interrupted_in_every_reading(store: Store) -> None:
     write(store, row("lost", "running"), row("held", "running"), row("part", "running", parent="lost", hop=1))
-    async with store.leases.hold("held"):
+    async with store.locks.hold("held"):
         found = {each.id: each.state for each in await store.threads.newest()}
         assert found == {"lost": "interrupted", "held": "running", "part": "interrupted"}
         assert {each.id: each.state for each in await store.threads.everyones()} == found
@@ -124,7 +124,7 @@ async def test_running_thread_without_lease_is_interrupted_in_every_reading(stor
 
 @dataclass
 class Asked:
-    """Leases of which none is held; `meanwhile` happens when that is asked."""
+    """ThreadLocks of which none is held; `meanwhile` happens when that is asked."""
 
     ids: list[str]
     meanwhile: Callable[[], Awaitable[None]] | None = None
@@ -144,9 +144,9 @@ class Asked:
 
 async def test_newest_of_many_threads_examines_only_running_ones(store: Store) -> None:
     write(store, *(row(f"{at}", "done") for at in range(2_000)), row("lost", "running"))
-    threads = Threads(store.engine, "local", leases := Asked([]))
+    threads = Threads(store.engine, "local", locks := Asked([]))
     assert len(await threads.newest()) == 2_001
-    assert leases.ids == ["lost"]
+    assert locks.ids == ["lost"]
 
 
 async def test_run_that_ends_while_it_is_read_is_not_interrupted(store: Store) -> None:
@@ -162,5 +162,5 @@ async def test_run_that_ends_while_it_is_read_is_not_interrupted(store: Store) -
 async def test_mark_stopped_changes_only_unfinished_threads(store: Store, before: str, after: str) -> None:
     write(store, row("monday", before))
     await store.threads.mark_stopped("monday", at="2026-01-01")
-    async with store.leases.hold("monday"):
+    async with store.locks.hold("monday"):
         assert (await store.threads.get("monday")).state == after

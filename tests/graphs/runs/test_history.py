@@ -207,7 +207,7 @@ async def test_a_fork_into_another_method_starts_with_what_was_found(runs: Runs,
 
 async def test_a_run_under_way_gets_no_branch_and_may_be_handed_over(runs: Runs, done: str) -> None:
     at = (await history(runs, done))[0].checkpoint
-    async with runs.store.leases.hold(done):
+    async with runs.store.locks.hold(done):
         with pytest.raises(ThreadBusy):
             await fork(runs, done, at=at)
         assert (await fork(runs, done, at=at, into="plain-rag"))["thread"] != done

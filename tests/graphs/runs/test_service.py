@@ -222,7 +222,7 @@ class SlowDisk(Threads):
     """Writes a state only once it may."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store.engine, store.threads.owner, store.leases)
+        super().__init__(store.engine, store.threads.owner, store.locks)
         self.writes, self.may = asyncio.Event(), threading.Event()
         self._loop = asyncio.get_running_loop()
 
@@ -264,7 +264,7 @@ async def test_run_cancelled_twice_keeps_its_lease_until_its_end_is_written(runs
     await disk.writes.wait()
     running.cancel()
     await asyncio.wait([running], timeout=0.2)
-    assert await runs.store.leases.held([id]) == {id}
+    assert await runs.store.locks.held([id]) == {id}
     disk.may.set()
     with pytest.raises(asyncio.CancelledError):
         await running

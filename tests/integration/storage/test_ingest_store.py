@@ -24,7 +24,7 @@ from sleuth.tools.search.vectors.index import VectorIndex
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
-from sleuth.tools.storage.home_lock import hold
+from sleuth.tools.storage.locks import hold
 
 pytestmark = pytest.mark.integration
 

@@ -13,7 +13,7 @@ from four_hops import QUESTION, InProcess, Shelf
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.thread_locks import Leases
+from sleuth.graphs.persistence.thread_locks import ThreadLocks
 from sleuth.graphs.runs.history import export, hashes_in
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.service import Runs, Services
@@ -29,9 +29,9 @@ Deed = Callable[[], Awaitable[object]]
 
 @dataclass(kw_only=True)
 class Meanwhile:
-    """Leases of a prune: before it looks at its first thread, or after it has looked at one, something happens."""
+    """ThreadLocks of a prune: before it looks at its first thread, or after it has looked at one, something happens."""
 
-    leases: Leases
+    locks: ThreadLocks
     deed: Deed
     after: str | None
     done: bool = False
@@ -40,7 +40,7 @@ class Meanwhile:
     async def hold(self, id: str) -> AsyncIterator[None]:
         if not self.after:
             await self.once()
-        async with self.leases.hold(id):
+        async with self.locks.hold(id):
             yield
         if id == self.after:
             await self.once()
@@ -51,15 +51,15 @@ class Meanwhile:
             await self.deed()
 
     async def forget(self, id: str) -> None:
-        await self.leases.forget(id)
+        await self.locks.forget(id)
 
     def token(self, id: str) -> str | None:
-        return self.leases.token(id)
+        return self.locks.token(id)
 
 
 def meanwhile(runs: Runs, deed: Deed, *, after: str | None = None) -> Runs:
-    leases = Meanwhile(leases=runs.store.leases, deed=deed, after=after)
-    return Runs(replace(runs.store, leases=leases), runs.services)
+    locks = Meanwhile(locks=runs.store.locks, deed=deed, after=after)
+    return Runs(replace(runs.store, locks=locks), runs.services)
 
 
 @asynccontextmanager

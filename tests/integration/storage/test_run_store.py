@@ -213,7 +213,7 @@ async def test_whoever_waits_for_a_lease_and_is_cancelled_does_not_hold_it(runs:
 
 
 async def hold(runs: Runs, id: str, seconds: float = 0.0) -> None:
-    async with runs.store.leases.hold(id):
+    async with runs.store.locks.hold(id):
         await asyncio.sleep(seconds)
 
 
@@ -221,17 +221,17 @@ async def hold(runs: Runs, id: str, seconds: float = 0.0) -> None:
 async def test_a_lost_connection_is_made_anew_with_what_it_held(tmp_path: Path, postgres_url: str) -> None:
     settings = Settings(home=tmp_path, database_url=postgres_url, owner=uuid.uuid4().hex)
     async with open_store(settings) as store, open_store(settings) as elsewhere:
-        async with store.leases.hold(f"{settings.owner}-1"):
+        async with store.locks.hold(f"{settings.owner}-1"):
             with store.engine.connect() as connection:
                 gone = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
                 assert list(connection.exec_driver_sql(gone))
-            async with store.leases.hold(f"{settings.owner}-2"):
+            async with store.locks.hold(f"{settings.owner}-2"):
                 for held in ("1", "2"):
                     with pytest.raises(ThreadBusy):
-                        async with elsewhere.leases.hold(f"{settings.owner}-{held}"):
+                        async with elsewhere.locks.hold(f"{settings.owner}-{held}"):
                             pytest.fail("two hold it")
         for held in ("1", "2"):
-            async with elsewhere.leases.hold(f"{settings.owner}-{held}"):
+            async with elsewhere.locks.hold(f"{settings.owner}-{held}"):
                 pass
 
 

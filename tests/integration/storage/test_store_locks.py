@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.storage.home_lock import LockMode, hold
+from sleuth.tools.storage.locks import LockMode, hold
 
 pytestmark = pytest.mark.integration
 
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from sleuth.tools.storage.home_lock import hold
+from sleuth.tools.storage.locks import hold
 
 async def main():
     async with hold(Path(sys.argv[1]), sys.argv[2], command=f"sleuth {sys.argv[2]}"):

@@ -23,7 +23,7 @@ from sleuth.graphs.runs.service import Runs, Services
 from sleuth.studio.client.sleuth import Sleuth, last
 from sleuth.tools.collection.collection import Library
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.home_lock import hold
+from sleuth.tools.storage.locks import hold
 from sleuth.tools.storage.triples import Triple, TripleStore
 
 TALKED = (("user", "Tell me about lights."), ("assistant", "Which of them?"))

@@ -29,7 +29,7 @@ from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Entry
 from sleuth.tools.storage.database import open_engine
-from sleuth.tools.storage.home_lock import hold
+from sleuth.tools.storage.locks import hold
 
 MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid", "graph")
 
