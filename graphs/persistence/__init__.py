@@ -1,6 +1,6 @@
-"""Where runs are stored: checkpointers, threads, locks and the checkpoint serializer."""
+"""Storage of runs: checkpointers, threads, thread locks and the checkpoint serializer."""
 
-from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, naming
+from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, explain_damage
 from sleuth.graphs.persistence.sqlite_checkpoints import NUMBERED, SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
@@ -21,6 +21,6 @@ __all__ = [
     "ThreadStatus",
     "Threads",
     "check_token",
-    "naming",
+    "explain_damage",
     "open_store",
 ]

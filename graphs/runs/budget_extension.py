@@ -1,4 +1,4 @@
-"""Going on with a run that its budget has ended, once it may spend more."""
+"""Resumption of a run that used up its budget, and errors of states that a fork has changed."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,24 +7,26 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from sleuth.graphs.core import seconds_at
-from sleuth.graphs.persistence import naming
+from sleuth.graphs.persistence import explain_damage
 from sleuth.graphs.runs.execution import Compiled
 
 _ENDED = "out_of_budget"
 
 
-async def reopen(graph: Compiled, config: RunnableConfig) -> float | None:
-    """Branches a run whose answer is that its budget was used up, from before it noticed; any other is let be.
+async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float | None:
+    """Branch a run that ended because its budget was used up, from the last checkpoint before that.
 
-    The branch has the calls that were made until then. A hop that ran out of budget begins anew. Returns the seconds
-    that the run had worked where it branches, which LangGraph does not record in a copy; None if it does not branch.
+    The branch keeps the calls made until then. A sub-run without budget starts again. Any other run is unchanged.
+
+    Returns:
+        The seconds that the run had worked at the branch, which LangGraph does not record in a copy; None without one.
     """
     latest = await graph.aget_state(config)
     if latest.tasks or (latest.values.get("verdict") or {}).get("status") != _ENDED:
         return None
     states = {_id(state.config): state async for state in graph.aget_state_history(config)}
     at: StateSnapshot | None = latest
-    while at is not None and _ran_out(at.values):
+    while at is not None and _is_out_of_budget(at.values):
         at = states.get(parent_id(at))
     if at is None:
         return None
@@ -32,8 +34,8 @@ async def reopen(graph: Compiled, config: RunnableConfig) -> float | None:
     return seconds_at(at)
 
 
-async def misled(graph: Compiled, config: RunnableConfig, error: Exception) -> str:
-    """Explain an error of a run whose state a fork has changed; raise the error again where no state was changed."""
+async def explain_changed_state(graph: Compiled, config: RunnableConfig, error: Exception) -> str:
+    """Explain an error of a run whose state a fork has changed; raise the error again if no state was changed."""
     fields = await _changed_by_hand(graph, config)
     if not fields:
         raise error
@@ -45,8 +47,8 @@ async def misled(graph: Compiled, config: RunnableConfig, error: Exception) -> s
 
 
 async def _changed_by_hand(graph: Compiled, config: RunnableConfig) -> list[str]:
-    """Return the state fields that forks have changed on the way to where a run is."""
-    with naming(str(config["configurable"]["thread_id"])):
+    """Return the state fields that forks have changed on the path to the latest checkpoint."""
+    with explain_damage(str(config["configurable"]["thread_id"])):
         states = [state async for state in graph.aget_state_history(config)]
     by_id = {_id(state.config): state for state in states}
     changed: dict[str, None] = {}
@@ -60,7 +62,7 @@ async def _changed_by_hand(graph: Compiled, config: RunnableConfig) -> list[str]
 
 
 def parent_id(state: StateSnapshot) -> str:
-    """The checkpoint before that of a state, empty where there is none."""
+    """Return the id of the checkpoint before that of a state; empty for the first one."""
     return _id(state.parent_config or {})
 
 
@@ -68,8 +70,8 @@ def _id(config: RunnableConfig) -> str:
     return str(config.get("configurable", {}).get("checkpoint_id", ""))
 
 
-def _ran_out(values: Mapping[str, Any]) -> bool:
-    """Whether a state knows that the budget is used up, or that of a hop."""
+def _is_out_of_budget(values: Mapping[str, Any]) -> bool:
+    """Return whether a state records that the budget, or that of a sub-run, is used up."""
     verdict, hops = values.get("verdict"), values.get("hops") or {}
     turns: Iterable[Any] = (verdict, values.get("hop"), *hops.values())
     return bool(values.get("halted")) or any(turn and turn["status"] == _ENDED for turn in turns)

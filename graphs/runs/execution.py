@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -13,12 +13,8 @@ from langgraph.types import Command
 from sleuth.graphs.core import Context, PrivateGraph
 from sleuth.graphs.registry import runnable
 
-if TYPE_CHECKING:
-    pass
-
-
-NO_LIMIT = 100_000
-"""LangGraph's own step limit, far beyond what the methods' bounds allow."""
+RECURSION_LIMIT = 100_000
+"""LangGraph's own step limit, far above the bounds of the methods."""
 
 
 Compiled = CompiledStateGraph[Any, Context, Any, Any]
@@ -26,16 +22,16 @@ Compiled = CompiledStateGraph[Any, Context, Any, Any]
 
 @cache
 def _without_checkpoints(name: str) -> Compiled:
-    """A method, or the chat, compiled once: that takes longer than many a run of it."""
+    """Compile a method or the chat once: that takes longer than many of its runs."""
     return PrivateGraph(runnable(name).graph()).compile(name=name)
 
 
-def compiled(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
-    """A method's graph over a checkpointer."""
+def compile_method(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
+    """Return a method's graph with a checkpointer."""
     return _without_checkpoints(name).copy({"checkpointer": saver})
 
 
-async def happenings(
+async def stream_steps(
     graph: Compiled, given: dict[str, Any] | Command[Any] | None, config: RunnableConfig, context: Context
 ) -> AsyncGenerator[dict[str, Any]]:
     """Run a graph and yield its steps: `node`, `state`, `update` and `task`; steps of sub-runs name their thread.
@@ -47,7 +43,7 @@ async def happenings(
         async for mode, event in events:
             if mode == "custom":
                 yield event
-            elif event["name"] in graph.nodes and not event.get("error"):  # else it is told again when it is resumed
+            elif event["name"] in graph.nodes and not event.get("error"):  # a failed one is yielded when it is resumed
                 yield _step(event)
 
 

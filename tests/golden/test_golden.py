@@ -11,8 +11,8 @@ from make import AFTER, QUESTION, TEXTS, THREAD, Shelf
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.history import export, history
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import export_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.settings import Settings
 
 FOLDER = Path(__file__).parent
@@ -37,7 +37,7 @@ def home(request: pytest.FixtureRequest, settings: Settings) -> Settings:
 async def test_an_old_run_is_resumed_where_it_stopped(home: Settings) -> None:
     model = ScriptedModel(AFTER)
     async with open_store(home) as store:
-        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
         thread = await store.threads.get(THREAD)
         assert (thread.question, thread.status, thread.problem) == (QUESTION, "failed", "The model server is down.")
         *_, answer = [event async for event in runs.run(THREAD)]
@@ -50,8 +50,8 @@ async def test_an_old_run_is_resumed_where_it_stopped(home: Settings) -> None:
 
 async def test_an_old_run_can_be_looked_at_and_taken_along(home: Settings) -> None:
     async with open_store(home) as store:
-        moments = await history(Runs(store), THREAD)
-        exported = await export(Runs(store), THREAD)
+        moments = await list_checkpoints(RunService(store), THREAD)
+        exported = await export_run(RunService(store), THREAD)
     assert (moments[0].node, moments[0].next) == (["review"], ["refine"])
     assert all(any(text in kept for kept in exported["texts"].values()) for text in TEXTS.values())
 

@@ -6,7 +6,7 @@ import pytest
 from scenes import AnyModel, Chain, Replying, RunsFor, Shelf, example
 
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.settings import Settings
 
 
@@ -26,8 +26,8 @@ def chain() -> Chain:
 def runs_with(store: Store, chain: Chain) -> RunsFor:
     """Runs with a model, over the passages of the chain or of another one."""
 
-    def made(model: AnyModel, over: Chain = chain) -> Runs:
-        return Runs(store, Services(model=model, retriever=Shelf(over.passages)))
+    def made(model: AnyModel, over: Chain = chain) -> RunService:
+        return RunService(store, Services(model=model, retriever=Shelf(over.passages)))
 
     return made
 
@@ -39,5 +39,5 @@ def model(chain: Chain) -> Replying:
 
 
 @pytest.fixture
-def runs(runs_with: RunsFor, model: Replying) -> Runs:
+def runs(runs_with: RunsFor, model: Replying) -> RunService:
     return runs_with(model)

@@ -1,4 +1,4 @@
-"""The SQL catalogue, the archive of passages, triples, and locks."""
+"""SQL catalogue, archive of texts, triples, and locks on files."""
 
 from sleuth.tools.storage.archive import Archive, MemoryArchive, SqlArchive
 from sleuth.tools.storage.catalogue import Catalogue, Entry, Listed, Stored
@@ -6,7 +6,7 @@ from sleuth.tools.storage.database import (
     catalogue_url,
     is_away,
     is_damaged,
-    is_of_database,
+    is_database_error,
     make_tables,
     open_engine,
     sqlite_url,
@@ -15,7 +15,7 @@ from sleuth.tools.storage.database import (
 from sleuth.tools.storage.locks import LivenessFile, LockHeld, LockMode, NamedLock, hold, is_stale
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.storage.triple_import import Imported, read_triples, triple_lines
-from sleuth.tools.storage.triple_stats import Reading, Readings
+from sleuth.tools.storage.triple_stats import ModelCoverage, TripleStats
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, Triple, TripleStore
 
 __all__ = [
@@ -30,20 +30,20 @@ __all__ = [
     "LockMode",
     "MemoryArchive",
     "MemoryTriples",
+    "ModelCoverage",
     "NamedLock",
-    "Reading",
-    "Readings",
     "SqlArchive",
     "SqlTriples",
     "Stored",
     "Triple",
+    "TripleStats",
     "TripleStore",
     "catalogue_url",
     "documents",
     "hold",
     "is_away",
     "is_damaged",
-    "is_of_database",
+    "is_database_error",
     "is_stale",
     "make_tables",
     "meta",

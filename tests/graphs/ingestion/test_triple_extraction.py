@@ -13,7 +13,7 @@ from scenes import Replying
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.ingestion.triple_extraction import BATCH, ReadingContext, ReadingState, read_passages
+from sleuth.graphs.ingestion.triple_extraction import BATCH, ExtractionContext, ExtractionState, extract_triples
 from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.catalogue import Catalogue
@@ -46,27 +46,27 @@ def born(request: Request) -> Any:
 
 def context(
     catalogue: Catalogue, answer: Callable[[Request], Any], *, concurrency: int = 4, **budget: float
-) -> ReadingContext:
-    return ReadingContext(
+) -> ExtractionContext:
+    return ExtractionContext(
         model=Replying(answer),
         name="small",
-        readings=catalogue.readings(),
+        readings=catalogue.triple_stats(),
         store=catalogue.triples(model="small"),
         budget=Budget(**budget),  # type: ignore[arg-type]
         concurrency=concurrency,
     )
 
 
-async def run(given: ReadingContext) -> ReadingState:
-    return await read_passages(given, on_read=Told())
+async def run(given: ExtractionContext) -> ExtractionState:
+    return await extract_triples(given, on_read=Told())
 
 
 async def test_all_passages_are_read_once_and_told_of(catalogue: Catalogue) -> None:
     told = Told()
-    done = await read_passages(context(catalogue, born), on_read=told)
+    done = await extract_triples(context(catalogue, born), on_read=told)
     assert (done.read, done.triples, done.calls, done.failed, done.ended) == (MANY, MANY, MANY, 0, True)
     assert sum(update["read"] for update in told.updates) == MANY
-    (summary,) = catalogue.readings().summary()
+    (summary,) = catalogue.triple_stats().summary()
     assert (summary.model, summary.passages, summary.triples) == ("small", MANY, MANY)
     assert (await run(context(catalogue, born))).calls == 0
 
@@ -128,7 +128,7 @@ async def test_no_more_than_so_many_are_read_side_by_side(catalogue: Catalogue) 
             return await super().call(request)
 
     given = context(catalogue, born, concurrency=3)
-    slow = ReadingContext(
+    slow = ExtractionContext(
         model=Slow(born), name="small", readings=given.readings, store=given.store, concurrency=given.concurrency
     )
     await run(slow)
@@ -136,7 +136,7 @@ async def test_no_more_than_so_many_are_read_side_by_side(catalogue: Catalogue) 
 
 
 async def test_what_ras_has_read_is_not_read_again(catalogue: Catalogue) -> None:
-    (passage,) = catalogue.readings().unread(model="small", version=await prompt_version(), after="", limit=1)
+    (passage,) = catalogue.triple_stats().unread(model="small", version=await prompt_version(), after="", limit=1)
     await catalogue.triples(model="small").put({passage.fingerprint(): []}, version=await prompt_version())
     assert (await run(context(catalogue, born))).read == MANY - 1
-    assert json.dumps(catalogue.readings().triples()[passage.id]) == "[]"
+    assert json.dumps(catalogue.triple_stats().triples()[passage.id]) == "[]"

@@ -21,10 +21,10 @@ from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.methods.auto.escalation import concluded, independent, new_hop
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.history import export, fork, history
-from sleuth.graphs.runs.pruning import Pruned, prune
-from sleuth.graphs.runs.service import Runs, Services
-from sleuth.graphs.runs.subruns import SaverHops
+from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
+from sleuth.graphs.runs.pruning import PruneReport, prune
+from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
 
@@ -62,7 +62,7 @@ def reading(answer: str) -> dict[str, Any]:
     return {"answerable": True, "answer": answer, "citations": []}
 
 
-async def ask(runs: Runs, question: str, **options: Any) -> Answer:
+async def ask(runs: RunService, question: str, **options: Any) -> Answer:
     return await finish(runs, await runs.start(question, "auto", **options))
 
 
@@ -190,7 +190,7 @@ def half_known(chain: Chain) -> Clerk:
 
 async def test_it_goes_on_twice_and_hands_over_what_was_found(store: Store, chain: Chain) -> None:
     model, shelf = half_known(chain), Shelf(chain.passages)
-    runs = Runs(store, Services(model=model, retriever=shelf))
+    runs = RunService(store, Services(model=model, retriever=shelf))
     answer = await ask(runs, chain.question, values=REFUSING)
     assert [method for method, _ in turns(answer)] == ["plain-rag", "par-rag", "ras"]
     found = (chain.hops[0].asked, chain.hops[0].answer)
@@ -206,12 +206,12 @@ async def test_it_goes_on_twice_and_hands_over_what_was_found(store: Store, chai
 
 async def test_what_a_run_is_given_is_not_looked_up_by_any_hop(store: Store, chain: Chain) -> None:
     model, shelf = Clerk(chain, read=UNKNOWN), Shelf(chain.passages)
-    runs = Runs(store, Services(model=model, retriever=shelf))
+    runs = RunService(store, Services(model=model, retriever=shelf))
     model.chain = replace(chain, hops=[replace(hop, planned=hop.asked) for hop in chain.hops])
     first = await runs.start(chain.question, "par-rag")
     await finish(runs, first)
-    notes = (await history(runs, first))[0].checkpoint
-    forked = await fork(runs, first, at=notes, into="auto")
+    notes = (await list_checkpoints(runs, first))[0].checkpoint
+    forked = await fork_run(runs, first, at=notes, into="auto")
     searched = len(shelf.queries)
     answer = await finish(runs, forked["thread"])
     assert turns(answer) == [("plain-rag", "unknown"), ("par-rag", "answered")]
@@ -221,11 +221,11 @@ async def test_what_a_run_is_given_is_not_looked_up_by_any_hop(store: Store, cha
 
 async def test_hops_search_the_pages_that_came_with_the_question(store: Store, chain: Chain) -> None:
     shelf = Shelf(chain.passages)
-    runs = Runs(store, Services(model=Clerk(chain, read=UNKNOWN), retriever=shelf))
+    runs = RunService(store, Services(model=Clerk(chain, read=UNKNOWN), retriever=shelf))
     page = PageText(id="yard", name="yard", text="Trevandle & Ruske was founded in 1868.")
     answer = await ask(runs, chain.question, pages=[page])
     assert shelf.queries == []
-    for hop in await store.threads.hops_of(answer.thread):
+    for hop in await store.threads.subruns_of(answer.thread):
         assert hop.options["pages"] == (await store.threads.get(answer.thread)).options["pages"]
 
 
@@ -303,10 +303,12 @@ async def test_the_thresholds_are_settings(runs_with: RunsFor, chain: Chain) -> 
         ({"min_confidence": "1"}, "min_confidence: .* less than 1"),
     ],
 )
-async def test_settings_that_cannot_be_used_are_refused_at_once(runs: Runs, values: dict[str, str], says: str) -> None:
+async def test_settings_that_cannot_be_used_are_refused_at_once(
+    runs: RunService, values: dict[str, str], says: str
+) -> None:
     with pytest.raises(UsageError, match=says):
         await runs.start("?", "auto", values=values)
-    assert await runs.store.threads.newest() == []
+    assert await runs.store.threads.list_newest() == []
 
 
 def test_every_method_may_be_a_hop_but_not_the_baselines_beyond_the_first() -> None:
@@ -344,8 +346,8 @@ async def test_the_steps_of_hops_are_told_with_their_method(runs_with: RunsFor, 
 async def test_hops_are_runs_that_name_their_parent(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Clerk(chain, read=UNKNOWN))
     answer = await ask(runs, chain.question, budget=Budget(max_calls=40))
-    moments = {moment.checkpoint: moment for moment in await history(runs, answer.thread)}
-    threads = await runs.store.threads.hops_of(answer.thread)
+    moments = {moment.checkpoint: moment for moment in await list_checkpoints(runs, answer.thread)}
+    threads = await runs.store.threads.subruns_of(answer.thread)
     assert [(thread.id, thread.method) for thread in threads] == [
         (hop["thread"], hop["method"]) for hop in hops(answer)
     ]
@@ -353,7 +355,7 @@ async def test_hops_are_runs_that_name_their_parent(runs_with: RunsFor, chain: C
         assert (thread.part_of, thread.hop, thread.status) == (answer.thread, number, "done")
         assert moments[thread.parent_checkpoint].next == ["act"]
         assert (await runs.answer(thread.id)).status == hops(answer)[number - 1]["status"]
-    exported = await export(runs, answer.thread)
+    exported = await export_run(runs, answer.thread)
     assert [hop["thread"]["id"] for hop in exported["hops"]] == [thread.id for thread in threads]
 
 
@@ -387,14 +389,14 @@ async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(runs_with:
         id = await runs.start(chain.question, "auto")
         with pytest.raises(ModelUnavailable):
             await finish(runs, id)
-        stopped = await runs.store.threads.hops_of(id)
+        stopped = await runs.store.threads.subruns_of(id)
         assert (await runs.store.threads.get(id)).status == "failed"
         answer = await finish(runs, id)
         assert sent(failing.requests) == sent(model.requests)
         ids = [request.call_id for request in failing.requests]
         assert len(ids) == len(set(ids))
         assert (answer.text, answer.cost, answer.warnings) == (expected.text, expected.cost, expected.warnings)
-        threads = await runs.store.threads.hops_of(id)
+        threads = await runs.store.threads.subruns_of(id)
         assert [thread.id for thread in threads[: len(stopped)]] == [thread.id for thread in stopped]
         assert len(threads) == 2
 
@@ -411,10 +413,10 @@ async def test_a_run_that_stops_between_hops_or_in_one_goes_on_there(
             if isinstance(event, Step) and (event.state, f"{event.method} {event.node}") == ("finished", stop):
                 break
     statuses = {(await runs.store.threads.get(id)).status}
-    statuses |= {thread.status for thread in await runs.store.threads.hops_of(id)}
+    statuses |= {thread.status for thread in await runs.store.threads.subruns_of(id)}
     assert statuses <= {"interrupted", "done"}
     answer = await finish(runs, id)
-    assert (answer.text, len(await runs.store.threads.hops_of(id))) == ("1868", 2)
+    assert (answer.text, len(await runs.store.threads.subruns_of(id))) == ("1868", 2)
     ids = [request.call_id for request in model.requests]
     assert len(ids) - len(set(ids)) <= 1, "only the call in flight may go out again"
 
@@ -426,7 +428,7 @@ async def test_a_hop_is_run_by_one_at_a_time(runs_with: RunsFor, chain: Chain) -
     id = await runs.start(chain.question, "auto")
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
-    hop = (await runs.store.threads.hops_of(id))[1]
+    hop = (await runs.store.threads.subruns_of(id))[1]
     async with runs.store.locks.hold(hop.id):
         with pytest.raises(ThreadBusy, match=f"Thread {hop.id} is being run"):
             await finish(runs, id)
@@ -436,11 +438,11 @@ async def test_a_hop_is_run_by_one_at_a_time(runs_with: RunsFor, chain: Chain) -
     assert len(model.requests) == asked == 2 + PAR_CALLS
 
 
-def in_memory(case: Case) -> SaverHops:
+def in_memory(case: Case) -> CheckpointerSubruns:
     async def announce(thread: str, hop: HopInput) -> None:
         assert thread and hop.parent == "1"
 
-    return SaverHops(saver=case.saver, context=case._context(), profile="default", announce=announce)
+    return CheckpointerSubruns(saver=case.saver, context=case._context(), profile="default", announce=announce)
 
 
 async def test_a_hop_in_another_checkpointer_goes_on_after_a_fault(chain: Chain) -> None:
@@ -475,7 +477,7 @@ async def test_a_cancelled_run_cancels_its_hop(runs_with: RunsFor, chain: Chain)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert [thread.status for thread in await runs.store.threads.hops_of(id)] == ["done", "interrupted"]
+    assert [thread.status for thread in await runs.store.threads.subruns_of(id)] == ["done", "interrupted"]
     assert (await finish(runs_with(clerk), id)).text == "1868"
     assert len(stuck.requests) + len(clerk.requests) == 2 + PAR_CALLS
 
@@ -484,17 +486,17 @@ async def test_a_fork_before_a_hop_gets_a_thread_of_its_own(runs_with: RunsFor, 
     model = Clerk(chain, read=UNKNOWN)
     runs = runs_with(model)
     first = await ask(runs, chain.question)
-    moments = await history(runs, first.thread)
+    moments = await list_checkpoints(runs, first.thread)
     before_second = next(moment for moment in moments if moment.next == ["act"])
     asked = len(model.requests)
-    await fork(runs, first.thread, at=before_second.checkpoint)
+    await fork_run(runs, first.thread, at=before_second.checkpoint)
     again = await finish(runs, first.thread)
     assert (again.text, again.cost) == (first.text, first.cost)
     assert len(model.requests) - asked == PAR_CALLS
     (plain, old), (same, new) = ([hop["thread"] for hop in hops(answer)] for answer in (first, again))
     assert plain == same
     assert old != new
-    assert len(await runs.store.threads.hops_of(first.thread)) == 3
+    assert len(await runs.store.threads.subruns_of(first.thread)) == 3
     assert (await runs.answer(old)).text == "1868"
 
 
@@ -503,8 +505,8 @@ async def test_a_fork_after_a_hop_keeps_its_thread(runs_with: RunsFor, chain: Ch
     runs = runs_with(model)
     first = await ask(runs, chain.question)
     asked = len(model.requests)
-    acted = next(moment for moment in await history(runs, first.thread) if moment.next == ["verify"])
-    await fork(runs, first.thread, at=acted.checkpoint)
+    acted = next(moment for moment in await list_checkpoints(runs, first.thread) if moment.next == ["verify"])
+    await fork_run(runs, first.thread, at=acted.checkpoint)
     assert hops(await finish(runs, first.thread)) == hops(first)
     assert len(model.requests) == asked
 
@@ -512,17 +514,17 @@ async def test_a_fork_after_a_hop_keeps_its_thread(runs_with: RunsFor, chain: Ch
 async def test_a_fork_may_name_other_methods(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Clerk(chain, read=UNKNOWN))
     first = await ask(runs, chain.question)
-    checked = next(moment for moment in await history(runs, first.thread) if moment.next == ["plan"])
-    await fork(runs, first.thread, at=checked.checkpoint, changes={"order": ["plain-rag", "par-rag"]})
+    checked = next(moment for moment in await list_checkpoints(runs, first.thread) if moment.next == ["plan"])
+    await fork_run(runs, first.thread, at=checked.checkpoint, changes={"order": ["plain-rag", "par-rag"]})
     assert "parts" not in hops(await finish(runs, first.thread))[1]["why"]
 
 
 # Pruning
 
 
-async def touched(runs: Runs, id: str, year: int) -> None:
+async def touched(runs: RunService, id: str, year: int) -> None:
     thread = await runs.store.threads.get(id)
-    await runs.store.threads.mark(id, thread.status, at=f"{year}-01-01T00:00:00.000+00:00")
+    await runs.store.threads.set_state(id, thread.status, at=f"{year}-01-01T00:00:00.000+00:00")
 
 
 async def test_hops_go_with_their_run_and_not_before(runs_with: RunsFor, chain: Chain) -> None:
@@ -538,9 +540,9 @@ async def test_hops_go_with_their_run_and_not_before(runs_with: RunsFor, chain: 
     assert (await prune(runs, older_than=3600, keep_last=None)).threads == 0, "somebody has gone on with a hop"
     await touched(runs, hops(answer)[0]["thread"], 2020)
     gone = await prune(runs, older_than=3600, keep_last=None)
-    assert gone == Pruned(threads=3, checkpoints=0, texts=gone.texts)
+    assert gone == PruneReport(threads=3, checkpoints=0, texts=gone.texts)
     assert gone.texts > 0
-    assert await runs.store.threads.newest() == []
+    assert await runs.store.threads.list_newest() == []
 
 
 async def test_a_run_stopped_in_a_hop_goes_on_after_a_prune(runs_with: RunsFor, chain: Chain) -> None:
@@ -550,7 +552,7 @@ async def test_a_run_stopped_in_a_hop_goes_on_after_a_prune(runs_with: RunsFor, 
     id = await runs.start(chain.question, "auto")
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
-    for thread in await runs.store.threads.hops_of(id):
+    for thread in await runs.store.threads.subruns_of(id):
         await touched(runs, thread.id, 2020)
     await prune(runs, older_than=3600, keep_last=1)
     assert (await finish(runs, id)).text == "1868"

@@ -14,8 +14,8 @@ from sleuth.graphs.core.answer import Threshold
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.crp_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.runs.history import fork, history
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable
 
 GRAPH = Settings(shortcut=False)
@@ -295,13 +295,15 @@ async def test_a_threshold_is_as_set_or_as_fitted_or_the_default_and_the_answer_
     store: Store, given: float | None, fitted: Threshold | None, holds: Threshold, status: str
 ) -> None:
     model = Replying(Ways([A]))
-    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER]), thresholds={VERIFY: fitted} if fitted else {}))
+    runs = RunService(
+        store, Services(model=model, retriever=Shelf([TOWER]), thresholds={VERIFY: fitted} if fitted else {})
+    )
     values = {"shortcut": False} | ({"perplexity_threshold": given} if given else {})
     id = await runs.start("?", "crp-rag", values=values)
     answer = await finish(runs, id)
     assert answer.status == status
     assert answer.to_json()["threshold"] == holds
-    assert await finish(Runs(store, Services(model=model, retriever=Shelf([TOWER]))), id) == answer
+    assert await finish(RunService(store, Services(model=model, retriever=Shelf([TOWER]))), id) == answer
 
 
 @pytest.mark.parametrize(
@@ -556,14 +558,16 @@ async def test_a_failure_anywhere_repeats_no_completed_call() -> None:
 
 
 async def test_a_stored_run_has_the_services_embedder_and_can_be_read_back(store: Store) -> None:
-    runs = Runs(store, Services(model=two_ways(), retriever=Shelf([TOWER]), embedder=HashingEmbedder()))
+    runs = RunService(store, Services(model=two_ways(), retriever=Shelf([TOWER]), embedder=HashingEmbedder()))
     id = await runs.start("?", "crp-rag", values={"samples": 3})
     answer = await finish(runs, id)
     assert (answer.status, answer.text) == ("answered", "Ostel")
     assert not any("embedder" in warning for warning in answer.warnings)
     assert answer.cost["nodes"].keys() == {"plan", "aggregate", "verify", "answer"}
     visited = [
-        moment.node for moment in reversed(await history(runs, id)) if moment.node and moment.node != ["__start__"]
+        moment.node
+        for moment in reversed(await list_checkpoints(runs, id))
+        if moment.node and moment.node != ["__start__"]
     ]
     assert visited == [[node] for node in ["plan", *KNOW, "plan", "plan", *KNOW, "answer"]]
 
@@ -572,12 +576,12 @@ async def test_a_fork_from_par_rag_starts_with_its_notes(store: Store) -> None:
     chain = example("q08")
     ways = Ways(way(chain), [(chain.question, chain.answer)])
     model = Replying(lambda request: ways(request) if request.role in CRP_ROLES else chain.reply_to(request))
-    runs = Runs(store, Services(model=model, retriever=Shelf(chain.passages)))
+    runs = RunService(store, Services(model=model, retriever=Shelf(chain.passages)))
     id = await runs.start(chain.question, "par-rag")
     await finish(runs, id)
-    answered = next(moment for moment in await history(runs, id) if moment.node == ["review"])
+    answered = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["review"])
     asked = len(model.requests)
-    forked = await fork(runs, id, at=answered.checkpoint, into="crp-rag")
+    forked = await fork_run(runs, id, at=answered.checkpoint, into="crp-rag")
     answer = await finish(runs, forked["thread"])
     assert (answer.text, answer.status) == (chain.answer, "answered")
     assert [request.prompt for request in model.requests[asked:]] == [AGGREGATE, VERIFY, STEP]
@@ -590,10 +594,10 @@ async def test_a_fork_from_any_checkpoint_comes_to_the_same_end(store: Store) ->
         return Ways([A, C])(request)
 
     model = Replying(steady)
-    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER])))
+    runs = RunService(store, Services(model=model, retriever=Shelf([TOWER])))
     id = await runs.start("?", "crp-rag")
     first = await finish(runs, id)
-    moments = await history(runs, id)
+    moments = await list_checkpoints(runs, id)
     for moment in moments[1:-1]:
-        await fork(runs, id, at=moment.checkpoint)
+        await fork_run(runs, id, at=moment.checkpoint)
         assert (await finish(runs, id)).text == first.text

@@ -20,8 +20,8 @@ from sleuth.graphs.methods.ras.graph import Settings
 from sleuth.graphs.methods.ras.triple_graph import identity
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import configure, method
-from sleuth.graphs.runs.history import fork, history
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.storage.triples import MemoryTriples
 
@@ -327,7 +327,7 @@ async def test_a_passage_with_more_facts_than_are_asked_for_is_named() -> None:
 
 async def test_an_answer_holds_the_graph_as_nodes_and_edges(store: Store) -> None:
     chain = example("q08")
-    runs = Runs(store, Services(model=Replying(reply_to(chain)), retriever=shelf(chain)))
+    runs = RunService(store, Services(model=Replying(reply_to(chain)), retriever=shelf(chain)))
     answer = await finish(runs, await runs.start(chain.question, "ras"))
     first, second = (hop.asked.rstrip("?") for hop in chain.hops)
     one, two = (hop.passage.id for hop in chain.hops)
@@ -344,7 +344,7 @@ async def test_an_answer_holds_the_graph_as_nodes_and_edges(store: Store) -> Non
 
 async def test_an_answer_without_a_graph_has_none_in_its_json(store: Store) -> None:
     model = ScriptedModel(["[NO_RETRIEVAL]", {"answer": "4", "known": True}])
-    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER])))
+    runs = RunService(store, Services(model=model, retriever=Shelf([TOWER])))
     assert "graph" not in (await finish(runs, await runs.start("2 and 2?", "ras"))).to_json()
 
 
@@ -352,7 +352,7 @@ async def test_an_answer_without_a_graph_has_none_in_its_json(store: Store) -> N
 async def test_further_runs_read_no_passage_again(store: Store) -> None:
     chain = example("q08")
     model = Replying(reply_to(chain))
-    runs = Runs(store, Services(model=model, retriever=shelf(chain)))
+    runs = RunService(store, Services(model=model, retriever=shelf(chain)))
     first = await finish(runs, await runs.start(chain.question, "ras"))
     second = await finish(runs, await runs.start(chain.question, "ras"))
     assert second.cost["calls"] == first.cost["calls"] - 2
@@ -362,11 +362,11 @@ async def test_further_runs_read_no_passage_again(store: Store) -> None:
 async def test_what_was_found_out_can_be_handed_to_another_method(store: Store) -> None:
     chain = example("q24")
     model = Replying(reply_to(chain))
-    runs = Runs(store, Services(model=model, retriever=shelf(chain)))
+    runs = RunService(store, Services(model=model, retriever=shelf(chain)))
     id = await runs.start(chain.question, "ras")
     await finish(runs, id)
-    before = next(moment for moment in await history(runs, id) if moment.next == ["answer"])
-    forked = await fork(runs, id, at=before.checkpoint, into="par-rag")
+    before = next(moment for moment in await list_checkpoints(runs, id) if moment.next == ["answer"])
+    forked = await fork_run(runs, id, at=before.checkpoint, into="par-rag")
     thread = await runs.store.threads.get(forked["thread"])
     given = (await runs.graph(thread).aget_state(runs.config(thread))).values
     first, *rest = chain.hops

@@ -9,10 +9,10 @@ import pytest
 from scenes import Chain, finish
 
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.history import export, fork, history
-from sleuth.graphs.runs.model_calls import moment
-from sleuth.graphs.runs.pruning import prune, remove
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
+from sleuth.graphs.runs.model_calls import load_checkpoint
+from sleuth.graphs.runs.pruning import prune, remove_runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import StoreDamaged
 from sleuth.tools.settings import Settings
 
@@ -23,7 +23,7 @@ def file(settings: Settings) -> Path:
 
 
 @pytest.fixture
-async def two(runs: Runs, chain: Chain) -> Runs:
+async def two(runs: RunService, chain: Chain) -> RunService:
     """Two finished runs: `good`, and `bad`, which the tests damage."""
     for id in ("good", "bad"):
         await finish(runs, await runs.start(chain.question, "par-rag", thread=id))
@@ -68,41 +68,45 @@ CELLS = {
     "write-type": ("writes", "type", "'pickle'"),
 }
 
-Reading = Callable[[Runs], Awaitable[Any]]
+Reading = Callable[[RunService], Awaitable[Any]]
 READINGS: dict[str, Reading] = {
-    "history": lambda runs: history(runs, "bad"),
-    "export": lambda runs: export(runs, "bad"),
+    "history": lambda runs: list_checkpoints(runs, "bad"),
+    "export": lambda runs: export_run(runs, "bad"),
     "show": lambda runs: runs.answer("bad"),
     "resume": lambda runs: finish(runs, "bad"),
-    "fork": lambda runs: fork(runs, "bad", at="1f0"),
-    "moment": lambda runs: moment(runs, "bad", "1f0"),
+    "fork": lambda runs: fork_run(runs, "bad", at="1f0"),
+    "moment": lambda runs: load_checkpoint(runs, "bad", "1f0"),
 }
 
 
 @pytest.mark.parametrize("reading", ["show", "resume"])
 @pytest.mark.parametrize("row", ROWS)
-async def test_a_damaged_row_is_an_error_that_names_the_run(two: Runs, file: Path, row: str, reading: str) -> None:
+async def test_a_damaged_row_is_an_error_that_names_the_run(
+    two: RunService, file: Path, row: str, reading: str
+) -> None:
     damage(file, "sleuth_threads", *ROWS[row])
     with pytest.raises(StoreDamaged, match=r"[Rr]un bad (is damaged \(|cannot be read).*Put a backup"):
         await READINGS[reading](two)
 
 
 @pytest.mark.parametrize("row", [*ROWS.values(), *NOT_UTF8.values()], ids=[*ROWS, *NOT_UTF8])
-async def test_a_damaged_row_is_listed_and_blocks_no_prune(two: Runs, file: Path, row: tuple[str, str]) -> None:
-    before = await export(two, "good")
+async def test_a_damaged_row_is_listed_and_blocks_no_prune(two: RunService, file: Path, row: tuple[str, str]) -> None:
+    before = await export_run(two, "good")
     damage(file, "sleuth_threads", *row)
-    assert {thread.id for thread in await two.store.threads.newest()} == {"good", "bad"}
+    assert {thread.id for thread in await two.store.threads.list_newest()} == {"good", "bad"}
     pruned = await prune(two, older_than=None, keep_last=1)
     assert (pruned.threads, pruned.texts) == (0, 0)
     assert set(pruned.damaged) <= {"bad"}
-    assert (await export(two, "good"))["texts"].items() <= before["texts"].items()
+    assert (await export_run(two, "good"))["texts"].items() <= before["texts"].items()
     assert (await prune(two, older_than=0, keep_last=None)).threads == 2
-    assert await two.store.threads.newest() == []
+    assert await two.store.threads.list_newest() == []
 
 
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("cell", CELLS)
-async def test_a_damaged_cell_is_an_error_that_names_the_run(two: Runs, file: Path, cell: str, reading: str) -> None:
+async def test_a_damaged_cell_is_an_error_that_names_the_run(
+    two: RunService, file: Path, cell: str, reading: str
+) -> None:
     damage(file, *CELLS[cell])
     with pytest.raises(StoreDamaged, match=r"Run bad.* cannot be read: .* Put a backup") as told:
         await READINGS[reading](two)
@@ -110,38 +114,38 @@ async def test_a_damaged_cell_is_an_error_that_names_the_run(two: Runs, file: Pa
 
 
 @pytest.mark.parametrize("cell", CELLS)
-async def test_a_damaged_cell_blocks_no_prune(two: Runs, file: Path, cell: str) -> None:
-    texts = (await export(two, "bad"))["texts"]
+async def test_a_damaged_cell_blocks_no_prune(two: RunService, file: Path, cell: str) -> None:
+    texts = (await export_run(two, "bad"))["texts"]
     damage(file, *CELLS[cell])
     pruned = await prune(two, older_than=None, keep_last=1)
     assert pruned.damaged == ["bad"]
     if not cell.startswith("checkpoint"):
         assert await two.store.archive.load(texts) == list(texts.values())
     assert (await two.answer("good")).status == "answered"
-    await remove(two, "bad")
-    assert [thread.id for thread in await two.store.threads.newest()] == ["good"]
+    await remove_runs(two, "bad")
+    assert [thread.id for thread in await two.store.threads.list_newest()] == ["good"]
 
 
-async def test_texts_that_a_damaged_run_names_are_kept(two: Runs, file: Path) -> None:
-    texts = (await export(two, "bad"))["texts"]
-    await remove(two, "good")
+async def test_texts_that_a_damaged_run_names_are_kept(two: RunService, file: Path) -> None:
+    texts = (await export_run(two, "bad"))["texts"]
+    await remove_runs(two, "good")
     damage(file, "checkpoints", "metadata", "'[1]'")
     assert (await prune(two, older_than=None, keep_last=None)).texts == 0
     assert await two.store.archive.load(texts) == list(texts.values())
 
 
 @pytest.mark.parametrize("body", ["x'00ff'", "7", "'text'"])
-async def test_a_damaged_text_is_named(two: Runs, file: Path, body: str) -> None:
+async def test_a_damaged_text_is_named(two: RunService, file: Path, body: str) -> None:
     connection = sqlite3.connect(file)
     with connection:
         connection.execute(f"UPDATE sleuth_texts SET body = {body}, era = 'x'")
     connection.close()
     with pytest.raises(StoreDamaged, match=r"archived text [0-9a-f]{64} cannot be read"):
-        await export(two, "good")
+        await export_run(two, "good")
     assert (await prune(two, older_than=None, keep_last=1)).damaged == []
 
 
-async def test_a_damaged_era_blocks_no_prune(two: Runs, file: Path) -> None:
+async def test_a_damaged_era_blocks_no_prune(two: RunService, file: Path) -> None:
     await prune(two, older_than=None, keep_last=None)
     connection = sqlite3.connect(file)
     with connection:

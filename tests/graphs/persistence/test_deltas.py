@@ -10,7 +10,7 @@ from scenes import Chain, Replying, RunsFor, finish
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.events import Delta, Event, Reset, Step
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable
 
 
@@ -35,7 +35,7 @@ def always() -> bool:
     return True
 
 
-async def told(runs: Runs, thread: str, listening: Callable[[], bool] | None = always) -> list[Event]:
+async def told(runs: RunService, thread: str, listening: Callable[[], bool] | None = always) -> list[Event]:
     return [event async for event in runs.run(thread, listening=listening)]
 
 

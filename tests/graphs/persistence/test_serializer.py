@@ -18,9 +18,9 @@ from scenes import Chain, finish
 
 from sleuth.graphs.ingestion.graph import IngestInput, ingest
 from sleuth.graphs.persistence.serializer import RENAMED, TYPES, CheckpointSerializer
-from sleuth.graphs.runs.execution import compiled
-from sleuth.graphs.runs.history import export, history
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.execution import compile_method
+from sleuth.graphs.runs.history import export_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.langgraph_dev.checkpointer import saver
 from sleuth.tools.errors import StoreDamaged, StoreError
 from sleuth.tools.settings import Settings
@@ -36,11 +36,11 @@ READ = [
     IngestInput(roots=["/a"], worklist="/b"),
 ]
 
-Reading = Callable[[Runs, str], Awaitable[Any]]
+Reading = Callable[[RunService, str], Awaitable[Any]]
 READINGS: dict[str, Reading] = {
-    "history": history,
-    "show": Runs.answer,
-    "export": export,
+    "history": list_checkpoints,
+    "show": RunService.answer,
+    "export": export_run,
     "resume": finish,
 }
 
@@ -102,7 +102,7 @@ def test_every_type_of_the_tables_can_be_imported() -> None:
 
 
 @pytest.fixture
-async def done(runs: Runs, chain: Chain) -> str:
+async def done(runs: RunService, chain: Chain) -> str:
     id = await runs.start(chain.question, "par-rag", thread="first")
     await finish(runs, id)
     return id
@@ -121,7 +121,7 @@ LATEST = "WHERE checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)"
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("name", malicious.NAMES)
 async def test_a_run_with_a_malicious_checkpoint_executes_nothing(
-    runs: Runs, done: str, tmp_path: Path, name: str, reading: str
+    runs: RunService, done: str, tmp_path: Path, name: str, reading: str
 ) -> None:
     marker = tmp_path / "ran"
     kind, body = malicious.values(marker)[name]
@@ -134,7 +134,7 @@ async def test_a_run_with_a_malicious_checkpoint_executes_nothing(
 @pytest.mark.parametrize("reading", ["history"])
 @pytest.mark.parametrize("name", malicious.NAMES)
 async def test_a_run_with_a_malicious_write_executes_nothing(
-    runs: Runs, done: str, tmp_path: Path, name: str, reading: str
+    runs: RunService, done: str, tmp_path: Path, name: str, reading: str
 ) -> None:
     marker = tmp_path / "ran"
     stored = malicious.values(marker)[name]
@@ -174,10 +174,10 @@ async def test_the_development_server_executes_nothing_of_its_checkpoints(
     monkeypatch.setenv("SLEUTH_HOME", str(tmp_path))
     marker, place = tmp_path / "ran", {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     async with saver() as kept:
-        await compiled("plain-rag", kept).aupdate_state(place, {"question": "Which?"}, as_node="__start__")
+        await compile_method("plain-rag", kept).aupdate_state(place, {"question": "Which?"}, as_node="__start__")
     stored = malicious.values(marker)[name]
     change(tmp_path / "studio-checkpoints.sqlite", "UPDATE checkpoints SET type = ?, checkpoint = ?", *stored)
     async with saver() as kept:
         with pytest.raises(StoreDamaged, match="Run t"):
-            await compiled("plain-rag", kept).aget_state(place)
+            await compile_method("plain-rag", kept).aget_state(place)
     assert not marker.exists()

@@ -8,7 +8,7 @@ import pytest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.tools.errors import StoreError, StoreTooNew
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.database import is_away, is_of_database
+from sleuth.tools.storage.database import is_away, is_database_error
 
 
 async def test_a_store_of_a_newer_release_is_left_alone(settings: Settings) -> None:
@@ -17,7 +17,7 @@ async def test_a_store_of_a_newer_release_is_left_alone(settings: Settings) -> N
     with sqlite3.connect(settings.home / "runs.sqlite") as connection:
         connection.execute("UPDATE sleuth_runs_version SET version = 99")
     connection.close()
-    with pytest.raises(StoreTooNew, match=r"version 99, this release knows 1\): upgrade sleuth"):
+    with pytest.raises(StoreTooNew, match=r"version 99, this one reads up to 1\): upgrade sleuth"):
         async with open_store(settings):
             pytest.fail("it was opened")
 
@@ -39,12 +39,12 @@ async def test_damaged_pages_are_explained(settings: Settings) -> None:
     file.write_bytes(pages)
     with pytest.raises(StoreError, match=r"runs\.sqlite are damaged: .* backup"):
         async with open_store(settings) as store:
-            await store.archive.drop_all_but(set(), before=1)
+            await store.archive.delete_all_but(set(), before=1)
 
 
 async def test_a_home_that_cannot_be_made_is_named(settings: Settings) -> None:
     settings.home.write_text("a file")
-    with pytest.raises(StoreError, match=r"SLEUTH_HOME .* cannot be made"):
+    with pytest.raises(StoreError, match=r"SLEUTH_HOME .* cannot be created"):
         async with open_store(settings):
             pytest.fail("it was opened")
 
@@ -65,4 +65,4 @@ async def test_any_other_fault_stays_what_it_is(settings: Settings) -> None:
         async with open_store(settings):
             _ = 1 / 0
     assert not is_away(told.value)
-    assert not is_of_database(told.value)
+    assert not is_database_error(told.value)

@@ -9,16 +9,16 @@ from scenes import Chain, RunsFor, finish
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.runs.history import export, fork, history
-from sleuth.graphs.runs.pruning import remove
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
+from sleuth.graphs.runs.pruning import remove_runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable, RunError, UsageError
 
 PAR = {"method": "par-rag"}
 FOLLOW_UP = "And in which year was it founded?"
 
 
-async def begin(runs: Runs, message: str, **values: object) -> str:
+async def begin(runs: RunService, message: str, **values: object) -> str:
     return await runs.start(message, "chat", values={**PAR, **values}, thread="talk")
 
 
@@ -36,12 +36,12 @@ async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain
     assert (hop.method, hop.part_of, hop.status) == ("par-rag", "talk", "done")
     assert await runs.answer("talk") == second
     assert (await runs.store.threads.get("talk")).question == "I like Trevandle & Ruske.", "the list names the chat"
-    moments = await history(runs, "talk")
+    moments = await list_checkpoints(runs, "talk")
     assert [moment.node for moment in moments if moment.source == "input"] == [[], []]
     assert json.loads(to_json([moment.to_json() for moment in moments]))
-    assert (await export(runs, "talk"))["hops"]
-    await remove(runs, "talk")
-    assert await runs.store.threads.newest() == []
+    assert (await export_run(runs, "talk"))["hops"]
+    await remove_runs(runs, "talk")
+    assert await runs.store.threads.list_newest() == []
 
 
 async def test_what_is_asked_back_is_an_answer_that_waits_for_the_next_message(
@@ -135,8 +135,8 @@ async def test_a_chat_is_forked_like_any_run(runs_with: RunsFor, chain: Chain) -
     runs = runs_with(Companion(chain, "question"))
     await begin(runs, chain.question)
     answer = await finish(runs, "talk")
-    planned = next(moment for moment in await history(runs, "talk") if moment.node == ["plan"])
-    await fork(runs, "talk", at=planned.checkpoint, changes={"question": chain.hops[0].asked})
+    planned = next(moment for moment in await list_checkpoints(runs, "talk") if moment.node == ["plan"])
+    await fork_run(runs, "talk", at=planned.checkpoint, changes={"question": chain.hops[0].asked})
     again = await finish(runs, "talk")
     assert again.question == chain.hops[0].asked
     assert again.hops and answer.hops and again.hops[0]["thread"] != answer.hops[0]["thread"]

@@ -15,7 +15,7 @@ from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import BadReply
 
 MARK = "OBEY"
@@ -86,7 +86,7 @@ def as_ordered(request: Request) -> Any:
 
 async def play(store: Store, name: str, chain: Chain, model: Replying) -> tuple[Answer, dict[str, Any]]:
     shelf = finds(chain, at_once=name in AT_ONCE)
-    runs = Runs(store, Services(model=model, retriever=shelf, embedder=HashingEmbedder()))
+    runs = RunService(store, Services(model=model, retriever=shelf, embedder=HashingEmbedder()))
     id = await runs.start(chain.question, name)
     answer = await finish(runs, id)
     assert len(model.requests) < MOST_CALLS and len(shelf.queries) < MOST_CALLS

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from scenes import Chain, Replying, RunsFor, finish
 
-from sleuth.graphs.runs.history import export, fork, history
+from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import prune
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
 
@@ -69,7 +69,7 @@ async def test_what_stops_a_run_does_not_lose_its_pages(
 
 
 async def test_a_run_that_has_not_begun_keeps_its_pages_when_others_are_pruned(
-    runs: Runs, chain: Chain, pages: list[PageText]
+    runs: RunService, chain: Chain, pages: list[PageText]
 ) -> None:
     id = await runs.start(chain.question, "plain-rag", pages=pages)
     assert (await prune(runs, older_than=None, keep_last=1)).texts == 0
@@ -77,19 +77,19 @@ async def test_a_run_that_has_not_begun_keeps_its_pages_when_others_are_pruned(
 
 
 async def test_a_fork_into_another_method_and_an_export_have_the_pages(
-    runs: Runs, chain: Chain, pages: list[PageText]
+    runs: RunService, chain: Chain, pages: list[PageText]
 ) -> None:
     id = await runs.start(chain.question, "plain-rag", pages=pages)
     await finish(runs, id)
-    exported = await export(runs, id)
+    exported = await export_run(runs, id)
     assert {page.to_json() for page in pages} <= set(exported["texts"].values())
-    moments = await history(runs, id)
-    forked = await fork(runs, id, at=moments[-1].checkpoint, into="par-rag")
+    moments = await list_checkpoints(runs, id)
+    forked = await fork_run(runs, id, at=moments[-1].checkpoint, into="par-rag")
     thread = await runs.store.threads.get(forked["thread"])
     assert thread.options["pages"] == (await runs.store.threads.get(id)).options["pages"]
 
 
-async def test_pages_without_any_text_are_refused(runs: Runs, chain: Chain, pages: list[PageText]) -> None:
+async def test_pages_without_any_text_are_refused(runs: RunService, chain: Chain, pages: list[PageText]) -> None:
     empty = [replace(page, text="", sentences=()) for page in pages]
     with pytest.raises(UsageError, match="half of it was cut"):
         await runs.start(chain.question, "plain-rag", pages=empty, thread="t")

@@ -32,10 +32,10 @@ from sleuth.agents.llm.client import Gateway
 from sleuth.graphs.core.events import Delta
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
 from sleuth.studio.server.app import create_app
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -92,7 +92,7 @@ async def freed(face: Face) -> AsyncIterator[None]:
 async def test_a_cancelled_task(face: Face, tmp_path: Path, heard: bool) -> None:
     settings = Settings(home=tmp_path, model_url=face.url("one", Weather(0, 0.0)))
     async with Gateway.open(settings) as model, open_store(settings) as store:
-        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
         id = await runs.start(QUESTION, "par-rag")
         task = asyncio.create_task(last(runs.run(id, listening=(lambda: True) if heard else None)))
         async with freed(face):
@@ -169,7 +169,7 @@ async def test_an_ingest_that_is_stopped_anywhere_goes_on_in_the_same_process(tm
             task.cancel()
             await asyncio.wait([task])
         await ingest([corpus], settings=settings, embedder=HashingEmbedder())
-        async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+        async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
             assert (await library.count())[1] == PASSAGES
 
 
@@ -237,7 +237,7 @@ async def _stopped(http: httpx.AsyncClient, seconds: list[float]) -> AsyncIterat
 async def test_vllm_stops_writing_when_a_task_is_cancelled(vllm_url: str, tmp_path: Path, heard: bool) -> None:
     settings = Settings(home=tmp_path, model_url=vllm_url, timeout=300)
     async with Gateway.open(settings) as model, open_store(settings) as store:
-        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
 
         async def stop(freed: AbstractAsyncContextManager[None]) -> None:
             id = await runs.start(QUESTION, "ircot")
@@ -283,7 +283,7 @@ async def test_vllm_has_its_slot_back_within_a_second(vllm_url: str, tmp_path: P
         Gateway.open(settings) as model,
         open_store(settings) as store,
     ):
-        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
         id = await runs.start(QUESTION, "ircot")
         async with aclosing(runs.run(id, listening=lambda: True)) as events:
             async for event in events:

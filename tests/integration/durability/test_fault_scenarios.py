@@ -15,9 +15,9 @@ from scripted_backend import Scripted
 from sleuth.agents.llm.client import Gateway
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -45,11 +45,11 @@ async def play(home: Path) -> AsyncIterator[Play]:
             settings = Settings(home=home, embedder="hashing", model_url=proxy.url)
             model = await stack.enter_async_context(Gateway.open(settings))
             store = await stack.enter_async_context(open_store(settings))
-            library = await stack.enter_async_context(await Library.open(settings, embedder=HashingEmbedder()))
+            library = await stack.enter_async_context(await Collection.open(settings, embedder=HashingEmbedder()))
             for question, id in [*([(trial.before, BEFORE)] if trial.before else []), (trial.question, trial.method)]:
                 triples = Own(library.triples(model="scripted"), id)
                 services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
-                runs = Runs(store, services)
+                runs = RunService(store, services)
                 await runs.start(question, trial.method, values=trial.values, thread=id)
                 assert (await last(runs.run(id))).status == "answered"
             thread = await store.threads.get(id)

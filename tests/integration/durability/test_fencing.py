@@ -13,8 +13,8 @@ from postgres_fixture import database
 from sqlalchemy import text
 
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.pruning import TABLES, remove
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.pruning import TABLES, remove_runs
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
 from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.runs.queue import JobList
@@ -62,8 +62,8 @@ async def two(empty: str, tmp_path: Path) -> AsyncIterator[Two]:
         yield Two(*[await stack.enter_async_context(open_store(settings)) for _ in range(2)])
 
 
-def runs(store: Store, model: InProcess) -> Runs:
-    return Runs(store, Services(model=model, retriever=Shelf()))
+def runs(store: Store, model: InProcess) -> RunService:
+    return RunService(store, Services(model=model, retriever=Shelf()))
 
 
 async def test_a_run_that_another_has_finished_is_left_as_it_is(two: Two) -> None:
@@ -100,7 +100,7 @@ async def test_a_run_that_another_has_removed_leaves_nothing(two: Two) -> None:
     running = asyncio.create_task(last(here.run(id)))
     await model.holding.wait()
     await two.cut()
-    await remove(elsewhere, id)
+    await remove_runs(elsewhere, id)
     again = await elsewhere.start("Who built the dam?", "par-rag", thread=id)
     model.free.set()
     with pytest.raises(ThreadBusy):
@@ -117,7 +117,7 @@ async def test_a_run_can_be_run_again_by_the_process_that_lost_it(two: Two) -> N
         async with two.elsewhere.locks.hold(id):
             pass
         with pytest.raises(ThreadBusy):
-            await two.here.threads.mark(id, "failed", at="2020-01-01")
+            await two.here.threads.set_state(id, "failed", at="2020-01-01")
         with pytest.raises(ThreadBusy):
             await two.here.threads.set_options(id, {})
     assert (await last(here.run(id))).status == "answered"

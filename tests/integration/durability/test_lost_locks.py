@@ -1,4 +1,4 @@
-"""Thread locks in Postgres whose connection is lost: they are free, and their runs end once another takes the thread."""
+"""Thread locks in Postgres whose connection is lost: others can take the threads."""
 
 import asyncio
 import tempfile

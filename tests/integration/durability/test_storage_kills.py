@@ -30,11 +30,11 @@ from storage_child import Deed
 from windows import Sweep, count
 
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.history import export, history
+from sleuth.graphs.runs.history import export_run, list_checkpoints
 from sleuth.graphs.runs.pruning import WRITES
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
-from sleuth.tools.collection.index_set import ALL, Indexes
+from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
@@ -180,7 +180,7 @@ class Life:
         catalogue.close()
 
     def _check_indexes(self, catalogue: Catalogue, gone: set[str]) -> None:
-        indexes = Indexes(self.settings, catalogue, HashingEmbedder())
+        indexes = IndexSet(self.settings, catalogue, HashingEmbedder())
         passages = catalogue.passages(sorted(catalogue.passage_ids()))
         looked_for = self.dice.sample(passages, min(LOOKED_FOR, len(passages)))
         agreeing.check(indexes, passages, looked_for, self.dice.sample(sorted(gone), min(LOOKED_FOR, len(gone))))
@@ -190,27 +190,27 @@ class Life:
     async def _check_runs(self, deed: Deed, done: deeds.Done, began: datetime) -> None:
         """Every run can be read with all its texts; what had ended says the same, what had not goes on to its end."""
         async with open_store(self.settings) as store:
-            runs = Runs(store, Services(model=InProcess(), retriever=Shelf()))
+            runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
             found = await times(store)
             old = began - timedelta(seconds=deed.older_than or 0.0)
             gone = {self.runs[name] for name in self.runs.keys() - found.keys()}
             assert not gone or (deed.kind == "remove" and max(gone) <= old + (datetime.now(UTC) - began))
             assert not (deed.kind == "remove" and done.whole) or all(at >= old for at in found.values())
             assert deed.kind != "ask" or found.keys() >= set(done.names)
-            for thread in await store.threads.newest():
+            for thread in await store.threads.list_newest():
                 if thread.id != "golden":
                     said = kills.essence((await last(runs.run(thread.id))).to_json())
                     self.expected = self.expected or said
                     assert said == self.expected
-                assert await history(runs, thread.id)
-                await export(runs, thread.id)
+                assert await list_checkpoints(runs, thread.id)
+                await export_run(runs, thread.id)
             self.runs = await times(store)
             assert await asyncio.to_thread(in_checkpoints, store) <= self.runs.keys()
 
 
 async def times(store: Store) -> dict[str, datetime]:
     """When each run was last touched."""
-    return {thread.id: datetime.fromisoformat(thread.updated_at) for thread in await store.threads.newest()}
+    return {thread.id: datetime.fromisoformat(thread.updated_at) for thread in await store.threads.list_newest()}
 
 
 def in_checkpoints(store: Store) -> set[str]:

@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from storage_child import Deed, document
 from windows import Sweep
 
-from sleuth.tools.collection.collection import Library
-from sleuth.tools.collection.index_set import ALL, Indexes
+from sleuth.tools.collection.collection import Collection
+from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.retriever import Mode, Query
@@ -39,7 +39,7 @@ ALL_OF_THEM = 100
 EXAMPLES, PARTS = 5, 60
 
 
-class Collection(RuleBasedStateMachine):
+class CollectionMachine(RuleBasedStateMachine):
     """A library, and the dictionary of what it has to hold."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Collection(RuleBasedStateMachine):
         self._open()
 
     def _open(self) -> None:
-        self._library = self._runner.run(Library.open(self._settings, embedder=HashingEmbedder()))
+        self._library = self._runner.run(Collection.open(self._settings, embedder=HashingEmbedder()))
 
     def _passages(self) -> dict[str, Passage]:
         entries = (document(name, texts) for name, texts in self._documents.items())
@@ -162,7 +162,7 @@ class Collection(RuleBasedStateMachine):
     def _compare(self) -> None:
         """The catalogue and all indexes hold what the dictionary does, to the last name."""
         catalogue = Catalogue(catalogue_url(self._settings.home, None), owner="local", collection="default")
-        indexes = Indexes(self._settings, catalogue, HashingEmbedder())
+        indexes = IndexSet(self._settings, catalogue, HashingEmbedder())
         passages = list(self._passages().values())
         assert catalogue.passage_ids() == self._passages().keys()
         agreeing.check(indexes, passages, passages, WORDS)
@@ -179,7 +179,7 @@ class Collection(RuleBasedStateMachine):
 @pytest.mark.parametrize("die_at", ALL)
 def test_a_kill_before_an_older_catalogue_is_put_back(die_at: IndexName) -> None:
     """What the kill left half-way is as much as what is there now: numbers of passages do not tell."""
-    state = Collection()
+    state = CollectionMachine()
     state.put({"e": ("Brask.", "Hollin."), "a": ("Ephraim.",)})
     state.search_meaning()
     state.back_up()
@@ -192,7 +192,7 @@ def test_a_kill_before_an_older_catalogue_is_put_back(die_at: IndexName) -> None
 @pytest.mark.parametrize("die_at", ALL)
 def test_a_catalogue_of_before_the_first_vectors_is_put_back(die_at: IndexName) -> None:
     """It does not know that there are any."""
-    state = Collection()
+    state = CollectionMachine()
     state.back_up()
     state.put({"a": ("Abbersham.", "Brask.", "Ephraim.")})
     state.search_meaning()
@@ -212,7 +212,7 @@ def run(part: int, steps: int) -> None:
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(seed(part)(Collection), settings=how)
+    run_state_machine_as_test(seed(part)(CollectionMachine), settings=how)
 
 
 def test_a_few_sequences_agree_with_a_dictionary() -> None:

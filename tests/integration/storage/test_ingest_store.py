@@ -15,8 +15,8 @@ from hashing_embedder import HashingEmbedder
 from lock_holder import held
 
 from sleuth.graphs.ingestion.graph import IngestProgress, IngestReport, ingest
-from sleuth.tools.collection.collection import Library
-from sleuth.tools.collection.index_set import ALL, Indexes
+from sleuth.tools.collection.collection import Collection
+from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.errors import EmbedderChanged, StoreBusy, UsageError
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.search.vectors.embedder import Embedder, NoEmbedder
@@ -63,7 +63,7 @@ async def test_files_and_corpora_go_in_and_are_found_in_every_mode(settings: Set
     )
     assert (report.added, report.passages, report.failed, report.warnings) == (601, 601, 0, [])
     assert (seen[-1].stored, seen[-1].embedded, seen[-1].total) == (601, 601, 2)
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         for mode in MODES:
             hits = await library.search(Query(text="stone bridge masons", k=3, mode=mode))
             assert hits[0].passage.document_id == "bridge.md"
@@ -81,7 +81,7 @@ async def test_a_second_time_nothing_is_embedded(settings: Settings, tmp_path: P
 async def test_step_by_step_ends_where_all_at_once_does(settings: Settings, tmp_path: Path) -> None:
     file = corpus(tmp_path / "c.jsonl", 300, word="old")
     await run(settings, file)
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         assert await library.delete([f"p{n}" for n in range(200, 300)]) == 100
     corpus(file, 250, word="new")
     report = await run(settings, file)
@@ -91,7 +91,7 @@ async def test_step_by_step_ends_where_all_at_once_does(settings: Settings, tmp_
     assert held(settings) == held(at_once)
     found = []
     for each in (settings, at_once):
-        async with await Library.open(each, embedder=HashingEmbedder()) as library:
+        async with await Collection.open(each, embedder=HashingEmbedder()) as library:
             hits = [await library.search(Query(text=line(n, "new"), k=1)) for n in (3, 77)]
             found.append([hit.passage for (hit,) in hits])
     assert found[0] == found[1]
@@ -100,7 +100,7 @@ async def test_step_by_step_ends_where_all_at_once_does(settings: Settings, tmp_
 
 async def test_deleted_documents_are_gone_everywhere(settings: Settings, tmp_path: Path) -> None:
     await run(settings, corpus(tmp_path / "c.jsonl", 20))
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         await library.delete(["p3", "p4"])
         for mode in MODES:
             hits = await library.search(Query(text="number 3", k=20, mode=mode))
@@ -136,14 +136,14 @@ async def test_vectors_come_with_the_embedder_and_what_is_deleted_leaves_them_wi
     embedder = HashingEmbedder()
     report = await run(settings, source, embedder=embedder)
     assert (report.unchanged, report.warnings, len(embedder.embedded)) == (20, [], 20)
-    async with await Library.open(settings, embedder=nobody) as library:
+    async with await Collection.open(settings, embedder=nobody) as library:
         await library.delete(["p3"])
     vectors = VectorIndex(settings.home / "chroma", owner="local", collection="default", embedder=nobody)
     assert vectors.ids() == {f"p{n}" for n in range(20) if n != 3}
     vectors.close()
     await run(settings, source, corpus(tmp_path / "d.jsonl", 22), embedder=nobody)
     again = HashingEmbedder()
-    async with await Library.open(settings, embedder=again) as library:
+    async with await Collection.open(settings, embedder=again) as library:
         assert (await library.search(Query(text=line(21), k=1, mode="dense")))[0].passage.id == "p21"
     assert sorted(text.partition(".")[0] for text in again.embedded) == ["Title 20", "Title 21", "Title 3"]
 
@@ -156,7 +156,7 @@ async def test_another_embedder_is_refused_until_everything_is_built_anew(settin
         await run(settings, file, embedder=wider)
     await ingest([], settings=settings, rebuild=True, embedder=wider)
     assert len(wider.embedded) == 30
-    async with await Library.open(settings, embedder=wider) as library:
+    async with await Collection.open(settings, embedder=wider) as library:
         assert (await library.search(Query(text=line(7), k=1, mode="dense")))[0].passage.id == "p7"
 
 
@@ -164,7 +164,7 @@ async def test_another_embedder_is_refused_until_everything_is_built_anew(settin
 async def test_an_index_that_was_lost_is_built_again(settings: Settings, tmp_path: Path, lost: str) -> None:
     await run(settings, corpus(tmp_path / "c.jsonl", 30))
     (settings.home / lost).rename(tmp_path / "away")
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         for mode in MODES:
             assert await library.search(Query(text=line(7), k=1, mode=mode))
     assert {count for count, _ in held(settings)} == {30}
@@ -173,12 +173,12 @@ async def test_an_index_that_was_lost_is_built_again(settings: Settings, tmp_pat
 async def test_what_an_index_lost_alone_is_mended_and_reported(settings: Settings, tmp_path: Path) -> None:
     await run(settings, corpus(tmp_path / "c.jsonl", 30))
     catalogue = Catalogue(catalogue_url(settings.home, None), owner=settings.owner, collection=settings.collection)
-    indexes = Indexes(settings, catalogue, HashingEmbedder())
+    indexes = IndexSet(settings, catalogue, HashingEmbedder())
     for name in ALL:
         indexes.ready(name, lambda _name, _passages: None).apply(upsert=[], delete=["p1", "p2"])
     indexes.close()
     catalogue.close()
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         await library.catch_up()
         assert len(library.notes) == 3
         assert all("2 passages were missing and 0 left over" in note for note in library.notes)
@@ -194,7 +194,7 @@ async def test_after_an_older_catalogue_was_put_back_new_changes_are_not_taken_f
     await run(settings, corpus(tmp_path / "c.jsonl", 3, word="old"))
     catalogue.write_bytes(backup.read_bytes())
     await run(settings, corpus(tmp_path / "c.jsonl", 3, word="new"))  # the same ids at the same numbers
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         assert len(await library.search(Query(text="new", k=3, mode="keyword"))) == 3
         (nearest,) = await library.search(Query(text=f"Title 1. {line(1, 'new')}", k=1, mode="dense"))
         assert nearest.score > 0.999
@@ -203,7 +203,7 @@ async def test_after_an_older_catalogue_was_put_back_new_changes_are_not_taken_f
 async def test_an_open_library_sees_what_another_one_wrote(settings: Settings, tmp_path: Path) -> None:
     file = corpus(tmp_path / "c.jsonl", 30)
     await run(settings, file)
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         await library.catch_up()
         corpus(file, 40)
         child = await asyncio.create_subprocess_exec(*command(settings.home, file), env=environment())
@@ -255,7 +255,7 @@ async def test_killed_on_the_way_nothing_is_lost_or_doubled(settings: Settings, 
 
 async def test_a_killed_ingest_can_be_searched(settings: Settings, tmp_path: Path) -> None:
     kill_at(settings, corpus(tmp_path / "c.jsonl", 2_000), 1024, 0.0)
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         for mode in MODES:
             assert (await library.search(Query(text=line(7), k=1, mode=mode)))[0].passage.id == "p7"
 

@@ -19,7 +19,7 @@ from scripted_backend import Scripted
 from test_ingest_store import corpus, line
 
 from sleuth.graphs.ingestion.graph import ingest
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 
@@ -110,7 +110,7 @@ async def filled(disk: Disk, tmp_path: Path) -> None:
 async def assert_whole(disk: Disk, gone: set[str] | None = None) -> None:
     """Every document but these is there, and found."""
     settings = Settings(home=disk.home, embedder="hashing")
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         listed = {each.id for each in await library.documents(limit=2 * DOCUMENTS)}
         assert listed == {f"p{n}" for n in range(DOCUMENTS)} - (gone or set())
         await library.catch_up()

@@ -12,7 +12,7 @@ from chromadb.api.client import Client
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
@@ -180,8 +180,8 @@ def test_vectors_that_another_process_has_made_anew_are_found(tmp_path: Path) ->
     index.close()
 
 
-async def library(home: Path, owner: str) -> Library:
-    return await Library.open(Settings(home=home, owner=owner), embedder=HashingEmbedder(dimension=64))
+async def library(home: Path, owner: str) -> Collection:
+    return await Collection.open(Settings(home=home, owner=owner), embedder=HashingEmbedder(dimension=64))
 
 
 def rebuilds(home: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.tools.collection.batch_reader import Batch, Intake, Place, file_entry
+from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, file_entry
 from sleuth.tools.documents.file_list import take_passed_over, write_worklist
 from sleuth.tools.documents.loading import NO_LOADERS, LoadedDocument, Loaders
 from sleuth.tools.errors import UsageError
@@ -28,8 +28,8 @@ def batches(catalogue: Catalogue, *roots: Path, loaders: Loaders = NO_LOADERS) -
     """Everything below the roots, read and stored batch by batch."""
     worklist = roots[0].parent / "lists" / "work.jsonl"
     write_worklist(worklist, roots, loaders=loaders)
-    intake = Intake(catalogue, loaders=loaders)
-    read, place = [], Place()
+    intake = BatchReader(catalogue, loaders=loaders)
+    read, place = [], FileCursor()
     while True:
         read.append(intake.read(worklist, place))
         catalogue.put_documents(read[-1].entries)
@@ -79,7 +79,7 @@ def test_a_file_that_vanished_is_a_failure(catalogue: Catalogue, tmp_path: Path)
     worklist = tmp_path / "work.jsonl"
     write_worklist(worklist, [file])
     file.unlink()
-    assert len(Intake(catalogue).read(worklist, Place()).failures) == 1
+    assert len(BatchReader(catalogue).read(worklist, FileCursor()).failures) == 1
 
 
 def test_a_root_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
@@ -168,9 +168,9 @@ def test_a_corpus_that_has_moved_updates_its_documents(catalogue: Catalogue, tmp
 def test_another_process_goes_on_in_the_middle_of_a_corpus(catalogue: Catalogue, tmp_path: Path) -> None:
     worklist = tmp_path / "work.jsonl"
     write_worklist(worklist, [corpus(tmp_path / "c.jsonl", 700)])
-    place = Intake(catalogue).read(worklist, Place()).next_place
+    place = BatchReader(catalogue).read(worklist, FileCursor()).next_place
     assert place is not None
-    rest = Intake(catalogue).read(worklist, place)
+    rest = BatchReader(catalogue).read(worklist, place)
     assert ids([rest]) == [f"p{n}" for n in range(512, 700)]
     assert rest.next_place is None
 

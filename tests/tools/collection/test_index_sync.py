@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from entries import entry
 
-from sleuth.tools.collection.index_sync import catch_up, mend
+from sleuth.tools.collection.index_sync import catch_up, repair
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.types import Passage
 
@@ -116,10 +116,10 @@ def test_mending_brings_what_is_missing_and_takes_what_is_left_over(catalogue: C
     catalogue.put_documents([entry("a", "x", "y", "z")])
     shelf = Shelf()
     catch_up(catalogue, shelf, on_indexed=ignore)
-    assert mend(catalogue, shelf, on_indexed=ignore) is None
+    assert repair(catalogue, shelf, on_indexed=ignore) is None
     for id_ in list(shelf.held)[:2]:
         del shelf.held[id_]
     shelf.held["stranger"] = "?"
-    note = mend(catalogue, shelf, on_indexed=ignore)
-    assert note == "shelf: 2 passages were missing and 1 left over; mended."
+    note = repair(catalogue, shelf, on_indexed=ignore)
+    assert note == "shelf: 2 passages were missing and 1 left over; repaired."
     assert shelf.ids() == catalogue.passage_ids()

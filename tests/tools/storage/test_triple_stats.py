@@ -30,12 +30,12 @@ def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
 async def test_every_model_is_counted_with_equal_passages(catalogue: Catalogue) -> None:
     await catalogue.triples(model="small").put({ONE.fingerprint(): [BORN]}, version="1")
     await catalogue.triples(model="big").put({ONE.fingerprint(): [BORN, OLD], TWO.fingerprint(): []}, version="2")
-    counts = [(each.model, each.version, each.passages, each.triples) for each in catalogue.readings().summary()]
+    counts = [(each.model, each.version, each.passages, each.triples) for each in catalogue.triple_stats().summary()]
     assert counts == [("big", "2", 3, 2), ("small", "1", 2, 1)]
 
 
 async def test_of_equal_passages_one_is_left_to_read_and_pages_follow_each_other(catalogue: Catalogue) -> None:
-    readings = catalogue.readings()
+    readings = catalogue.triple_stats()
     first = readings.unread(model="small", version="1", after="", limit=1)
     rest = readings.unread(model="small", version="1", after=first[0].fingerprint(), limit=9)
     assert {each.fingerprint() for each in [*first, *rest]} == {ONE.fingerprint(), TWO.fingerprint()}
@@ -48,19 +48,19 @@ async def test_of_equal_passages_one_is_left_to_read_and_pages_follow_each_other
 async def test_triples_of_all_models_stand_at_their_passages(catalogue: Catalogue) -> None:
     await catalogue.triples(model="small").put({ONE.fingerprint(): [BORN]}, version="1")
     await catalogue.triples(model="big").put({ONE.fingerprint(): [OLD, BORN]}, version="1")
-    assert catalogue.readings().triples() == {ONE.id: [OLD, BORN], TWIN.passages[0].id: [OLD, BORN]}
+    assert catalogue.triple_stats().triples() == {ONE.id: [OLD, BORN], TWIN.passages[0].id: [OLD, BORN]}
     catalogue.delete_documents(["a"])
-    assert catalogue.readings().triples() == {TWIN.passages[0].id: [OLD, BORN]}
+    assert catalogue.triple_stats().triples() == {TWIN.passages[0].id: [OLD, BORN]}
 
 
 async def test_the_stamp_tells_that_triples_have_come(catalogue: Catalogue, tmp_path: Path) -> None:
-    stamps = [catalogue.readings().stamp()]
+    stamps = [catalogue.triple_stats().change_counter()]
     for triples in ([BORN], [OLD]):
         await catalogue.triples(model="small").put({ONE.fingerprint(): triples}, version="1")
-        stamps.append(catalogue.readings().stamp())
+        stamps.append(catalogue.triple_stats().change_counter())
     assert len(set(stamps)) == 3
     other = Catalogue(f"sqlite:///{tmp_path}/catalogue.db", owner="local", collection="other")
-    assert other.readings().stamp() == stamps[0]
+    assert other.triple_stats().change_counter() == stamps[0]
     other.close()
 
 
@@ -76,7 +76,7 @@ def test_lines_name_passages_by_id_or_by_what_they_say(tmp_path: Path, catalogue
     by_text = {"title": TWO.title, "text": TWO.text, "triples": [OLD]}
     again = {"id": ONE.id, "triples": [BORN]}
     nobody = {"id": "nobody", "triples": [BORN]}
-    found = read_triples(lines(tmp_path / name, by_id, by_text, again, nobody), catalogue.readings().fingerprints())
+    found = read_triples(lines(tmp_path / name, by_id, by_text, again, nobody), catalogue.triple_stats().fingerprints())
     assert found.found == {ONE.fingerprint(): [BORN, OLD], TWO.fingerprint(): [OLD]}
     assert (found.lines, found.unknown) == (4, 1)
 
@@ -93,11 +93,11 @@ def test_lines_name_passages_by_id_or_by_what_they_say(tmp_path: Path, catalogue
 )
 def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, catalogue: Catalogue, line: object, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        read_triples(lines(tmp_path / "t.jsonl", line), catalogue.readings().fingerprints())
+        read_triples(lines(tmp_path / "t.jsonl", line), catalogue.triple_stats().fingerprints())
 
 
 def test_a_file_that_is_not_there_or_not_whole_is_named(tmp_path: Path, catalogue: Catalogue) -> None:
-    marks = catalogue.readings().fingerprints()
+    marks = catalogue.triple_stats().fingerprints()
     with pytest.raises(UsageError, match=r"nowhere\.jsonl cannot be read"):
         read_triples(tmp_path / "nowhere.jsonl", marks)
     broken = tmp_path / "broken.jsonl.gz"
