@@ -22,7 +22,7 @@ from sleuth.graphs.persistence.serializer import explain_damage_of
 from sleuth.graphs.persistence.sqlite_checkpoints import InsertionOrderSaver, Place, drop_partial_writes
 from sleuth.graphs.persistence.thread_locks import Fence, lost
 
-# The default numbers a checkpoint in its own transaction, whichever statement inserts it; a rewritten checkpoint keeps
+# The default numbers a checkpoint in its own transaction for any insert; a rewritten checkpoint keeps
 # its number. Rows that are older than the column have none.
 _NUMBERED = "SELECT 1 FROM pg_attribute WHERE attrelid = 'checkpoints'::regclass AND attname = 'sleuth_number'"
 _NUMBERS = (

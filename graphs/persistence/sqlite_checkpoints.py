@@ -31,7 +31,7 @@ _BUSY_SECONDS = 30
 _RETURN = "__return__"
 """Channel to which LangGraph writes the result of a task."""
 
-# Triggers number a checkpoint in its own transaction, whichever statement inserts it. `put` replaces a row that exists;
+# Triggers number a checkpoint in its own transaction for any insert. `put` replaces a row that exists;
 # a BEFORE trigger still finds that row, so that a rewritten checkpoint keeps its number, or remains without one.
 _PLACE = "thread_id, checkpoint_ns, checkpoint_id"
 _NEW, _OLD = (", ".join(f"{row}.{column}" for column in _PLACE.split(", ")) for row in ("NEW", "OLD"))

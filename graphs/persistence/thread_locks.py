@@ -21,7 +21,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from sleuth.tools.errors import ThreadBusy
-from sleuth.tools.storage import LockHeld, NamedLock, make_tables
+from sleuth.tools.storage import LockHeld, NamedLock, in_thread, make_tables
 
 WRITE_SECONDS = 5.0
 """Seconds to wait for a write in progress: a process that is stopped in the middle of one keeps its token locked."""
@@ -112,13 +112,15 @@ class FileThreadLocks:
         finally:
             await asyncio.shield(asyncio.to_thread(lock.release))
 
-    async def held(self, ids: Collection[str]) -> set[str]:
+    @in_thread
+    def held(self, ids: Collection[str]) -> set[str]:
         """Return those of the threads that somebody holds; a lock that cannot be examined counts as held."""
-        return await asyncio.to_thread(lambda: {id for id in ids if self._lock(id).is_held()})
+        return {id for id in ids if self._lock(id).is_held()}
 
-    async def forget(self, id: str) -> None:
+    @in_thread
+    def forget(self, id: str) -> None:
         """Remove the file of a lock."""
-        await asyncio.to_thread(self._lock(id).remove)
+        self._lock(id).remove()
 
     def token(self, id: str) -> None:
         """Return None: writes need no check."""
@@ -161,28 +163,23 @@ class PostgresThreadLocks:
         finally:
             await asyncio.shield(asyncio.to_thread(self._release, lock))
 
-    async def held(self, ids: Collection[str]) -> set[str]:
+    @in_thread
+    def held(self, ids: Collection[str]) -> set[str]:
         """Return those of the threads that somebody holds; those of this process count even if their lock is lost."""
-        keys = await asyncio.to_thread(self._locked_keys)
+        with self._engine.connect() as connection:
+            keys = {*connection.scalars(text(_HELD))}
         return {id for id in ids if id in self._held or _HeldLock(id).key in keys}
 
-    async def forget(self, id: str) -> None:
+    @in_thread
+    def forget(self, id: str) -> None:
         """Remove the token of a thread that is held here."""
-        own = delete(tokens).where(tokens.c.thread == id, tokens.c.token == self.token(id))
-        await asyncio.to_thread(self._execute, own)
+        with self._engine.begin() as connection:
+            connection.execute(delete(tokens).where(tokens.c.thread == id, tokens.c.token == self.token(id)))
 
     def token(self, id: str) -> str | None:
         """Return the fencing token of a thread that is held here."""
         lock = self._held.get(id)
         return lock.token if lock else None
-
-    def _locked_keys(self) -> set[int]:
-        with self._engine.connect() as connection:
-            return {*connection.scalars(text(_HELD))}
-
-    def _execute(self, statement: Any) -> None:  # noqa: ANN401 - any statement
-        with self._engine.begin() as connection:
-            connection.execute(statement)
 
     def _take(self, lock: _HeldLock) -> None:
         with self._turn:

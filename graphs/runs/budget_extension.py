@@ -1,14 +1,14 @@
 """Resumption of a run that used up its budget, and errors of states that a fork has changed."""
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import StateSnapshot
 
 from sleuth.graphs.core import seconds_at
 from sleuth.graphs.persistence import explain_damage
-from sleuth.graphs.runs.execution import Compiled
+from sleuth.graphs.runs.execution import Compiled, path_to_latest
 
 _ENDED = "out_of_budget"
 
@@ -24,10 +24,8 @@ async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float |
     latest = await graph.aget_state(config)
     if latest.tasks or (latest.values.get("verdict") or {}).get("status") != _ENDED:
         return None
-    states = {_id(state.config): state async for state in graph.aget_state_history(config)}
-    at: StateSnapshot | None = latest
-    while at is not None and _is_out_of_budget(at.values):
-        at = states.get(parent_id(at))
+    states = [state async for state in graph.aget_state_history(config)]
+    at = next((state for state in path_to_latest(states) if not _is_out_of_budget(state.values)), None)
     if at is None:
         return None
     await graph.aupdate_state(at.config, None, as_node="__copy__")
@@ -50,24 +48,11 @@ async def _changed_by_hand(graph: Compiled, config: RunnableConfig) -> list[str]
     """Return the state fields that forks have changed on the path to the latest checkpoint."""
     with explain_damage(str(config["configurable"]["thread_id"])):
         states = [state async for state in graph.aget_state_history(config)]
-    by_id = {_id(state.config): state for state in states}
     changed: dict[str, None] = {}
-    at = states[0] if states else None
-    while at is not None:
-        parent = by_id.get(parent_id(at))
-        if parent is not None and (at.metadata or {}).get("source") == "update":
+    for at, parent in pairwise(path_to_latest(states)):
+        if (at.metadata or {}).get("source") == "update":
             changed |= {name: None for name, value in at.values.items() if parent.values.get(name) != value}
-        at = parent
     return list(changed)
-
-
-def parent_id(state: StateSnapshot) -> str:
-    """Return the id of the checkpoint before that of a state; empty for the first one."""
-    return _id(state.parent_config or {})
-
-
-def _id(config: RunnableConfig) -> str:
-    return str(config.get("configurable", {}).get("checkpoint_id", ""))
 
 
 def _is_out_of_budget(values: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Execution loop of a run: compile a method, stream its steps."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import cache
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command
+from langgraph.types import Command, StateSnapshot
 
 from sleuth.graphs.core import Context, PrivateGraph
 from sleuth.graphs.registry import runnable
@@ -45,6 +45,30 @@ async def stream_steps(
                 yield event
             elif event["name"] in graph.nodes and not event.get("error"):  # a failed one is yielded when it is resumed
                 yield _step(event)
+
+
+def checkpoint_id_of(state: StateSnapshot) -> str:
+    """Return the id of a state's checkpoint; empty if it has none."""
+    return _id(state.config)
+
+
+def parent_id(state: StateSnapshot) -> str:
+    """Return the id of the checkpoint before that of a state; empty for the first one."""
+    return _id(state.parent_config or {})
+
+
+def path_to_latest(states: Sequence[StateSnapshot]) -> list[StateSnapshot]:
+    """Return the first of the states, which are the newest first, and its ancestors."""
+    by_id = {checkpoint_id_of(state): state for state in states}
+    path, at = [], states[0] if states else None
+    while at is not None:
+        path.append(at)
+        at = by_id.get(parent_id(at))
+    return path
+
+
+def _id(config: RunnableConfig) -> str:
+    return str(config.get("configurable", {}).get("checkpoint_id", ""))
 
 
 def _step(event: dict[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from sleuth.graphs.core import Budget, Note, Question, Step, merge, paused, same
 from sleuth.graphs.evidence import conclude, note
 from sleuth.graphs.persistence import Origin, Thread, explain_damage
 from sleuth.graphs.registry import runnable
-from sleuth.graphs.runs.budget_extension import parent_id
+from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id, path_to_latest
 from sleuth.graphs.runs.pages import load_pages, searches_collection_too
-from sleuth.graphs.runs.service import RunService, check_version, checkpoint_id_of, now, unknown_checkpoint
+from sleuth.graphs.runs.service import RunService, check_version, now, unknown_checkpoint
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 _DEEPEST = 100
@@ -63,21 +63,11 @@ async def replay_steps(runs: RunService, id: str) -> list[Step]:
     about = {"thread": id, "method": thread.method, "part_of": thread.part_of}
     steps = [
         Step(node=task.name, state="finished", update=dict(task.result or {}), task=task.id, **about)
-        for state in reversed(_path_to_latest(states))
+        for state in reversed(path_to_latest(states))
         for task in state.tasks
         if task.name != START and task.result is not None
     ]
     return hops + steps
-
-
-def _path_to_latest(states: list[StateSnapshot]) -> list[StateSnapshot]:
-    """Return the newest checkpoint and its ancestors, the newest first."""
-    by_id = {checkpoint_id_of(state): state for state in states}
-    path, at = [], states[0] if states else None
-    while at is not None:
-        path.append(at)
-        at = by_id.get(parent_id(at))
-    return path
 
 
 async def _states(runs: RunService, thread: Thread) -> list[StateSnapshot]:

@@ -8,7 +8,8 @@ from langgraph.types import StateSnapshot
 from sleuth import prompts
 from sleuth.agents.model_calls import CallRecord
 from sleuth.graphs.persistence import Thread, explain_damage
-from sleuth.graphs.runs.service import RunService, check_version, checkpoint_id_of, unknown_checkpoint
+from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id
+from sleuth.graphs.runs.service import RunService, check_version, unknown_checkpoint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ async def _moment(runs: RunService, id: str, checkpoint: str) -> CheckpointDetai
         known = [checkpoint_id_of(each) async for each in graph.aget_state_history(runs.config(thread))]
         raise unknown_checkpoint(checkpoint, known)
     check_version(state)
-    parent = str((state.parent_config or {}).get("configurable", {}).get("checkpoint_id", ""))
+    parent = parent_id(state)
     before: StateSnapshot | None = await graph.aget_state(runs.config(thread, parent)) if parent else None
     made: dict[str, CallRecord] = state.values.get("calls", {})
     known_before = before.values.get("calls", {}) if before else {}

@@ -118,7 +118,8 @@ async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
         async with runs.store.locks.hold(thread.id):
             pass
     for thread in found:
-        await _remove(runs, thread)
+        async with runs.store.locks.hold(thread.id):
+            await _clear(runs, thread)
     return found
 
 
@@ -132,11 +133,6 @@ async def _remove_all(runs: RunService, old: list[Thread]) -> int:
             else:
                 await _clear(runs, thread)
     return len(old) - len(stay)
-
-
-async def _remove(runs: RunService, thread: Thread) -> None:
-    async with runs.store.locks.hold(thread.id):
-        await _clear(runs, thread)
 
 
 async def _clear(runs: RunService, thread: Thread) -> None:

@@ -39,7 +39,7 @@ from sleuth.graphs.persistence import FAULTS, LONGEST_NAME, NAME, Origin, Store,
 from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs import chat_turns
 from sleuth.graphs.runs.budget_extension import explain_changed_state, resume_with_budget
-from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, compile_method, stream_steps
+from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, checkpoint_id_of, compile_method, stream_steps
 from sleuth.graphs.runs.pages import load_pages, make_retriever, page_warnings, store_pages
 from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
@@ -303,11 +303,6 @@ def check_version(state: StateSnapshot) -> None:
 def version_of(values: Mapping[str, Any]) -> int:
     """Return the layout version of a state; the first layout has no field for it."""
     return int(values.get("schema_version", 1))
-
-
-def checkpoint_id_of(state: StateSnapshot) -> str:
-    """Return the id of a state's checkpoint; empty if it has none."""
-    return str(state.config["configurable"].get("checkpoint_id", ""))
 
 
 def now() -> str:

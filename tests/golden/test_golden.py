@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent
 RELEASES = sorted(path.name for path in [*FOLDER.glob("v*.db"), *FOLDER.glob("home-*.zip")])
 
 
-def test_what_the_first_release_left_is_kept() -> None:
+def test_golden_store_of_the_first_release_exists() -> None:
     assert {"v1.db", "home-1.zip"} <= set(RELEASES)
 
 
@@ -34,7 +34,7 @@ def home(request: pytest.FixtureRequest, settings: Settings) -> Settings:
     return settings
 
 
-async def test_an_old_run_is_resumed_where_it_stopped(home: Settings) -> None:
+async def test_old_run_resumes_where_it_stopped(home: Settings) -> None:
     model = ScriptedModel(AFTER)
     async with open_store(home) as store:
         runs = RunService(store, Services(model=model, retriever=Shelf()))
@@ -48,7 +48,7 @@ async def test_an_old_run_is_resumed_where_it_stopped(home: Settings) -> None:
     assert answer.cost["calls"] == 7
 
 
-async def test_an_old_run_can_be_looked_at_and_taken_along(home: Settings) -> None:
+async def test_old_run_can_be_read_and_forked(home: Settings) -> None:
     async with open_store(home) as store:
         moments = await list_checkpoints(RunService(store), THREAD)
         exported = await export_run(RunService(store), THREAD)
@@ -56,7 +56,7 @@ async def test_an_old_run_can_be_looked_at_and_taken_along(home: Settings) -> No
     assert all(any(text in kept for kept in exported["texts"].values()) for text in TEXTS.values())
 
 
-def test_nothing_in_it_needs_this_program_to_be_read(home: Settings) -> None:
+def test_stored_state_is_plain_json(home: Settings) -> None:
     connection = sqlite3.connect(home.home / "runs.sqlite")
     types = {kind for (kind,) in connection.execute("SELECT type FROM checkpoints UNION SELECT type FROM writes")}
     bodies = b"".join(body for (body,) in connection.execute("SELECT checkpoint FROM checkpoints"))

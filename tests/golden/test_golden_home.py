@@ -33,7 +33,7 @@ async def found(library: Collection, text: str) -> dict[Mode, list[str]]:
     return {mode: [hit.passage.document_id for hit in each] for mode, each in hits.items()}
 
 
-async def test_its_documents_are_found_without_being_embedded_again(home: Settings) -> None:
+async def test_golden_documents_are_found_without_embedding(home: Settings) -> None:
     embedder = HashingEmbedder()
     async with await Collection.open(home, embedder=embedder) as library:
         for name, text in TEXTS.items():
@@ -41,7 +41,7 @@ async def test_its_documents_are_found_without_being_embedded_again(home: Settin
     assert embedder.embedded == []
 
 
-async def test_its_documents_are_changed_and_deleted(home: Settings, tmp_path: Path) -> None:
+async def test_golden_documents_are_changed_and_deleted(home: Settings, tmp_path: Path) -> None:
     new = "The dredger Old Thessaly was broken up at Pendrannock."
     report = await ingest([corpus(tmp_path, {**TEXTS, "ferry": new})], settings=home, embedder=HashingEmbedder())
     assert (report.added, report.updated + report.unchanged, report.failed, report.passages) == (0, 2, 0, 1)
@@ -52,7 +52,7 @@ async def test_its_documents_are_changed_and_deleted(home: Settings, tmp_path: P
         assert ["ferry"] not in (await found(library, f"Ferry. {new}")).values()
 
 
-async def test_its_run_goes_on_to_the_answer(home: Settings) -> None:
+async def test_golden_run_resumes_to_its_answer(home: Settings) -> None:
     async with open_store(home) as store:
         runs = RunService(store, Services(model=ScriptedModel(AFTER), retriever=Shelf()))
         answer = await last(runs.run(THREAD))

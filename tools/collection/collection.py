@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -12,12 +12,12 @@ from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor,
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.documents import Bounds, Found, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
-from sleuth.tools.search import Index, IndexName, KeywordIndex, Mode, Query, depth, fuse, search_graph, search_pagerank
+from sleuth.tools.search import IndexName, KeywordIndex, Mode, Query, depth, fuse, search_graph, search_pagerank
 from sleuth.tools.search.pagerank import TripleCache
 from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed, make_embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Catalogue, Entry, Listed, SqlTriples, Stored, TripleStats, catalogue_url
+from sleuth.tools.storage import Catalogue, Entry, Listed, SqlTriples, Stored, TripleStats, catalogue_url, in_thread
 from sleuth.tools.text import check_unicode
 from sleuth.tools.types import Document, EmbedderRecord, Hit, Passage
 
@@ -100,15 +100,17 @@ class Collection:
     ) -> None:
         await self.close()
 
-    async def close(self) -> None:
+    @in_thread
+    def close(self) -> None:
         """Close the readers, indexes and connections."""
-        await asyncio.to_thread(self._reader.close)
-        await asyncio.to_thread(self._indexes.close)
-        await asyncio.to_thread(self._catalogue.close)
+        self._reader.close()
+        self._indexes.close()
+        self._catalogue.close()
 
-    async def list_files(self, worklist: Path, roots: Sequence[Path]) -> Found:
+    @in_thread
+    def list_files(self, worklist: Path, roots: Sequence[Path]) -> Found:
         """Write the list of files that `ingest_batch` will read; raise UsageError for a root that does not exist."""
-        return await asyncio.to_thread(write_worklist, worklist, roots, loaders=self._settings.loaders)
+        return write_worklist(worklist, roots, loaders=self._settings.loaders)
 
     async def ingest_batch(
         self, worklist: Path, place: FileCursor, *, stopped: Callable[[], bool] = never_stopped
@@ -129,9 +131,13 @@ class Collection:
         """Return statistics of the triples of all models; their methods block."""
         return self._catalogue.triple_stats()
 
-    async def put(self, entries: Sequence[Entry]) -> Stored:
+    @in_thread
+    def put(self, entries: Sequence[Entry]) -> Stored:
         """Store documents in one transaction; the indexes are updated by `catch_up` or the next search."""
-        return await asyncio.to_thread(self._put, entries)
+        self._reset_stale_indexes()
+        if self.embedder is not None and self._catalogue.embedder() is None:
+            self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
+        return self._catalogue.put_documents(entries)
 
     async def delete(self, document_ids: Sequence[str]) -> int:
         """Delete documents from the catalogue and all indexes; raise UnknownName and delete none for an unknown one."""
@@ -139,39 +145,48 @@ class Collection:
         for id_ in document_ids:
             if id_ not in known:
                 await self.document(id_)  # raises UnknownName
-        deleted = await asyncio.to_thread(self._delete, document_ids)
+        await asyncio.to_thread(self._reset_stale_indexes)
+        deleted = await asyncio.to_thread(self._catalogue.delete_documents, document_ids)
         await self.catch_up()
         return deleted
 
-    async def document(self, document_id: str) -> Document:
+    @in_thread
+    def document(self, document_id: str) -> Document:
         """Return a document with its text; raise UnknownName with the nearest id for an unknown one."""
-        return await asyncio.to_thread(self._catalogue.get_document, document_id)
+        return self._catalogue.get_document(document_id)
 
-    async def documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
+    @in_thread
+    def documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
         """Return documents with `find` in their title, ordered by id; `after` is the last id of the previous page."""
-        return await asyncio.to_thread(self._catalogue.list_documents, limit=limit, after=after, find=find)
+        return self._catalogue.list_documents(limit=limit, after=after, find=find)
 
-    async def passages_of(self, document_id: str) -> list[Passage]:
+    @in_thread
+    def passages_of(self, document_id: str) -> list[Passage]:
         """Return the passages of a document, in order."""
-        return await asyncio.to_thread(self._catalogue.passages_of, document_id)
+        return self._catalogue.passages_of(document_id)
 
-    async def passages(self, ids: Sequence[str]) -> list[Passage]:
+    @in_thread
+    def passages(self, ids: Sequence[str]) -> list[Passage]:
         """Return the passages with these ids, in this order, without deleted ones."""
-        return await asyncio.to_thread(self._catalogue.passages, ids)
+        return self._catalogue.passages(ids)
 
-    async def known_ids(self, ids: Sequence[str]) -> set[str]:
+    @in_thread
+    def known_ids(self, ids: Sequence[str]) -> set[str]:
         """Return those of the ids that belong to a passage or a document."""
-        passages = await self.passages(ids)
-        documents = await asyncio.to_thread(self._catalogue.sources_of_ids, ids)
-        return {passage.id for passage in passages} | documents.keys()
+        return {passage.id for passage in self._catalogue.passages(ids)} | self._catalogue.sources_of_ids(ids).keys()
 
-    async def fingerprint(self) -> str:
+    @in_thread
+    def fingerprint(self) -> str:
         """Return a SHA-256 over the id, title and text of all passages: equal collections have equal ones."""
-        return await asyncio.to_thread(self._fingerprint)
+        digest = sha256()
+        for passage in self._catalogue.passages(sorted(self._catalogue.passage_ids())):
+            digest.update(f"{passage.id}\0{passage.fingerprint()}\n".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
-    async def count(self) -> tuple[int, int]:
+    @in_thread
+    def count(self) -> tuple[int, int]:
         """Return the numbers of documents and passages."""
-        return await asyncio.to_thread(lambda: (self._catalogue.count_documents(), self._catalogue.count_passages()))
+        return self._catalogue.count_documents(), self._catalogue.count_passages()
 
     async def search(self, query: Query) -> list[Hit]:
         """Return the best `query.k` passages, best first; hits of graph search contain an explanation.
@@ -185,9 +200,10 @@ class Collection:
         check_unicode(query.text)
         return await asyncio.to_thread(self._search, query)
 
-    async def index_seconds(self, mode: Mode) -> float | None:
+    @in_thread
+    def index_seconds(self, mode: Mode) -> float | None:
         """Return the seconds of indexing for the indexes of a mode; None if that is unknown for one of them."""
-        seconds = await asyncio.to_thread(self._catalogue.timings().seconds)
+        seconds = self._catalogue.index_times()
         wanted = self._wanted(mode)
         return sum(seconds[name] for name in wanted) if seconds.keys() >= set(wanted) else None
 
@@ -222,27 +238,11 @@ class Collection:
             _log.warning("SLEUTH_EMBEDDER is none: hybrid search uses the keyword index only.")
         return tuple(name for name in self._indexes.names if name != "graph")
 
-    def _fingerprint(self) -> str:
-        digest = sha256()
-        for passage in self._catalogue.passages(sorted(self._catalogue.passage_ids())):
-            digest.update(f"{passage.id}\0{passage.fingerprint()}\n".encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
-
-    def _delete(self, document_ids: Sequence[str]) -> int:
-        self._reset_stale_indexes()
-        return self._catalogue.delete_documents(document_ids)
-
     def _reset_stale_indexes(self) -> None:
         """Before the first change, clear indexes that do not belong to this catalogue."""
         if not self._is_checked:
             self._indexes.reset_if_ahead()
             self._is_checked = True
-
-    def _put(self, entries: Sequence[Entry]) -> Stored:
-        self._reset_stale_indexes()
-        if self.embedder is not None and self._catalogue.embedder() is None:
-            self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
-        return self._catalogue.put_documents(entries)
 
     def _search(self, query: Query) -> list[Hit]:
         self._require_documents()
@@ -257,11 +257,8 @@ class Collection:
         if query.mode == "graph":
             return search_graph(query, indexes, self._catalogue.passages, self._model)
         if query.mode == "graph-ppr":
-            return self._walk(query, indexes)
+            return search_pagerank(query, indexes, self._catalogue.passages, self._triples.graph())
         return self._find(query, [each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex)])
-
-    def _walk(self, query: Query, indexes: Mapping[IndexName, Index]) -> list[Hit]:
-        return search_pagerank(query, indexes, self._catalogue.passages, self._triples.graph())
 
     def _find(self, query: Query, indexes: Sequence[KeywordIndex | VectorIndex]) -> list[Hit]:
         lists = [index.search(query.text, depth(query.k)) for index in indexes]

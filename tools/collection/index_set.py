@@ -110,7 +110,7 @@ class IndexSet:
                 self._catalogue.set_embedder(EmbedderRecord(name=self._embedder.name, dimension=None))
             for name in self.names:
                 self._opened(name).clear()
-                self._catalogue.timings().forget(name)
+                self._catalogue.delete_index_time(name)
             self._known.clear()
 
     def reset_if_ahead(self) -> None:
@@ -153,7 +153,7 @@ class IndexSet:
             self._record(index)
             index.tidy()
         if worked:
-            self._catalogue.timings().add(name, time.monotonic() - began)
+            self._catalogue.add_index_time(name, time.monotonic() - began)
         self._known[name] = index.applied()
 
     def _is_ahead(self, index: Index) -> bool:

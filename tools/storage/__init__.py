@@ -4,6 +4,7 @@ from sleuth.tools.storage.archive import Archive, MemoryArchive, SqlArchive
 from sleuth.tools.storage.catalogue import Catalogue, Entry, Listed, Stored
 from sleuth.tools.storage.database import (
     catalogue_url,
+    in_thread,
     is_away,
     is_damaged,
     is_database_error,
@@ -41,6 +42,7 @@ __all__ = [
     "catalogue_url",
     "documents",
     "hold",
+    "in_thread",
     "is_away",
     "is_damaged",
     "is_database_error",

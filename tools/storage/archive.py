@@ -6,7 +6,6 @@ Each prune starts a new epoch and deletes only texts that were last stored in an
 during the prune, also on other machines, lose nothing. In the database an epoch is called `era`.
 """
 
-import asyncio
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -32,7 +31,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreDamaged, UnknownName
-from sleuth.tools.storage.database import make_tables
+from sleuth.tools.storage.database import in_thread, make_tables
 from sleuth.tools.types import content_hash
 
 BATCH = 500
@@ -101,25 +100,36 @@ class SqlArchive:
                 if not _has_eras(connection):
                     connection.execute(text(_WITH_ERAS))
 
-    async def keep(self, new: Iterable[str]) -> list[str]:
+    @in_thread
+    def keep(self, new: Iterable[str]) -> list[str]:
         """Store each text; return their content hashes in order."""
         named = [(content_hash(text), text) for text in new]
         if named:
-            await asyncio.to_thread(self._insert, dict(named))
+            self._insert(dict(named))
         return [name for name, _ in named]
 
-    async def load(self, hashes: Iterable[str]) -> list[str]:
+    @in_thread
+    def load(self, hashes: Iterable[str]) -> list[str]:
         """Return the texts of these hashes in order; raise UnknownName for an unknown one."""
         wanted = list(hashes)
-        return _texts(wanted, await asyncio.to_thread(self._select, sorted(set(wanted))))
+        return _texts(wanted, self._select(sorted(set(wanted))))
 
-    async def start_prune_epoch(self) -> int:
+    @in_thread
+    def start_prune_epoch(self) -> int:
         """Start the next prune epoch and return its number: texts stored from here on, also again, belong to it."""
-        return await asyncio.to_thread(self._start_prune_epoch)
+        with self.engine.execution_options(sleuth_write=True).begin() as connection:
+            epoch = int(connection.scalar(select(_NOW)) or 0) + 1
+            connection.execute(delete(eras))
+            connection.execute(insert(eras).values(era=epoch))
+        return epoch
 
-    async def delete_all_but(self, kept: set[str], *, before: int) -> int:
+    @in_thread
+    def delete_all_but(self, kept: set[str], *, before: int) -> int:
         """Delete the texts of earlier epochs than `before` whose hashes are not in `kept`; return their number."""
-        return await asyncio.to_thread(self._delete_others, kept, before)
+        with self.engine.connect() as connection:
+            rows = connection.execute(select(texts.c.hash).where(texts.c.era < before))
+            others = sorted(name for (name,) in rows if name not in kept)
+        return sum(self._delete(others[at : at + BATCH], before) for at in range(0, len(others), BATCH))
 
     def _insert(self, bodies: dict[str, str]) -> None:
         dialect = postgresql if self.engine.dialect.name == "postgresql" else sqlite
@@ -133,13 +143,6 @@ class SqlArchive:
         with self.engine.begin() as connection:
             connection.execute(kept, rows)
 
-    def _start_prune_epoch(self) -> int:
-        with self.engine.execution_options(sleuth_write=True).begin() as connection:
-            epoch = int(connection.scalar(select(_NOW)) or 0) + 1
-            connection.execute(delete(eras))
-            connection.execute(insert(eras).values(era=epoch))
-        return epoch
-
     def _select(self, hashes: list[str]) -> dict[str, str]:
         found: dict[str, str] = {}
         with self.engine.connect() as connection:
@@ -147,12 +150,6 @@ class SqlArchive:
                 rows = connection.execute(select(texts).where(texts.c.hash.in_(hashes[at : at + BATCH])))
                 found |= {row.hash: _unpacked(row.hash, row.body) for row in rows}
         return found
-
-    def _delete_others(self, kept: set[str], before: int) -> int:
-        with self.engine.connect() as connection:
-            rows = connection.execute(select(texts.c.hash).where(texts.c.era < before))
-            others = sorted(name for (name,) in rows if name not in kept)
-        return sum(self._delete(others[at : at + BATCH], before) for at in range(0, len(others), BATCH))
 
     def _delete(self, names: list[str], before: int) -> int:
         """Delete those of the texts that have not been stored again since."""

@@ -13,9 +13,8 @@ from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delet
 
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.storage.database import CountedRows, open_engine, transaction
-from sleuth.tools.storage.index_timings import IndexTimings
-from sleuth.tools.storage.rows import is_same, parse_ids, parse_readable, parse_row
-from sleuth.tools.storage.schema import collections, documents, journal, passages, prepare_tables
+from sleuth.tools.storage.rows import is_same, parse_ids, parse_number, parse_readable, parse_row
+from sleuth.tools.storage.schema import collections, documents, increment, journal, meta, passages, prepare_tables
 from sleuth.tools.storage.triple_stats import TripleStats
 from sleuth.tools.storage.triples import SqlTriples, delete_orphaned
 from sleuth.tools.types import Document, EmbedderRecord, Passage, now
@@ -71,6 +70,7 @@ class Catalogue:
     def __init__(self, url: str | URL, *, owner: str, collection: str) -> None:
         self.owner = owner
         self.collection = collection
+        self._time_keys = f"indexing:{owner}:{collection}:"
         self._engine = open_engine(url)
         self._rows = CountedRows(self._engine, documents, passages, journal)
         try:
@@ -227,9 +227,21 @@ class Catalogue:
         """Return the triples that all models have found in this collection's passages."""
         return TripleStats(self._engine, owner=self.owner, collection=self.collection)
 
-    def timings(self) -> IndexTimings:
-        """Return the indexing times of this collection."""
-        return IndexTimings(self._engine, owner=self.owner, collection=self.collection)
+    def add_index_time(self, index: str, seconds: float) -> None:
+        """Add to the time that an index has taken."""
+        with self._begin(write=True) as connection:
+            increment(connection, self._time_keys + index, round(1000 * seconds))
+
+    def delete_index_time(self, index: str) -> None:
+        """Delete the time of an index that is rebuilt."""
+        with self._begin(write=True) as connection:
+            connection.execute(delete(meta).where(meta.c.key == self._time_keys + index))
+
+    def index_times(self) -> dict[str, float]:
+        """Return the seconds of indexing by index; indexes of older releases are missing."""
+        with self._begin() as connection:
+            rows = connection.execute(select(meta).where(meta.c.key.startswith(self._time_keys, autoescape=True))).all()
+        return {row.key.removeprefix(self._time_keys): parse_number(row.value) / 1000 for row in rows}
 
     def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
         return transaction(self._engine, write=write)

@@ -1,11 +1,13 @@
 """Database of the catalogue: a SQLite file or Postgres, with the guarantees that the catalogue needs."""
 
+import asyncio
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, MetaData, Table, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
@@ -23,8 +25,22 @@ _WRITER_LOCK = 0x51E07
 _FIRST_LOOK = 1_000
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def in_thread(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Decorate a blocking function: the result is a coroutine function that runs it in a thread."""
+
+    @wraps(function)
+    async def run(*args: P.args, **options: P.kwargs) -> T:
+        return await asyncio.to_thread(function, *args, **options)
+
+    return run
+
+
 def sqlite_url(file: Path) -> URL:
-    """Return SQLAlchemy's URL of a file, whatever characters its path contains."""
+    """Return SQLAlchemy's URL of a file with any characters in its path."""
     return URL.create("sqlite", database=str(file))
 
 

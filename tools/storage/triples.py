@@ -3,14 +3,13 @@
 Triples belong to one model and one version of the prompt. They are deleted with the last passage of that content.
 """
 
-import asyncio
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, insert, select
 
-from sleuth.tools.storage.database import transaction
+from sleuth.tools.storage.database import in_thread, transaction
 from sleuth.tools.storage.rows import parse_triples
 from sleuth.tools.storage.schema import increment, passages, triples
 
@@ -56,30 +55,47 @@ class SqlTriples:
         self._place = {"owner": owner, "collection": collection}
         self._model = model
 
-    async def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
+    @in_thread
+    def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
         """Return the triples of those passages that were read before; a passage without any has an empty list."""
-        return await asyncio.to_thread(self._get, set(fingerprints), version)
+        wanted = set(fingerprints)
+        query = select(triples.c.content_hash, triples.c.triples).where(
+            *_at(triples, self._place, wanted), triples.c.model == self._model, triples.c.version == version
+        )
+        with transaction(self._engine) as connection:
+            read = {row.content_hash: parse_triples(row.triples) for row in connection.execute(query)}
+        return {mark: found for mark, found in read.items() if found is not None}  # damaged ones are read again
 
-    async def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
+    @in_thread
+    def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
         """Store the triples of those passages that still exist: some may have been deleted since a run read them."""
-        if found:
-            await asyncio.to_thread(self._put, found, version)
+        if not found:
+            return
+        made_by = {"model": self._model, "version": version}
+        with transaction(self._engine, write=True) as connection:
+            rows = [
+                {**self._place, **made_by, "content_hash": mark, "triples": json.dumps(found[mark])}
+                for mark in sorted(_present(connection, self._place, found))
+            ]
+            older = (triples.c.model == self._model, triples.c.version == version)
+            connection.execute(delete(triples).where(*_at(triples, self._place, found), *older))
+            if rows:
+                connection.execute(insert(triples), rows)
+            # Data derived from triples compares this number; deletions are in the journal.
+            increment(connection, change_counter_key(**self._place), 1)
 
-    async def any(self) -> bool:
+    @in_thread
+    def any(self) -> bool:
         """Return whether there is any triple."""
-        return await asyncio.to_thread(self._any)
-
-    def _any(self) -> bool:
         mine = [triples.c[column] == value for column, value in self._place.items()]
         query = select(triples.c.content_hash).where(*mine, triples.c.model == self._model, triples.c.triples != "[]")
         with transaction(self._engine) as connection:
             return connection.execute(query.limit(1)).first() is not None
 
-    async def naming(self, text: str) -> list[tuple[Triple, str]]:
+    @in_thread
+    def naming(self, text: str) -> list[tuple[Triple, str]]:
         """Return the triples with this text in subject or object, in any letter case, each with a passage id."""
-        return await asyncio.to_thread(self._naming, " ".join(text.split()))
-
-    def _naming(self, text: str) -> list[tuple[Triple, str]]:
+        text = " ".join(text.split())
         wanted = text.casefold()
         mine = [table.c[column] == value for table in (triples, passages) for column, value in self._place.items()]
         query = (
@@ -98,28 +114,6 @@ class SqlTriples:
             for subject, predicate, object in parse_triples(row.triples) or []
         ]
         return [each for each in read if any(wanted in end.casefold() for end in (each[0][0], each[0][2]))]
-
-    def _get(self, wanted: set[str], version: str) -> dict[str, list[Triple]]:
-        query = select(triples.c.content_hash, triples.c.triples).where(
-            *_at(triples, self._place, wanted), triples.c.model == self._model, triples.c.version == version
-        )
-        with transaction(self._engine) as connection:
-            read = {row.content_hash: parse_triples(row.triples) for row in connection.execute(query)}
-        return {mark: found for mark, found in read.items() if found is not None}  # damaged ones are read again
-
-    def _put(self, found: Mapping[str, Sequence[Triple]], version: str) -> None:
-        made_by = {"model": self._model, "version": version}
-        with transaction(self._engine, write=True) as connection:
-            rows = [
-                {**self._place, **made_by, "content_hash": mark, "triples": json.dumps(found[mark])}
-                for mark in sorted(_present(connection, self._place, found))
-            ]
-            older = (triples.c.model == self._model, triples.c.version == version)
-            connection.execute(delete(triples).where(*_at(triples, self._place, found), *older))
-            if rows:
-                connection.execute(insert(triples), rows)
-            # Data derived from triples compares this number; deletions are in the journal.
-            increment(connection, change_counter_key(**self._place), 1)
 
 
 def change_counter_key(owner: str, collection: str) -> str:

@@ -81,16 +81,14 @@ READINGS: dict[str, Reading] = {
 
 @pytest.mark.parametrize("reading", ["show", "resume"])
 @pytest.mark.parametrize("row", ROWS)
-async def test_a_damaged_row_is_an_error_that_names_the_run(
-    two: RunService, file: Path, row: str, reading: str
-) -> None:
+async def test_damaged_row_error_names_the_run(two: RunService, file: Path, row: str, reading: str) -> None:
     damage(file, "sleuth_threads", *ROWS[row])
     with pytest.raises(StoreDamaged, match=r"[Rr]un bad (is damaged \(|cannot be read).*Put a backup"):
         await READINGS[reading](two)
 
 
 @pytest.mark.parametrize("row", [*ROWS.values(), *NOT_UTF8.values()], ids=[*ROWS, *NOT_UTF8])
-async def test_a_damaged_row_is_listed_and_blocks_no_prune(two: RunService, file: Path, row: tuple[str, str]) -> None:
+async def test_damaged_row_is_listed_and_blocks_no_prune(two: RunService, file: Path, row: tuple[str, str]) -> None:
     before = await export_run(two, "good")
     damage(file, "sleuth_threads", *row)
     assert {thread.id for thread in await two.store.threads.list_newest()} == {"good", "bad"}
@@ -104,9 +102,7 @@ async def test_a_damaged_row_is_listed_and_blocks_no_prune(two: RunService, file
 
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("cell", CELLS)
-async def test_a_damaged_cell_is_an_error_that_names_the_run(
-    two: RunService, file: Path, cell: str, reading: str
-) -> None:
+async def test_damaged_cell_error_names_the_run(two: RunService, file: Path, cell: str, reading: str) -> None:
     damage(file, *CELLS[cell])
     with pytest.raises(StoreDamaged, match=r"Run bad.* cannot be read: .* Put a backup") as told:
         await READINGS[reading](two)
@@ -114,7 +110,7 @@ async def test_a_damaged_cell_is_an_error_that_names_the_run(
 
 
 @pytest.mark.parametrize("cell", CELLS)
-async def test_a_damaged_cell_blocks_no_prune(two: RunService, file: Path, cell: str) -> None:
+async def test_damaged_cell_blocks_no_prune(two: RunService, file: Path, cell: str) -> None:
     texts = (await export_run(two, "bad"))["texts"]
     damage(file, *CELLS[cell])
     pruned = await prune(two, older_than=None, keep_last=1)
@@ -135,7 +131,7 @@ async def test_texts_that_a_damaged_run_names_are_kept(two: RunService, file: Pa
 
 
 @pytest.mark.parametrize("body", ["x'00ff'", "7", "'text'"])
-async def test_a_damaged_text_is_named(two: RunService, file: Path, body: str) -> None:
+async def test_damaged_text_is_named(two: RunService, file: Path, body: str) -> None:
     connection = sqlite3.connect(file)
     with connection:
         connection.execute(f"UPDATE sleuth_texts SET body = {body}, era = 'x'")
@@ -145,7 +141,7 @@ async def test_a_damaged_text_is_named(two: RunService, file: Path, body: str) -
     assert (await prune(two, older_than=None, keep_last=1)).damaged == []
 
 
-async def test_a_damaged_era_blocks_no_prune(two: RunService, file: Path) -> None:
+async def test_damaged_prune_epoch_blocks_no_prune(two: RunService, file: Path) -> None:
     await prune(two, older_than=None, keep_last=None)
     connection = sqlite3.connect(file)
     with connection:
@@ -154,7 +150,7 @@ async def test_a_damaged_era_blocks_no_prune(two: RunService, file: Path) -> Non
     assert (await prune(two, older_than=None, keep_last=1)).damaged == []
 
 
-async def test_a_damaged_version_of_the_runs_is_named(store: Store, file: Path, settings: Settings) -> None:
+async def test_damaged_version_of_runs_is_named(store: Store, file: Path, settings: Settings) -> None:
     connection = sqlite3.connect(file)
     with connection:
         connection.execute("UPDATE sleuth_runs_version SET version = 'zzz'")

@@ -1,4 +1,4 @@
-"""A home is the folder of its name, whatever characters the name contains."""
+"""A home is the folder of its name, with any characters in it."""
 
 from pathlib import Path
 

@@ -96,7 +96,7 @@ def test_renamed_types_resolve_through_the_table() -> None:
     assert serde.loads_typed(stored) == Interrupt(value="Which?", id="i")
 
 
-def test_every_type_of_the_tables_can_be_imported() -> None:
+def test_types_in_the_tables_can_be_imported() -> None:
     assert all(isinstance(resolve_name(path), type) for path in TYPES)
     assert set(RENAMED.values()) <= TYPES
 
@@ -120,7 +120,7 @@ LATEST = "WHERE checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)"
 
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("name", malicious.NAMES)
-async def test_a_run_with_a_malicious_checkpoint_executes_nothing(
+async def test_malicious_checkpoint_executes_nothing(
     runs: RunService, done: str, tmp_path: Path, name: str, reading: str
 ) -> None:
     marker = tmp_path / "ran"
@@ -133,7 +133,7 @@ async def test_a_run_with_a_malicious_checkpoint_executes_nothing(
 
 @pytest.mark.parametrize("reading", ["history"])
 @pytest.mark.parametrize("name", malicious.NAMES)
-async def test_a_run_with_a_malicious_write_executes_nothing(
+async def test_malicious_write_executes_nothing(
     runs: RunService, done: str, tmp_path: Path, name: str, reading: str
 ) -> None:
     marker = tmp_path / "ran"
@@ -145,7 +145,7 @@ async def test_a_run_with_a_malicious_write_executes_nothing(
 
 
 @pytest.mark.parametrize("name", malicious.NAMES)
-async def test_the_ingest_executes_nothing_of_its_checkpoints(settings: Settings, tmp_path: Path, name: str) -> None:
+async def test_ingest_executes_no_stored_code(settings: Settings, tmp_path: Path, name: str) -> None:
     marker, folder = tmp_path / "ran", tmp_path / "documents"
     folder.mkdir()
     (folder / "a.txt").write_text("The light was built by Oda.")
@@ -168,7 +168,7 @@ async def test_the_ingest_executes_nothing_of_its_checkpoints(settings: Settings
 
 
 @pytest.mark.parametrize("name", malicious.NAMES)
-async def test_the_development_server_executes_nothing_of_its_checkpoints(
+async def test_development_server_executes_no_stored_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     monkeypatch.setenv("SLEUTH_HOME", str(tmp_path))

@@ -1,4 +1,4 @@
-"""A store that cannot be used says so."""
+"""Errors of a store that cannot be used."""
 
 import sqlite3
 
@@ -11,7 +11,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.database import is_away, is_database_error
 
 
-async def test_a_store_of_a_newer_release_is_left_alone(settings: Settings) -> None:
+async def test_store_of_newer_release_is_unchanged(settings: Settings) -> None:
     async with open_store(settings):
         pass
     with sqlite3.connect(settings.home / "runs.sqlite") as connection:
@@ -22,7 +22,7 @@ async def test_a_store_of_a_newer_release_is_left_alone(settings: Settings) -> N
             pytest.fail("it was opened")
 
 
-async def test_a_file_that_is_no_database_is_named(settings: Settings) -> None:
+async def test_file_without_database_is_named(settings: Settings) -> None:
     settings.home.mkdir()
     (settings.home / "runs.sqlite").write_bytes(b"my diary" * 1000)
     with pytest.raises(StoreError, match=r"runs\.sqlite are damaged: .* backup"):
@@ -42,7 +42,7 @@ async def test_damaged_pages_are_explained(settings: Settings) -> None:
             await store.archive.delete_all_but(set(), before=1)
 
 
-async def test_a_home_that_cannot_be_made_is_named(settings: Settings) -> None:
+async def test_home_that_cannot_be_created_is_named(settings: Settings) -> None:
     settings.home.write_text("a file")
     with pytest.raises(StoreError, match=r"SLEUTH_HOME .* cannot be created"):
         async with open_store(settings):
@@ -50,7 +50,7 @@ async def test_a_home_that_cannot_be_made_is_named(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("error", [psycopg.OperationalError("gone"), sqlite3.OperationalError("gone")])
-async def test_a_database_that_goes_away_meanwhile_is_told_in_a_line(settings: Settings, error: Exception) -> None:
+async def test_lost_database_is_explained_in_one_line(settings: Settings, error: Exception) -> None:
     with pytest.raises(
         StoreError, match=r"cannot be read or written: gone\. What was saved before is not lost"
     ) as told:
@@ -60,7 +60,7 @@ async def test_a_database_that_goes_away_meanwhile_is_told_in_a_line(settings: S
     assert is_away(told.value)
 
 
-async def test_any_other_fault_stays_what_it_is(settings: Settings) -> None:
+async def test_other_errors_are_raised_unchanged(settings: Settings) -> None:
     with pytest.raises(ZeroDivisionError) as told:
         async with open_store(settings):
             _ = 1 / 0

@@ -1,4 +1,4 @@
-"""Who runs a thread, where runs are in SQLite."""
+"""Thread locks on files, for runs in SQLite."""
 
 import asyncio
 import sys
@@ -30,7 +30,7 @@ def locks(tmp_path: Path) -> FileThreadLocks:
     return FileThreadLocks(tmp_path)
 
 
-async def test_a_lease_is_held_by_one(locks: FileThreadLocks) -> None:
+async def test_lock_is_held_by_one_holder(locks: FileThreadLocks) -> None:
     async with locks.hold("monday"):
         with pytest.raises(ThreadBusy, match=r"Thread monday is being run by process \d+ on .+\. Wait"):
             async with locks.hold("monday"):
@@ -41,9 +41,7 @@ async def test_a_lease_is_held_by_one(locks: FileThreadLocks) -> None:
         pass
 
 
-async def test_a_lease_holds_against_other_processes_and_ends_with_its_holder(
-    locks: FileThreadLocks, tmp_path: Path
-) -> None:
+async def test_lock_excludes_processes_and_ends_with_its_holder(locks: FileThreadLocks, tmp_path: Path) -> None:
     other = await asyncio.create_subprocess_exec(sys.executable, "-c", HOLD, tmp_path, stdout=asyncio.subprocess.PIPE)
     assert other.stdout and await other.stdout.readline() == b"held\n"
     assert await locks.held(["monday", "tuesday"]) == {"monday"}
@@ -57,7 +55,7 @@ async def test_a_lease_holds_against_other_processes_and_ends_with_its_holder(
         pass
 
 
-async def test_whoever_is_cancelled_meanwhile_holds_nothing(locks: FileThreadLocks) -> None:
+async def test_cancelled_hold_holds_nothing(locks: FileThreadLocks) -> None:
     async def hold(over: asyncio.Event) -> None:
         async with locks.hold("monday"):
             over.set()
@@ -75,7 +73,7 @@ async def test_whoever_is_cancelled_meanwhile_holds_nothing(locks: FileThreadLoc
             pass
 
 
-async def test_the_event_loop_does_not_wait_for_the_disk(locks: FileThreadLocks) -> None:
+async def test_event_loop_does_not_wait_for_the_disk(locks: FileThreadLocks) -> None:
     with blockbuster_ctx("sleuth"):
         async with locks.hold("monday"):
             with pytest.raises(ThreadBusy):
@@ -83,14 +81,14 @@ async def test_the_event_loop_does_not_wait_for_the_disk(locks: FileThreadLocks)
                     pytest.fail("two hold it")
 
 
-async def test_held_names_leases_of_this_process(locks: FileThreadLocks) -> None:
+async def test_held_names_locks_of_this_process(locks: FileThreadLocks) -> None:
     assert await locks.held(["monday"]) == set()
     async with locks.hold("monday"):
         assert await locks.held(["monday", "tuesday"]) == {"monday"}
     assert await locks.held(["monday"]) == set()
 
 
-async def test_hold_waits_while_a_lease_is_only_examined(locks: FileThreadLocks, tmp_path: Path) -> None:
+async def test_hold_waits_while_a_lock_is_only_examined(locks: FileThreadLocks, tmp_path: Path) -> None:
     async with locks.hold("monday"):
         (file,) = await asyncio.to_thread(lambda: [*tmp_path.glob("*.lock")])
 

@@ -17,12 +17,12 @@ def thread(id: str, at: str = "2026-01-01", owner: str = "local") -> Thread:
     return Thread(id=id, owner=owner, method="plain-rag", question="?", options={"budget": {}}, updated_at=at)
 
 
-async def test_a_thread_is_kept_as_it_was_added(store: Store) -> None:
+async def test_thread_is_read_as_it_was_added(store: Store) -> None:
     await store.threads.add(thread("monday"))
     assert await store.threads.get("monday") == thread("monday")
 
 
-async def test_threads_are_listed_the_latest_first(store: Store) -> None:
+async def test_threads_are_listed_latest_first(store: Store) -> None:
     for id, at in (("a", "2026-01-02"), ("b", "2026-01-03"), ("c", "2026-01-01")):
         await store.threads.add(thread(id, at))
     assert [each.id for each in await store.threads.list_newest()] == ["b", "a", "c"]
@@ -37,7 +37,7 @@ INDEXED = {
 
 
 @pytest.mark.parametrize("index", INDEXED)
-async def test_of_many_threads_few_are_looked_at(store: Store, index: str) -> None:
+async def test_listing_many_threads_reads_few_rows(store: Store, index: str) -> None:
     with store.engine.execution_options(sleuth_write=True).begin() as connection:
         connection.execute(text(f"DROP INDEX {index}"))  # as in a store of an older release
     Threads(store.engine, "local", store.locks)
@@ -48,7 +48,7 @@ async def test_of_many_threads_few_are_looked_at(store: Store, index: str) -> No
     assert "TEMP B-TREE" not in plan, "all are sorted"
 
 
-async def test_another_owner_s_threads_are_not_seen_but_their_names_are_taken(store: Store) -> None:
+async def test_threads_of_others_are_hidden_but_names_are_used(store: Store) -> None:
     theirs = Threads(store.engine, "somebody", store.locks)
     await theirs.add(thread("monday", owner="somebody"))
     assert await store.threads.list_newest() == []
@@ -59,7 +59,7 @@ async def test_another_owner_s_threads_are_not_seen_but_their_names_are_taken(st
     assert await theirs.get("monday") == thread("monday", owner="somebody")
 
 
-async def test_where_a_thread_stands_is_recorded(store: Store) -> None:
+async def test_thread_state_is_stored(store: Store) -> None:
     await store.threads.add(thread("monday"))
     await store.threads.set_state("monday", "failed", at="2026-02-02", problem="The server is down.")
     await store.threads.set_options("monday", {"budget": {"max_calls": 3}})
@@ -73,7 +73,7 @@ async def test_where_a_thread_stands_is_recorded(store: Store) -> None:
     assert not await store.threads.exists("monday")
 
 
-async def test_hops_are_found_by_their_run_and_forks_are_runs_of_their_own(store: Store) -> None:
+async def test_subruns_are_found_by_their_run_and_forks_are_not(store: Store) -> None:
     for id, parent, hop in (("late", "monday", 2), ("early", "monday", 1), ("fork", "monday", 0), ("other", "x", 1)):
         await store.threads.add(replace(thread(id), parent=parent, options={"hop": hop} if hop else {}))
     hops = await store.threads.subruns_of("monday")
@@ -107,11 +107,11 @@ async def test_thread_row_of_older_release_has_a_new_state(store: Store, written
     assert {"state": state, "status": status}.items() <= found.to_json().items()
 
 
-def test_every_state_has_an_old_name() -> None:
+def test_each_state_has_an_old_name() -> None:
     assert {*OLD_NAMES.values()} == {"new", "running", "interrupted", "failed", "done"}
 
 
-async def test_running_thread_without_lease_is_interrupted_in_every_reading(store: Store) -> None:
+async def test_running_thread_without_lock_is_interrupted(store: Store) -> None:
     write(store, row("lost", "running"), row("held", "running"), row("part", "running", parent="lost", hop=1))
     async with store.locks.hold("held"):
         found = {each.id: each.state for each in await store.threads.list_newest()}

@@ -1,4 +1,4 @@
-"""A chat as runs of one thread: each message is a turn of it, whatever interrupts it."""
+"""A chat as runs of one thread: each message is a turn, also after an interruption."""
 
 import json
 
@@ -44,9 +44,7 @@ async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain
     assert await runs.store.threads.list_newest() == []
 
 
-async def test_what_is_asked_back_is_an_answer_that_waits_for_the_next_message(
-    runs_with: RunsFor, chain: Chain
-) -> None:
+async def test_question_of_the_chat_is_an_answer_with_state_waiting(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Companion(chain, "ambiguous"))
     await begin(runs, "How old is it?")
     back = await finish(runs, "talk")
@@ -61,7 +59,7 @@ async def test_what_is_asked_back_is_an_answer_that_waits_for_the_next_message(
 
 
 @pytest.mark.parametrize(("reply", "status"), [("approve", "answered"), ("Reject", "refused")])
-async def test_a_plan_waits_for_a_word(runs_with: RunsFor, chain: Chain, reply: str, status: str) -> None:
+async def test_plan_waits_for_approval(runs_with: RunsFor, chain: Chain, reply: str, status: str) -> None:
     runs = runs_with(Companion(chain, "question"))
     await begin(runs, chain.question, approve_plan=True)
     shown = await finish(runs, "talk")
@@ -73,7 +71,7 @@ async def test_a_plan_waits_for_a_word(runs_with: RunsFor, chain: Chain, reply: 
     assert (await finish(runs, "talk")).status == status
 
 
-async def test_a_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> None:
+async def test_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Companion(chain, "question"))
     await begin(runs, chain.question, approve_plan=True)
     await finish(runs, "talk")
@@ -82,7 +80,7 @@ async def test_a_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> N
 
 
 @pytest.mark.parametrize("at", range(1, 4))
-async def test_a_stop_at_any_call_of_a_turn_is_resumed(runs_with: RunsFor, chain: Chain, at: int) -> None:
+async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Chain, at: int) -> None:
     model = Companion(chain, "small talk", "follow-up")
     runs, say, calls = runs_with(model), model.answer, 0
     await begin(runs, "I like Trevandle & Ruske.")
@@ -107,7 +105,7 @@ async def test_a_stop_at_any_call_of_a_turn_is_resumed(runs_with: RunsFor, chain
     assert [message.type for message in state.values["messages"]] == ["human", "ai"] * 2
 
 
-async def test_a_message_that_was_said_and_not_heard_is_still_sent(runs_with: RunsFor, chain: Chain) -> None:
+async def test_stored_message_is_sent_after_a_kill(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Companion(chain, "small talk", "small talk"))
     await begin(runs, "Hello.")
     await finish(runs, "talk")
@@ -131,7 +129,7 @@ async def test_settings_and_budget_are_those_of_the_latest_turn(runs_with: RunsF
         await runs.start("Well?", "chat", values={"metod": "ras"}, thread="talk")
 
 
-async def test_a_chat_is_forked_like_any_run(runs_with: RunsFor, chain: Chain) -> None:
+async def test_chat_can_be_forked(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Companion(chain, "question"))
     await begin(runs, chain.question)
     answer = await finish(runs, "talk")
@@ -143,7 +141,9 @@ async def test_a_chat_is_forked_like_any_run(runs_with: RunsFor, chain: Chain) -
 
 
 @pytest.mark.parametrize(("first", "second"), [("par-rag", "chat"), ("chat", "par-rag")])
-async def test_only_a_chat_goes_on_and_only_as_one(runs_with: RunsFor, chain: Chain, first: str, second: str) -> None:
+async def test_only_a_chat_thread_takes_more_messages(
+    runs_with: RunsFor, chain: Chain, first: str, second: str
+) -> None:
     runs = runs_with(Companion(chain))
     await runs.start(chain.question, first, thread="talk")
     with pytest.raises(UsageError, match="used already"):

@@ -49,7 +49,7 @@ class Table:
 
 
 def covers(notes: Sequence[Note], chain: Chain) -> bool:
-    """Whether a note answers the question itself."""
+    """Return whether a note answers the question itself."""
     return any(words(each["question"]) == words(chain.question) and each["finding"] for each in notes)
 
 
@@ -140,7 +140,7 @@ async def test_fork_into_another_method_merges_changed_notes(table: Table) -> No
 
 @pytest.mark.parametrize("method", PLAYED)
 @pytest.mark.sweep
-async def test_every_state_that_a_run_has_been_in_can_be_given_to_a_fork(table: Table, method: str) -> None:
+async def test_fork_accepts_any_state_of_a_run(table: Table, method: str) -> None:
     id, runs = await table.play(method), table.runs(method)
     thread = await runs.store.threads.get(id)
     for moment in (await list_checkpoints(runs, id))[
@@ -152,7 +152,7 @@ async def test_every_state_that_a_run_has_been_in_can_be_given_to_a_fork(table: 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.sweep
-async def test_every_method_goes_on_with_another_budget(table: Table, method: str) -> None:
+async def test_each_method_resumes_with_another_budget(table: Table, method: str) -> None:
     whole = await (runs := table.runs(method)).answer(await table.play(method))
     ended = 0
     for most in range(len(table.model.requests)):
@@ -168,9 +168,7 @@ async def test_every_method_goes_on_with_another_budget(table: Table, method: st
 
 @pytest.mark.parametrize(("method", "into"), permutations(PLAYED, 2))
 @pytest.mark.sweep
-async def test_a_fork_of_any_checkpoint_into_any_other_method_goes_on_from_what_is_known(
-    table: Table, method: str, into: str
-) -> None:
+async def test_fork_into_any_other_method_continues_with_its_notes(table: Table, method: str, into: str) -> None:
     await table.play(into)
     needed = len(table.model.requests)
     id = await table.play(method)

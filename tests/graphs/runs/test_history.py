@@ -24,7 +24,7 @@ async def done(runs: RunService, chain: Chain) -> str:
     return id
 
 
-async def test_history_tells_what_led_where_and_what_it_changed(runs: RunService, done: str) -> None:
+async def test_checkpoints_list_path_and_changes(runs: RunService, done: str) -> None:
     moments = await list_checkpoints(runs, done)
     oldest_first = [(moment.node, moment.next, sorted(moment.changed)) for moment in reversed(moments)][1:]
     step = [
@@ -60,7 +60,7 @@ async def short(runs_with: RunsFor) -> tuple[RunService, str, Replying]:
     return runs, id, model
 
 
-async def test_a_fork_from_any_checkpoint_comes_to_the_same_end(short: tuple[RunService, str, Replying]) -> None:
+async def test_fork_from_any_checkpoint_ends_the_same(short: tuple[RunService, str, Replying]) -> None:
     runs, id, model = short
     first = await runs.answer(id)
     moments = await list_checkpoints(runs, id)
@@ -76,7 +76,7 @@ async def test_a_fork_from_any_checkpoint_comes_to_the_same_end(short: tuple[Run
         assert len(model.requests) - asked == sum("calls" in later.changed for later in moments[:at])
 
 
-async def test_a_fork_with_a_change_from_any_checkpoint_carries_it_to_the_end(
+async def test_fork_with_a_change_keeps_it_to_the_end(
     short: tuple[RunService, str, Replying],
 ) -> None:
     runs, id, _ = short
@@ -88,7 +88,7 @@ async def test_a_fork_with_a_change_from_any_checkpoint_carries_it_to_the_end(
         assert (answer.text, answer.warnings) == ("812 metres", CHANGED["warnings"])
 
 
-async def test_before_the_first_node_only_the_input_can_be_changed(short: tuple[RunService, str, Replying]) -> None:
+async def test_only_input_can_be_changed_before_the_first_node(short: tuple[RunService, str, Replying]) -> None:
     runs, id, _ = short
     taken_in = (await list_checkpoints(runs, id))[-2]
     with pytest.raises(UsageError, match="only question and notes can be changed, not warnings"):
@@ -97,7 +97,7 @@ async def test_before_the_first_node_only_the_input_can_be_changed(short: tuple[
     assert NOTE["finding"] in [note["finding"] for note in (await finish(runs, id)).notes]
 
 
-async def test_another_question_can_be_asked_from_the_beginning(runs: RunService, done: str, chain: Chain) -> None:
+async def test_question_can_be_changed_at_the_first_checkpoint(runs: RunService, done: str, chain: Chain) -> None:
     taken_in = (await list_checkpoints(runs, done))[-2]
     await fork_run(runs, done, at=taken_in.checkpoint, changes={"question": "Which shipyard?"})
     assert (await finish(runs, done)).question == "Which shipyard?"
@@ -112,7 +112,7 @@ async def test_another_question_can_be_asked_from_the_beginning(runs: RunService
         ({"coarse": {"1": ["0" * 64]}}, "no archived text '0000"),
     ],
 )
-async def test_a_fork_to_a_state_that_no_run_could_have_is_refused(
+async def test_fork_to_impossible_state_is_refused(
     runs: RunService, done: str, changes: dict[str, Any], told: str
 ) -> None:
     at = (await list_checkpoints(runs, done))[0].checkpoint
@@ -136,7 +136,7 @@ def nested(levels: int) -> Any:
     ],
 )
 @pytest.mark.parametrize("into", [None, "plain-rag"])
-async def test_a_fork_to_a_state_that_cannot_be_stored_is_refused(
+async def test_fork_to_unstorable_state_is_refused(
     runs: RunService, done: str, changes: dict[str, Any], told: str, into: str | None
 ) -> None:
     at = (await list_checkpoints(runs, done))[0].checkpoint
@@ -144,7 +144,7 @@ async def test_a_fork_to_a_state_that_cannot_be_stored_is_refused(
         await fork_run(runs, done, at=at, changes=changes, into=into)
 
 
-async def test_a_fork_that_names_an_unknown_step_fails_with_its_field(runs: RunService, done: str) -> None:
+async def test_fork_with_unknown_step_fails_with_its_field(runs: RunService, done: str) -> None:
     reviewed = next(moment for moment in await list_checkpoints(runs, done) if moment.node == ["review"])
     await fork_run(runs, done, at=reviewed.checkpoint, changes={"wave": ["9"], "notes": {"2": None}})
     with pytest.raises(RunError, match=r"that a fork has changed \(.*wave.*\): there is no '9'\. Fork again"):
@@ -154,7 +154,7 @@ async def test_a_fork_that_names_an_unknown_step_fails_with_its_field(runs: RunS
     assert (await finish(runs, done)).status == "answered"
 
 
-async def test_an_error_of_an_unchanged_run_stays_what_it_is(runs_with: RunsFor, chain: Chain) -> None:
+async def test_error_of_an_unchanged_run_is_raised_as_is(runs_with: RunsFor, chain: Chain) -> None:
     def broken(_request: object) -> Any:
         raise KeyError("a fault of ours")
 
@@ -165,15 +165,13 @@ async def test_an_error_of_an_unchanged_run_stays_what_it_is(runs_with: RunsFor,
 
 
 @pytest.mark.parametrize("changes", [None, CHANGED])
-async def test_there_is_nothing_to_fork_before_the_question_was_taken_in(
-    runs: RunService, done: str, changes: Any
-) -> None:
+async def test_checkpoint_before_the_question_cannot_be_forked(runs: RunService, done: str, changes: Any) -> None:
     first = (await list_checkpoints(runs, done))[-1]
     with pytest.raises(UsageError, match="before the question was taken in: fork from a later one"):
         await fork_run(runs, done, at=first.checkpoint, changes=changes)
 
 
-async def test_a_branch_grows_from_the_checkpoint_it_was_forked_at(runs: RunService, done: str) -> None:
+async def test_fork_resumes_from_its_checkpoint(runs: RunService, done: str) -> None:
     before = await list_checkpoints(runs, done)
     planned = before[-3]
     forked = await fork_run(runs, done, at=planned.checkpoint, changes=CHANGED)
@@ -184,7 +182,7 @@ async def test_a_branch_grows_from_the_checkpoint_it_was_forked_at(runs: RunServ
     assert (newest.next, newest.changed) == (planned.next, CHANGED)
 
 
-async def test_a_fork_may_take_back_what_was_found(runs: RunService, done: str, model: Replying) -> None:
+async def test_fork_can_remove_notes(runs: RunService, done: str, model: Replying) -> None:
     last_review = next(moment for moment in await list_checkpoints(runs, done) if moment.node == ["review"])
     asked = len(model.requests)
     await fork_run(runs, done, at=last_review.checkpoint, changes={"notes": {"2": None}})
@@ -193,9 +191,7 @@ async def test_a_fork_may_take_back_what_was_found(runs: RunService, done: str, 
     assert len(answer.notes) == 2
 
 
-async def test_a_fork_into_another_method_starts_with_what_was_found(
-    runs: RunService, done: str, model: Replying
-) -> None:
+async def test_fork_into_another_method_starts_with_findings(runs: RunService, done: str, model: Replying) -> None:
     last_review = next(moment for moment in await list_checkpoints(runs, done) if moment.node == ["review"])
     asked = len(model.requests)
     forked = await fork_run(runs, done, at=last_review.checkpoint, into="plain-rag")
@@ -209,7 +205,7 @@ async def test_a_fork_into_another_method_starts_with_what_was_found(
     assert (await finish(runs, done)).text == "1868", "the origin stays as it was"
 
 
-async def test_a_run_under_way_gets_no_branch_and_may_be_handed_over(runs: RunService, done: str) -> None:
+async def test_running_run_cannot_be_branched_but_forked_away(runs: RunService, done: str) -> None:
     at = (await list_checkpoints(runs, done))[0].checkpoint
     async with runs.store.locks.hold(done):
         with pytest.raises(ThreadBusy):
@@ -218,7 +214,7 @@ async def test_a_run_under_way_gets_no_branch_and_may_be_handed_over(runs: RunSe
     assert (await fork_run(runs, done, at=at))["thread"] == done
 
 
-async def test_what_is_handed_over_is_not_asked_again(runs: RunService, chain: Chain, model: Replying) -> None:
+async def test_inherited_notes_are_not_asked_again(runs: RunService, chain: Chain, model: Replying) -> None:
     id = await runs.start(chain.hops[0].asked, "plain-rag")
     model.answer = lambda request: {"answerable": True, "answer": "Trevandle & Ruske", "citations": []}
     await finish(runs, id)
@@ -250,9 +246,7 @@ async def test_unknown_names_are_refused(runs: RunService, done: str, arguments:
     assert await runs.store.threads.list_newest() == before
 
 
-async def test_an_export_holds_every_text_that_the_run_saw(
-    runs: RunService, done: str, model: Replying, chain: Chain
-) -> None:
+async def test_export_contains_all_texts_of_the_run(runs: RunService, done: str, model: Replying, chain: Chain) -> None:
     exported = await export_run(runs, done)
     json.dumps(exported)
     assert list(exported) == ["thread", "history", "state", "texts"]
@@ -263,14 +257,14 @@ async def test_an_export_holds_every_text_that_the_run_saw(
         assert any(passage.id in text and text.startswith("{") for text in exported["texts"].values())
 
 
-async def test_a_run_that_never_began_has_nothing_to_export(runs: RunService) -> None:
+async def test_run_without_checkpoints_cannot_be_exported(runs: RunService) -> None:
     id = await runs.start("?", "plain-rag")
     assert await list_checkpoints(runs, id) == []
     with pytest.raises(RunError, match=f"no checkpoints yet: `sleuth resume {id}` starts it"):
         await export_run(runs, id)
 
 
-async def test_a_fork_of_a_fork_goes_on_where_the_first_stood(short: tuple[RunService, str, Replying]) -> None:
+async def test_fork_of_a_fork_resumes_from_the_first_fork(short: tuple[RunService, str, Replying]) -> None:
     runs, id, _ = short
     drafted = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["draft"])
     first = await fork_run(runs, id, at=drafted.checkpoint, changes=CHANGED)
@@ -280,7 +274,7 @@ async def test_a_fork_of_a_fork_goes_on_where_the_first_stood(short: tuple[RunSe
         assert (moments[made["checkpoint"]].node, moments[made["checkpoint"]].next) == (["draft"], drafted.next)
 
 
-async def test_a_fork_into_another_method_has_the_same_budget(runs: RunService, chain: Chain) -> None:
+async def test_fork_into_another_method_has_the_same_budget(runs: RunService, chain: Chain) -> None:
     id = await runs.start(chain.question, "par-rag", budget=Budget(max_calls=40))
     await finish(runs, id)
     forked = await fork_run(runs, id, at=(await list_checkpoints(runs, id))[0].checkpoint, into="plain-rag")

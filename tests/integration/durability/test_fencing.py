@@ -66,7 +66,7 @@ def runs(store: Store, model: InProcess) -> RunService:
     return RunService(store, Services(model=model, retriever=Shelf()))
 
 
-async def test_a_run_that_another_has_finished_is_left_as_it_is(two: Two) -> None:
+async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
     model = Pausing()
     here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
     id = await here.start(QUESTION, "par-rag")
@@ -93,7 +93,7 @@ async def test_run_continues_if_nobody_takes_its_thread(two: Two) -> None:
     assert (await running).status == "answered"
 
 
-async def test_a_run_that_another_has_removed_leaves_nothing(two: Two) -> None:
+async def test_run_that_another_process_removed_writes_nothing(two: Two) -> None:
     model = Pausing()
     here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
     id = await here.start(QUESTION, "par-rag")
@@ -109,7 +109,7 @@ async def test_a_run_that_another_has_removed_leaves_nothing(two: Two) -> None:
     assert (await last(elsewhere.run(again))).question == "Who built the dam?"
 
 
-async def test_a_run_can_be_run_again_by_the_process_that_lost_it(two: Two) -> None:
+async def test_run_can_be_resumed_by_the_process_that_lost_it(two: Two) -> None:
     here = runs(two.here, InProcess())
     id = await here.start(QUESTION, "par-rag")
     async with two.here.locks.hold(id):
@@ -147,7 +147,7 @@ async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None
         assert await asyncio.to_thread(jobs.left) == [("lost", "local")]
 
 
-async def test_a_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:
+async def test_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:
     here, name = runs(two.here, InProcess()), uuid.uuid4().hex
     id = await here.start(QUESTION, "par-rag", thread=name)
     await last(here.run(id))

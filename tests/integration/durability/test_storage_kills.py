@@ -1,6 +1,6 @@
-"""`kill -9` at random moments of whatever writes: what was acknowledged is there at the next start, and all agrees.
+"""`kill -9` at random moments of writing: acknowledged data survives, and catalogue and indexes agree afterwards.
 
-A life is one store through many deeds, each killed on the way; after each the next start is looked at.
+A scenario applies a sequence of operations to one store. Each one is killed, and the next start is checked.
 """
 
 import asyncio
@@ -152,7 +152,7 @@ class Life:
         return f"{self.dice.getrandbits(40):x}"
 
     def _check_release(self, done: deeds.Done) -> None:
-        """Killed on its way to a later release the catalogue is of the one or of the other; the next start goes on."""
+        """A catalogue killed during a migration has the old or the new version; the next start resumes."""
         found = later_release.release_of(catalogue_url(self.settings.home, self.settings.database_url))
         assert found in ([self.release] if done.whole else [self.release - 1, self.release])
         if not done.whole:
@@ -188,7 +188,7 @@ class Life:
         indexes.close()
 
     async def _check_runs(self, deed: Deed, done: deeds.Done, began: datetime) -> None:
-        """Every run can be read with all its texts; what had ended says the same, what had not goes on to its end."""
+        """All runs can be read with their texts; finished ones are unchanged, others resume to their end."""
         async with open_store(self.settings) as store:
             runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
             found = await times(store)
@@ -209,7 +209,7 @@ class Life:
 
 
 async def times(store: Store) -> dict[str, datetime]:
-    """When each run was last touched."""
+    """Return the time of the last change of each run."""
     return {thread.id: datetime.fromisoformat(thread.updated_at) for thread in await store.threads.list_newest()}
 
 
@@ -233,7 +233,7 @@ def engines(request: pytest.FixtureRequest) -> Engines:
 async def live(
     life: int, folder: Path, engines: Engines, times: dict[str, float], *, killed: int, first: Sequence[str] = ()
 ) -> Life:
-    """A life with so many kills."""
+    """Run a scenario with this number of kills."""
     in_postgres, on_server = PLACES[life % len(PLACES)]
     home = folder / f"life-{life}"
     home.mkdir()
@@ -261,7 +261,7 @@ async def live(
 
 
 @pytest.mark.parametrize("life", range(len(PLACES)))
-async def test_a_short_life(life: int, tmp_path: Path, engines: Engines) -> None:
+async def test_short_sequence_of_kills(life: int, tmp_path: Path, engines: Engines) -> None:
     """Something is stored, and then killed whenever it is written."""
     first = ("put", "ask", "migrate", "remove")
     times = {kind: 0.5 for kind in KINDS if kind not in first[:2]}
@@ -277,7 +277,7 @@ def _where(settings: Settings) -> str:
 
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
-async def test_a_thousand_kills(tmp_path: Path, engines: Engines, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_thousand_kills_resume(tmp_path: Path, engines: Engines, capsys: pytest.CaptureFixture[str]) -> None:
     sweep = Sweep("storage-kills", LIVES)
     times: dict[tuple[bool, bool], dict[str, float]] = {place: {} for place in PLACES}
     for life in sweep.left():

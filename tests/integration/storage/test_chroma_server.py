@@ -13,7 +13,7 @@ from sleuth.tools.settings import Settings
 pytestmark = pytest.mark.integration
 
 
-async def test_a_library_keeps_its_vectors_on_a_server(settings: Settings, chroma_url: str) -> None:
+async def test_collection_keeps_its_vectors_on_a_server(settings: Settings, chroma_url: str) -> None:
     there = settings.model_copy(update={"chroma_url": chroma_url})
     async with await Collection.open(there, embedder=HashingEmbedder()) as library:
         await library.put([entry("bridge", "A stone bridge."), entry("mill", "A water mill.")])
@@ -29,9 +29,7 @@ async def test_a_library_keeps_its_vectors_on_a_server(settings: Settings, chrom
 
 
 @pytest.mark.parametrize("empty", [False, True])
-async def test_a_server_that_comes_back_is_used_again(
-    settings: Settings, own_chroma: ChromaServer, empty: bool
-) -> None:
+async def test_restarted_server_is_used_again(settings: Settings, own_chroma: ChromaServer, empty: bool) -> None:
     """Also one that comes back empty, as one without a place of its own to keep things does."""
     there = settings.model_copy(update={"chroma_url": own_chroma.url})
     question = Query(text="bridge. A stone bridge.", k=2, mode="dense")
@@ -56,7 +54,7 @@ async def test_a_server_that_comes_back_is_used_again(
         assert [hit.passage.document_id for hit in await library.search(question)] == ["bridge"]
 
 
-def test_opening_again_and_again_takes_no_more_connections(chroma_url: str) -> None:
+def test_repeated_opening_uses_no_more_connections(chroma_url: str) -> None:
     def sockets() -> int:
         vectors = VectorIndex(chroma_url, owner="anna", collection="again", embedder=HashingEmbedder())
         assert vectors.count() == 0

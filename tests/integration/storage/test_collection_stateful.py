@@ -91,7 +91,7 @@ class CollectionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._documents)
     @rule(word=st.sampled_from(WORDS))
     def search_graph(self, word: str) -> None:
-        """Whatever has the word is found, and by its name whatever mentions it."""
+        """Search finds the documents with a word, and those that mention a name."""
         assert {hit.passage.id for hit in self._hits(word, "graph")} >= self._with(word)
         (file,) = (self._settings.home / "mentions").glob("*.db")
         index = GraphIndex(file)
@@ -124,7 +124,7 @@ class CollectionMachine(RuleBasedStateMachine):
 
     @rule(index=st.sampled_from(ALL))
     def lose(self, index: IndexName) -> None:
-        """What is derived may go at any time."""
+        """Derived indexes may be deleted at any time."""
         self._close()
         shutil.rmtree(self._settings.home / FOLDERS[index], ignore_errors=True)
         self._open()
@@ -139,7 +139,7 @@ class CollectionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self._kept is not None)
     @rule()
     def put_back(self) -> None:
-        """An older catalogue beside indexes that know what came later."""
+        """Restore an older catalogue while the indexes are ahead of it."""
         assert self._kept is not None
         self._close()
         shutil.copyfile(self._backup, self._settings.home / "catalogue.db")
@@ -177,8 +177,8 @@ class CollectionMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("die_at", ALL)
-def test_a_kill_before_an_older_catalogue_is_put_back(die_at: IndexName) -> None:
-    """What the kill left half-way is as much as what is there now: numbers of passages do not tell."""
+def test_kill_before_restoring_an_older_catalogue(die_at: IndexName) -> None:
+    """The interrupted state has as many passages as the present one, so counts do not differ."""
     state = CollectionMachine()
     state.put({"e": ("Brask.", "Hollin."), "a": ("Ephraim.",)})
     state.search_meaning()
@@ -190,7 +190,7 @@ def test_a_kill_before_an_older_catalogue_is_put_back(die_at: IndexName) -> None
 
 
 @pytest.mark.parametrize("die_at", ALL)
-def test_a_catalogue_of_before_the_first_vectors_is_put_back(die_at: IndexName) -> None:
+def test_restored_catalogue_older_than_vectors_is_reindexed(die_at: IndexName) -> None:
     """It does not know that there are any."""
     state = CollectionMachine()
     state.back_up()
@@ -203,25 +203,25 @@ def test_a_catalogue_of_before_the_first_vectors_is_put_back(die_at: IndexName) 
 
 
 def run(part: int, steps: int) -> None:
-    """So many examples, the same each time."""
+    """Return settings for a fixed number of repeatable examples."""
     how = settings(
         max_examples=EXAMPLES,
         stateful_step_count=steps,
         deadline=None,
-        derandomize=False,  # the seed says which
+        derandomize=False,  # the seed decides
         database=None,
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(seed(part)(CollectionMachine), settings=how)
 
 
-def test_a_few_sequences_agree_with_a_dictionary() -> None:
+def test_few_operation_sequences_match_a_dictionary() -> None:
     run(PARTS, steps=12)
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
-def test_many_sequences_agree_with_a_dictionary() -> None:
+def test_many_operation_sequences_match_a_dictionary() -> None:
     sweep = Sweep("library", PARTS)
     for part in sweep.left():
         run(part, steps=40)

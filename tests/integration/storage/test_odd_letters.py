@@ -24,7 +24,7 @@ NUL, HALF = "\x00", "\ud800"
 
 
 class Odd:
-    """Says what the schema allows, with odd letters in each text."""
+    """Model that replies by the schema, with unusual characters in each text."""
 
     context_window = 8192
 
@@ -65,7 +65,7 @@ class Odd:
 
 
 @pytest.mark.parametrize("method", [*METHODS, CHAT.name])
-async def test_every_run_ends_and_can_be_read(tmp_path: Path, database_url: str | None, method: str) -> None:
+async def test_faulty_runs_end_and_can_be_read(tmp_path: Path, database_url: str | None, method: str) -> None:
     settings = Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)
     async with open_store(settings) as store:
         runs = RunService(store, Services(model=Odd(), retriever=Shelf()))

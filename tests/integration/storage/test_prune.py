@@ -1,4 +1,4 @@
-"""Pruning: whatever checkpoint is kept still says what it said, and can be forked and resumed."""
+"""Pruning: each kept checkpoint is unchanged and can be forked and resumed."""
 
 import asyncio
 import uuid
@@ -37,9 +37,9 @@ async def finished(runs: RunService) -> tuple[str, Answer]:
 
 
 async def branched(runs: RunService) -> tuple[str, set[str]]:
-    """A run with three branches: the first, one that went to the same end, one that was changed and stands half-way.
+    """A run with three branches: the first, one with the same end, and a changed one that is interrupted.
 
-    Returns the thread, and the calls of that last branch that have completed.
+    Return the thread, and the completed calls of the last branch.
     """
     id, _ = await finished(runs)
     trunk = await list_checkpoints(runs, id)
@@ -50,7 +50,7 @@ async def branched(runs: RunService) -> tuple[str, set[str]]:
     model = InProcess(hold_at=4)
     running = asyncio.create_task(last(RunService(runs.store, Services(model=model, retriever=Shelf())).run(id)))
     await model.holding.wait()
-    await asyncio.sleep(0.3)  # what was answered beside it is committed
+    await asyncio.sleep(0.3)  # the parallel replies are committed
     running.cancel()
     await asyncio.wait([running])
     return id, {request.call_id for request in model.requests if request is not model.requests[3]}
@@ -75,7 +75,7 @@ def count(runs: RunService, table: str, id: str) -> int:
 
 
 @pytest.mark.parametrize("keep_last", [1, 3, 20])
-async def test_kept_checkpoints_say_what_they_said(runs: RunService, keep_last: int) -> None:
+async def test_kept_checkpoints_are_unchanged_by_a_prune(runs: RunService, keep_last: int) -> None:
     id, _ = await branched(runs)
     before = await states(runs, id)
     gone = await prune(runs, older_than=None, keep_last=keep_last)
@@ -90,7 +90,7 @@ async def test_kept_checkpoints_say_what_they_said(runs: RunService, keep_last: 
     assert (await prune(runs, older_than=None, keep_last=keep_last)).checkpoints == 0
 
 
-async def test_every_kept_checkpoint_can_be_forked_to_the_same_end(runs: RunService) -> None:
+async def test_kept_checkpoints_can_be_forked_to_the_same_end(runs: RunService) -> None:
     id, answer = await finished(runs)
     await prune(runs, older_than=None, keep_last=6)
     kept = [moment.checkpoint for moment in await list_checkpoints(runs, id)]
@@ -103,7 +103,7 @@ async def test_every_kept_checkpoint_can_be_forked_to_the_same_end(runs: RunServ
 
 
 @pytest.mark.parametrize("keep_last", [1, 3])
-async def test_a_run_that_stands_half_way_goes_on_after_a_prune(runs: RunService, keep_last: int) -> None:
+async def test_interrupted_run_resumes_after_a_prune(runs: RunService, keep_last: int) -> None:
     """Calls that had completed are still not made again: their results are kept with the latest checkpoint."""
     id, completed = await branched(runs)
     twin, _ = await branched(runs)
@@ -126,7 +126,7 @@ async def one_step(runs: RunService, id: str) -> bool:
     raise AssertionError("a run ends with its answer")
 
 
-async def test_pruning_again_and_again_on_the_way_changes_nothing(runs: RunService) -> None:
+async def test_repeated_pruning_during_a_run_changes_nothing(runs: RunService) -> None:
     _, expected = await finished(runs)
     id = await runs.start(QUESTION, "par-rag")
     while not await one_step(runs, id):
@@ -135,7 +135,7 @@ async def test_pruning_again_and_again_on_the_way_changes_nothing(runs: RunServi
     assert replace(answer, thread="", checkpoint="") == replace(expected, thread="", checkpoint="")
 
 
-async def test_what_no_checkpoint_needs_goes(runs: RunService) -> None:
+async def test_prune_removes_unneeded_texts(runs: RunService) -> None:
     id, _ = await finished(runs)
     before = {table: count(runs, table, id) for table in tables(runs)}
     gone = await prune(runs, older_than=None, keep_last=1)
@@ -152,7 +152,7 @@ def tables(runs: RunService) -> list[str]:
     return shared if runs.store.engine.dialect.name == "sqlite" else [*shared, "checkpoint_blobs"]
 
 
-async def test_old_runs_go_with_their_texts_and_others_stay(runs: RunService) -> None:
+async def test_prune_removes_old_runs_with_their_texts(runs: RunService) -> None:
     old, _ = await finished(runs)
     await runs.store.threads.set_state(old, "done", at="2020-01-01T00:00:00.000+00:00")
     young, answer = await finished(runs)
@@ -174,7 +174,7 @@ async def test_prune_removes_an_old_run_whose_process_was_killed(runs: RunServic
     assert await runs.store.threads.list_newest() == []
 
 
-async def test_the_runs_of_other_owners_stay_whole(runs: RunService, tmp_path: Path, database_url: str | None) -> None:
+async def test_prune_keeps_runs_of_other_owners(runs: RunService, tmp_path: Path, database_url: str | None) -> None:
     id, _ = await finished(runs)
     before = await states(runs, id)
     settings = Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)

@@ -1,4 +1,4 @@
-"""Pruning over one Postgres while other machines, each with a SLEUTH_HOME of its own, begin runs or go on with them."""
+"""Pruning in Postgres while other machines, each with its own SLEUTH_HOME, start or resume runs."""
 
 import asyncio
 import random
@@ -108,7 +108,7 @@ async def assert_texts_are_there(runs: RunService, id: str) -> None:
     assert find_hashes(exported["state"]) <= exported["texts"].keys()
 
 
-async def test_a_run_that_begins_meanwhile_keeps_its_texts(here: RunService, there: RunService) -> None:
+async def test_run_started_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
     begun = []
 
     async def begin() -> None:
@@ -118,13 +118,13 @@ async def test_a_run_that_begins_meanwhile_keeps_its_texts(here: RunService, the
     await assert_texts_are_there(there, begun[0])
 
 
-async def test_a_run_that_goes_on_meanwhile_keeps_its_texts(here: RunService, there: RunService) -> None:
+async def test_run_resumed_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
     id = await interrupted(there)
     await prune(meanwhile(here, lambda: last(there.run(id)), after=id), older_than=None, keep_last=1)
     await assert_texts_are_there(there, id)
 
 
-async def test_an_old_run_that_goes_on_meanwhile_stays(here: RunService, there: RunService) -> None:
+async def test_old_run_resumed_during_prune_is_kept(here: RunService, there: RunService) -> None:
     id = await interrupted(there)
     await there.store.threads.set_state(id, "interrupted", at=LONG_AGO)
     gone = await prune(meanwhile(here, lambda: last(there.run(id))), older_than=3600, keep_last=None)
@@ -133,7 +133,7 @@ async def test_an_old_run_that_goes_on_meanwhile_stays(here: RunService, there: 
     await assert_texts_are_there(there, id)
 
 
-async def test_while_another_machine_runs_a_thread_nothing_is_taken(here: RunService, there: RunService) -> None:
+async def test_prune_is_refused_while_another_machine_runs_a_thread(here: RunService, there: RunService) -> None:
     stuck = InProcess(hold_at=1)
     running = asyncio.create_task(
         last(
@@ -149,7 +149,7 @@ async def test_while_another_machine_runs_a_thread_nothing_is_taken(here: RunSer
     await asyncio.wait([running])
 
 
-async def test_a_text_that_is_kept_once_more_meanwhile_stays_and_others_go(here: RunService, there: RunService) -> None:
+async def test_text_stored_again_during_prune_is_kept(here: RunService, there: RunService) -> None:
     again, lonely = await there.store.archive.keep([f"again {uuid.uuid4().hex}", f"lonely {uuid.uuid4().hex}"])
     (body,) = await there.store.archive.load([again])
     gone = await prune(meanwhile(here, lambda: there.store.archive.keep([body])), older_than=None, keep_last=1)
@@ -162,10 +162,8 @@ async def test_a_text_that_is_kept_once_more_meanwhile_stays_and_others_go(here:
         await here.store.archive.load([again])
 
 
-async def test_keeping_and_dropping_at_once_never_get_into_each_other_s_way(
-    here: RunService, there: RunService
-) -> None:
-    """In whatever order texts are given, and however many others keep and drop them."""
+async def test_concurrent_store_and_delete_never_deadlock(here: RunService, there: RunService) -> None:
+    """In any order of texts, and with any number of concurrent writers."""
     bodies = [f"text {number} {uuid.uuid4().hex}" for number in range(60)]
 
     async def keep(runs: RunService, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""A run that is removed goes at once with all that is kept of it."""
+"""Removing a run deletes all its rows in one transaction."""
 
 import uuid
 from pathlib import Path
@@ -27,7 +27,7 @@ def die_at_the_row(_connection: Any, _cursor: Any, statement: str, *_rest: Any) 
         raise Killed
 
 
-async def test_a_listed_run_is_never_without_its_checkpoints(tmp_path: Path, database_url: str | None) -> None:
+async def test_listed_run_always_has_its_checkpoints(tmp_path: Path, database_url: str | None) -> None:
     settings = Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)
     async with open_store(settings) as store:
         runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
@@ -46,6 +46,6 @@ async def test_a_listed_run_is_never_without_its_checkpoints(tmp_path: Path, dat
 
 
 async def history_rows(runs: RunService, id: str) -> int:
-    """How many checkpoints are kept of it."""
+    """Return the number of its checkpoints."""
     found = runs.store.saver.alist({"configurable": {"thread_id": id}})
     return len([each async for each in found])

@@ -46,7 +46,7 @@ async def runs(stored: Settings) -> AsyncIterator[RunService]:
         yield RunService(store, services(InProcess()))
 
 
-async def test_a_run_ends_and_is_there_for_the_next_process(runs: RunService, stored: Settings) -> None:
+async def test_finished_run_is_visible_to_the_next_process(runs: RunService, stored: Settings) -> None:
     id = await runs.start(QUESTION, "par-rag")
     answer = await last(runs.run(id))
     assert (answer.status, answer.text, len(answer.notes)) == ("answered", "the fair at Brindlecote", 5)
@@ -57,7 +57,7 @@ async def test_a_run_ends_and_is_there_for_the_next_process(runs: RunService, st
         assert [(thread.id, thread.status) for thread in await store.threads.list_newest()] == [(id, "done")]
 
 
-async def test_a_cancelled_run_goes_on_where_it_stood(runs: RunService, stored: Settings) -> None:
+async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, stored: Settings) -> None:
     uninterrupted = await last(runs.run(await runs.start(QUESTION, "par-rag")))
     stuck = InProcess(hold_at=6)
     held = RunService(runs.store, services(stuck))
@@ -85,7 +85,7 @@ class Failing(InProcess):
         raise ModelUnavailable("The server is away.")
 
 
-async def test_a_failed_run_says_why_and_goes_on(runs: RunService) -> None:
+async def test_failed_run_stores_its_reason_and_resumes(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
     with pytest.raises(ModelUnavailable):
         await last(RunService(runs.store, services(Failing())).run(id))
@@ -94,7 +94,7 @@ async def test_a_failed_run_says_why_and_goes_on(runs: RunService) -> None:
     assert (await last(runs.run(id))).status == "answered"
 
 
-async def test_history_names_every_step_and_its_changes(runs: RunService) -> None:
+async def test_checkpoints_list_nodes_and_changes(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
     await last(runs.run(id))
     moments = await list_checkpoints(runs, id)
@@ -109,7 +109,7 @@ async def test_history_names_every_step_and_its_changes(runs: RunService) -> Non
     assert QUESTION in exported["texts"][next(iter(exported["state"]["calls"].values()))["prompt"]]
 
 
-async def test_a_fork_with_a_changed_plan_runs_the_new_plan(runs: RunService) -> None:
+async def test_fork_with_changed_plan_runs_the_new_plan(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
     first = await last(runs.run(id))
     planned = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["plan"])
@@ -126,7 +126,7 @@ async def test_a_fork_with_a_changed_plan_runs_the_new_plan(runs: RunService) ->
     )
 
 
-async def test_a_plain_fork_runs_the_same_again(runs: RunService) -> None:
+async def test_fork_without_changes_repeats_the_run(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
     first = await last(runs.run(id))
     for moment in (await list_checkpoints(runs, id))[1:-1:12]:
@@ -134,7 +134,7 @@ async def test_a_plain_fork_runs_the_same_again(runs: RunService) -> None:
         assert told(await last(runs.run(id))) == told(first)
 
 
-async def test_a_fork_into_another_method_takes_the_notes_along(runs: RunService) -> None:
+async def test_fork_into_another_method_keeps_notes(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
     await last(runs.run(id))
     at = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["refine"])
@@ -145,7 +145,7 @@ async def test_a_fork_into_another_method_takes_the_notes_along(runs: RunService
     assert list(handed_over) == [f"handed over {number}" for number in range(1, len(handed_over) + 1)]
 
 
-async def test_what_is_not_there_is_named_with_the_nearest(runs: RunService) -> None:
+async def test_unknown_field_error_names_the_nearest(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag", thread="pellowrig" + uuid.uuid4().hex[:8])
     await last(runs.run(id))
     with pytest.raises(UnknownName, match=f"Did you mean {id}"):
@@ -159,7 +159,7 @@ async def test_what_is_not_there_is_named_with_the_nearest(runs: RunService) -> 
         await runs.start(QUESTION, "par-rag", thread=id)
 
 
-async def test_owners_do_not_see_each_other(runs: RunService, stored: Settings) -> None:
+async def test_owners_are_separate(runs: RunService, stored: Settings) -> None:
     id = await runs.start(QUESTION, "par-rag")
     await last(runs.run(id))
     async with open_store(stored.model_copy(update={"owner": uuid.uuid4().hex})) as store:
@@ -168,7 +168,7 @@ async def test_owners_do_not_see_each_other(runs: RunService, stored: Settings) 
             await list_checkpoints(RunService(store), id)
 
 
-async def test_a_resumed_run_keeps_its_budget_until_it_gets_another(runs: RunService) -> None:
+async def test_resumed_run_keeps_its_budget_until_replaced(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag", budget=Budget(max_calls=3))
     assert (await last(runs.run(id))).status == "out_of_budget"
     first = (await list_checkpoints(runs, id))[-2].checkpoint
@@ -195,7 +195,7 @@ async def test_two_processes_never_run_one_thread(runs: RunService, stored: Sett
 
 
 @pytest.mark.parametrize("method", ["par-rag", "auto"])
-async def test_many_runs_at_once(runs: RunService, method: str) -> None:
+async def test_many_simultaneous_runs_end(runs: RunService, method: str) -> None:
     """More than a pool of connections has: none may be held for as long as a run takes."""
     names = [await runs.start(QUESTION, method) for _ in range(20)]
     answers = await asyncio.gather(*(last(runs.run(name)) for name in names))
@@ -203,7 +203,7 @@ async def test_many_runs_at_once(runs: RunService, method: str) -> None:
     assert {answer.status for answer in answers} == {"answered"}
 
 
-async def test_whoever_waits_for_a_lease_and_is_cancelled_does_not_hold_it(runs: RunService) -> None:
+async def test_cancelled_wait_for_a_lock_holds_nothing(runs: RunService) -> None:
     """At any moment: also before the thread that asks for it has had its turn."""
     for wait in [0.0, 0.0, 0.001, 0.002, 0.005, 0.01, 0.02] * 5:
         taking = asyncio.create_task(hold(runs, "monday", seconds=60))
@@ -242,7 +242,7 @@ async def _run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
         await running
 
 
-async def test_a_run_of_the_longest_name_has_hops_like_any_other(runs: RunService) -> None:
+async def test_run_with_longest_name_has_subruns(runs: RunService) -> None:
     name = "n" * LONGEST_NAME
     answer = await last(runs.run(await runs.start(QUESTION, "auto", thread=name)))
     hops = await runs.store.threads.subruns_of(name)

@@ -69,7 +69,7 @@ async def libraries(settings: Settings) -> AsyncIterator[list[Collection]]:
 
 @pytest.mark.parametrize("searched", [True, False])
 @pytest.mark.parametrize("deletion", DELETIONS)
-async def test_deleted_indexes_are_built_again_at_the_next_use(
+async def test_deleted_indexes_are_rebuilt_at_the_next_use(
     libraries: list[Collection], settings: Settings, deletion: str, searched: bool
 ) -> None:
     DELETIONS[deletion](settings.home)

@@ -56,7 +56,7 @@ NOT_UTF8 = "CAST(x'ff41' AS TEXT)"
 
 
 @pytest.mark.parametrize(("cell", "value"), DOCUMENT)
-async def test_a_damaged_document_is_named_listed_and_replaced(home: Settings, cell: str, value: str) -> None:
+async def test_damaged_document_is_named_listed_and_replaced(home: Settings, cell: str, value: str) -> None:
     damage(home, "documents", cell, value, "id = 'bad'")
     async with await Collection.open(home) as library:
         assert [listed.id for listed in await library.documents()] == ["bad", "good"]
@@ -68,7 +68,7 @@ async def test_a_damaged_document_is_named_listed_and_replaced(home: Settings, c
 
 
 @pytest.mark.parametrize(("cell", "value"), PASSAGE)
-async def test_a_damaged_passage_is_named_and_left_out_of_searches(home: Settings, cell: str, value: str) -> None:
+async def test_damaged_passage_is_logged_and_not_found(home: Settings, cell: str, value: str) -> None:
     damage(home, "passages", cell, value, "document_id = 'bad'")
     async with await Collection.open(home) as library:
         for mode in MODES:
@@ -93,7 +93,7 @@ async def test_text_that_is_not_utf8_hides_no_other_row(home: Settings, table: s
 
 
 @pytest.mark.parametrize("value", ["'{broken'", "'[1]'", "7", "x'ff'", NOT_UTF8, f"'{'[' * 20_000}'"])
-async def test_a_damaged_journal_row_is_followed_by_its_document(home: Settings, value: str) -> None:
+async def test_damaged_journal_row_reindexes_its_document(home: Settings, value: str) -> None:
     async with await Collection.open(home) as library:
         await library.put([entry("new")])
         damage(home, "journal", "passage_ids", value, "document_id = 'new'")
@@ -116,7 +116,7 @@ async def test_damaged_triples_are_read_again(home: Settings, value: str) -> Non
         assert await triples.get([mark], version="1") == {mark: [("d", "e", "f")]}
 
 
-async def test_damaged_counts_begin_again(home: Settings) -> None:
+async def test_damaged_counts_restart_at_zero(home: Settings) -> None:
     damage(home, "meta", "value", "'zzz'", "key <> 'schema_version'")
     async with await Collection.open(home) as library:
         await library.put([entry("new")])
@@ -125,7 +125,7 @@ async def test_damaged_counts_begin_again(home: Settings) -> None:
         assert await library.index_seconds("keyword") is not None
 
 
-async def test_a_damaged_schema_version_is_named(home: Settings) -> None:
+async def test_damaged_schema_version_is_named(home: Settings) -> None:
     damage(home, "meta", "value", "'zzz'", "key = 'schema_version'")
     with pytest.raises(StoreDamaged, match=r"schema version is 'zzz', not a number\. Put a backup"):
         await Collection.open(home)
