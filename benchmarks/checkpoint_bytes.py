@@ -30,8 +30,8 @@ from typing import Any
 
 from sleuth.agents.llm import ScriptedModel
 from sleuth.graphs.persistence import open_store
-from sleuth.graphs.runs import Runs, Services
-from sleuth.graphs.runs.history import history
+from sleuth.graphs.runs import RunService, Services
+from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.studio.client import last
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
@@ -99,7 +99,7 @@ async def measure(steps: int, home: Path) -> dict[str, int]:
     """Bytes of one run, by table, and of its file once compacted."""
     model = ScriptedModel(replies(steps), context_window=100_000)
     async with open_store(Settings(home=home)) as store:
-        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
         answer = await last(runs.run(await runs.start("Who was the last of the line?", "par-rag")))
     model.done()
     assert len(answer.notes) == steps
@@ -115,11 +115,11 @@ async def long_run(steps: int, again: int, home: Path) -> dict[str, float]:
     """A run of many rounds: what a checkpoint of it takes early and late."""
     model, rounds = ScriptedModel(replies(steps, again), context_window=100_000), steps * (again + 1)
     async with open_store(Settings(home=home)) as store:
-        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
         thread = await runs.start("Who was the last of the line?", "par-rag", values={"max_requeries": again})
         answer = await last(runs.run(thread))
         began = time.process_time()
-        moments = (await history(runs, thread))[::-1]
+        moments = (await list_checkpoints(runs, thread))[::-1]
         looked = time.process_time() - began
     model.done()
     assert len(answer.notes) == steps

@@ -22,9 +22,9 @@ from sleuth.graphs.core import Context, MethodSettings
 from sleuth.graphs.ingestion import ingest
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs import SaverHops
+from sleuth.graphs.runs import CheckpointerSubruns
 from sleuth.studio.simulation import Gold, gold_of
-from sleuth.tools.collection import Library, Place
+from sleuth.tools.collection import Collection, FileCursor
 from sleuth.tools.search import Mode, Query, Retriever
 from sleuth.tools.search.vectors import Embedder, Vectors
 from sleuth.tools.settings import Settings
@@ -103,7 +103,7 @@ class Remembering:
 class Collection:
     """Documents to search, and the gold of the questions about them."""
 
-    library: Library
+    library: Collection
     golds: list[Gold]
     embedder: Embedder | None
 
@@ -117,28 +117,28 @@ async def collection(
         settings = Settings(home=home or Path(scratch))
         if mode != "keyword":
             await ingest([corpus], settings=settings)
-        async with await Library.open(settings) as library:
+        async with await Collection.open(settings) as library:
             if mode == "keyword":
                 await _read_in(library, corpus, Path(scratch) / "files")
             embedder = Remembering(library.embedder) if library.embedder else None
             yield Collection(library, await golds(library, questions, limit), embedder)
 
 
-async def golds(library: Library, questions: Path, limit: int | None = None) -> list[Gold]:
+async def golds(library: Collection, questions: Path, limit: int | None = None) -> list[Gold]:
     """What is known of the questions that have gold passages in the library; with a limit the first ones."""
     known = await _passages(library)
     return [gold_of(row, known) for row in [row for row in rows(questions) if row.get("gold_ids")][:limit]]
 
 
-async def _read_in(library: Library, corpus: Path, worklist: Path) -> None:
+async def _read_in(library: Collection, corpus: Path, worklist: Path) -> None:
     await library.list_files(worklist, [corpus])
-    place: Place | None = Place()
+    place: FileCursor | None = FileCursor()
     while place is not None:
-        batch, _ = await library.take_in(worklist, place)
+        batch, _ = await library.ingest_batch(worklist, place)
         place = batch.next_place
 
 
-async def _passages(library: Library) -> dict[str, tuple[str, str]]:
+async def _passages(library: Collection) -> dict[str, tuple[str, str]]:
     """Titles and whole texts of documents, by id and by file name."""
     known: dict[str, tuple[str, str]] = {}
     after = ""
@@ -214,7 +214,7 @@ async def run(
         embedder=embedder,
         predictor=predictor,
     )
-    context = replace(context, hops=SaverHops(saver=InMemorySaver(), context=context))
+    context = replace(context, hops=CheckpointerSubruns(saver=InMemorySaver(), context=context))
     compiled = METHODS[name].graph().compile()
     state = await compiled.ainvoke({"question": gold.question}, {"recursion_limit": NO_LIMIT}, context=context)
     verdict = state["verdict"]

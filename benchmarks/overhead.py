@@ -40,9 +40,9 @@ from sleuth.graphs.core import Answer, Context, Step
 from sleuth.graphs.ingestion import ingest
 from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs import Runs, SaverHops, Services
+from sleuth.graphs.runs import CheckpointerSubruns, RunService, Services
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.search import Query
 from sleuth.tools.search.vectors import Embedder, Vectors, make_embedder
 from sleuth.tools.settings import Settings
@@ -121,7 +121,7 @@ class Instant:
 class Remembering:
     """Searches each query once, one after the other, and knows how long that took."""
 
-    library: Library
+    library: Collection
     clock: Clock = field(default_factory=Clock)
     known: dict[Query, list[Hit]] = field(default_factory=dict)
 
@@ -167,14 +167,14 @@ class Run:
 class Bench:
     """The collection and the store; `embedded` is what is not ours of a search."""
 
-    library: Library
+    library: Collection
     store: Store
     embedded: Clock
 
     async def stored(self, name: str, gold: Gold, search: Remembering, id: str) -> Run:
         """A run as `sleuth ask` makes it, all of whose queries have been searched before."""
         model = Instant(SimulatedModel(gold, Simulation()))
-        runs = Runs(self.store, Services(model=model, retriever=search, embedder=self.library.embedder))
+        runs = RunService(self.store, Services(model=model, retriever=search, embedder=self.library.embedder))
         began = Spent.so_far()
         events = [event async for event in runs.run(await runs.start(gold.question, name, thread=id))]
         spent = Spent.so_far() - began - model.clock.spent
@@ -189,7 +189,7 @@ class Bench:
         settings = METHODS[name].settings()
         context = Context(model=model, retriever=search, archive=MemoryArchive(), settings=settings)
         context = replace(context, embedder=self.library.embedder)
-        context = replace(context, hops=SaverHops(saver=InMemorySaver(), context=context))
+        context = replace(context, hops=CheckpointerSubruns(saver=InMemorySaver(), context=context))
         compiled = METHODS[name].graph().compile()
         began = Spent.so_far()
         await compiled.ainvoke({"question": gold.question}, {"recursion_limit": NO_LIMIT}, context=context)
@@ -237,7 +237,7 @@ async def bench(home: Path | None) -> AsyncIterator[Bench]:
         if home is None:
             await ingest([EXAMPLES / "corpus"], settings=settings)
         embedder = None if settings.embedder == "none" else TimedEmbedder(make_embedder(settings))
-        async with await Library.open(settings, embedder=embedder) as library, open_store(settings) as store:
+        async with await Collection.open(settings, embedder=embedder) as library, open_store(settings) as store:
             await library.search(Query(text="warm up", k=1, mode="graph"))
             yield Bench(library, store, embedder.clock if embedder else Clock())
 

@@ -41,10 +41,10 @@ from benchmarks.harness import EXAMPLES, golds
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.graphs.ingestion import ingest
 from sleuth.graphs.persistence import open_store
-from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.runs import RunService, Services
 from sleuth.studio.client import last
 from sleuth.studio.simulation import SimulatedModel, Simulation
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 
 ENOUGH = 0.9
 Replies = dict[str, str]
@@ -78,11 +78,11 @@ async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tup
     """The example questions, and what a simulated model says to whatever a method asks on the way."""
     said: Replies = {}
     own = settings.model_copy(update={"runs": folder})
-    async with await Library.open(settings) as library, open_store(own) as store:
+    async with await Collection.open(settings) as library, open_store(own) as store:
         known = await golds(library, EXAMPLES / "questions.jsonl")
         for gold in known:
             model = Noting(SimulatedModel(gold, Simulation()), said)
-            runs = Runs(store, Services(model=model, retriever=library, embedder=library.embedder))
+            runs = RunService(store, Services(model=model, retriever=library, embedder=library.embedder))
             await last(runs.run(await runs.start(gold.question, method)))
     return [gold.question for gold in known], said
 

@@ -1,12 +1,12 @@
-"""Everything that can go wrong and that a person can do something about.
+"""Errors that a person can fix.
 
 SleuthError
 ├── UsageError            a wrong argument, name or value (exit status 2)
-│   └── UnknownName       a method, thread, checkpoint or document that is not there; names the nearest
+│   └── UnknownName       an unknown method, thread, checkpoint or document; names the nearest one
 ├── MissingExtra          a package of an extra is not installed
-├── DocumentError         one file or document cannot be read; the others go on
+├── DocumentError         one file or document cannot be read; the others are
 ├── StoreError            the catalogue, an index or the checkpoint store cannot be used
-│   ├── StoreBusy         another process holds the lock; says which
+│   ├── StoreBusy         another process holds the lock; the message names it
 │   ├── StoreTooNew       written by a newer release
 │   ├── StoreDamaged      a stored row or value that no release wrote; names its run or document
 │   └── EmbedderChanged   the collection was embedded by another model
@@ -14,17 +14,17 @@ SleuthError
 │   ├── ModelUnavailable  down, overloaded or failing, after the retries
 │   ├── ModelTimeout      no reply within SLEUTH_TIMEOUT
 │   ├── ContextTooLong    the prompt cannot be made to fit
-│   └── BadReply          a reply that cannot be understood, after one repair
-└── RunError              a run cannot start or go on
+│   └── BadReply          a reply that cannot be parsed, after one repair
+└── RunError              a run cannot start or resume
     ├── ThreadBusy        another process is running this thread
-    └── QuotaUsedUp       its owner may not use more today
+    └── QuotaUsedUp       its owner has used the daily quota
 """
 
 from difflib import get_close_matches
 
 
 class SleuthError(Exception):
-    """The message says in a line or two what happened and what to do."""
+    """Base class; the message contains the failure, its reason and a remedy."""
 
 
 class UsageError(SleuthError):
@@ -32,7 +32,7 @@ class UsageError(SleuthError):
 
 
 class UnknownName(UsageError):
-    """A name that is not there, with the nearest that is."""
+    """An unknown name, with the nearest known one."""
 
     def __init__(self, kind: str, name: str, known: list[str], hint: str = "") -> None:
         self.kind = kind
@@ -54,7 +54,7 @@ class StoreError(SleuthError):
 
 
 class VectorsReplaced(StoreError):
-    """The vectors that were opened are not there any more; others may be."""
+    """The opened vectors were deleted or replaced."""
 
 
 class StoreBusy(StoreError):
@@ -66,7 +66,7 @@ class StoreTooNew(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """A stored row or value that no release wrote; `thread` is its run, where that is known."""
+    """A stored row or value that no release wrote; `thread` is its run, if known."""
 
     def __init__(self, reason: str, *, thread: str = "", advice: str = "") -> None:
         super().__init__(f"{reason} {advice}".strip())
@@ -95,7 +95,7 @@ class ContextTooLong(ModelError):
 
 
 class BadReply(ModelError):
-    """A reply that cannot be understood, after one repair; `reply` is its whole text."""
+    """A reply that cannot be parsed, after one repair; `reply` is its whole text."""
 
     def __init__(self, message: str, reply: str = "") -> None:
         super().__init__(message)
@@ -103,7 +103,7 @@ class BadReply(ModelError):
 
 
 class RunError(SleuthError):
-    """A run cannot start or go on."""
+    """A run cannot start or resume."""
 
 
 class ThreadBusy(RunError):
@@ -111,4 +111,4 @@ class ThreadBusy(RunError):
 
 
 class QuotaUsedUp(RunError):
-    """Its owner may not use more today."""
+    """The owner has used the daily quota."""

@@ -75,4 +75,4 @@ def _bound(response: httpx2.Response) -> None:
 async def _bound_async(response: httpx2.Response) -> None:
     response.stream = _BoundedStream(response)
     if response.is_error:
-        await response.aread()  # while the request is sent, so that the SDK retries it where its response breaks off
+        await response.aread()  # while the request is sent, so that the SDK retries it if its response ends early

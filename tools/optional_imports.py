@@ -1,4 +1,4 @@
-"""Packages that are installed by an extra of ours only: without one, a line says which."""
+"""Imports of packages that come with an extra, with an error that names the extra."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ DISTRIBUTION = "sleuth-rag"
 
 @contextmanager
 def extra(name: str, what: str) -> Iterator[None]:
-    """Around the imports of packages that come with `sleuth-rag[name]`, which `what` needs.
+    """Wrap the imports of packages that come with `sleuth-rag[name]`, which `what` needs.
 
     Raises:
         MissingExtra: one of them is not installed.

@@ -1,4 +1,4 @@
-"""The one place where the environment and `sleuth.toml` are read."""
+"""Settings from the environment and `sleuth.toml`; no other module reads these."""
 
 import logging
 import os
@@ -35,9 +35,9 @@ Tracing = Literal["off", "langsmith"]
 
 def _suffix(text: str) -> str:
     if not re.fullmatch(r"\.[^./\\\s]+", text):
-        raise ValueError(f"{text!r} is no file suffix: one begins with its only dot, as in .ipynb")
+        raise ValueError(f"{text!r} is not a file suffix: it must start with its only dot, as in .ipynb")
     if text.lower() == ".jsonl":
-        raise ValueError("a .jsonl file is read as a corpus, and by no loader class")
+        raise ValueError("a .jsonl file is read as a corpus, not by a loader class")
     return text.lower()
 
 
@@ -45,17 +45,17 @@ def _open(url: str) -> str:
     if "://" in url:
         parts = urlsplit(url)
         if "@" in parts.netloc:
-            raise ValueError("has a name or a password in it, and addresses are written down: leave them out")
+            raise ValueError("contains a name or a password, and addresses are logged: remove them")
         parts.port  # noqa: B018 - raises ValueError with the reason
     return url
 
 
 Address = Annotated[str, AfterValidator(_open)]
-"""Where something is: it stands in messages, records and reports, and so holds no secret."""
+"""An address; it appears in messages, records and reports, so it must not contain a secret."""
 
 
 TRACING_VARIABLES = ("LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING", "LANGCHAIN_TRACING")
-"""What LangSmith's libraries look at."""
+"""Variables that LangSmith's libraries read."""
 
 
 def tracing_variables(environment: Mapping[str, str]) -> list[str]:
@@ -65,7 +65,7 @@ def tracing_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 class Settings(BaseSettings):
-    """What holds for every run on this machine; each field is `SLEUTH_<NAME>`, or a line in `sleuth.toml`."""
+    """Settings of all runs on this machine; each field is `SLEUTH_<NAME>`, or a line in `sleuth.toml`."""
 
     model_config = SettingsConfigDict(
         env_prefix=_PREFIX,
@@ -80,8 +80,8 @@ class Settings(BaseSettings):
     runs: Path | None = Field(
         default=None, description="folder of the runs, such as an evaluation's; default: the home"
     )
-    collection: str = Field(default="default", pattern=r"^[\w.-]{1,100}$", description="which set of documents")
-    owner: str = Field(default="local", pattern=r"^[\w.@-]{1,100}$", description="whose documents and threads")
+    collection: str = Field(default="default", pattern=r"^[\w.-]{1,100}$", description="name of the set of documents")
+    owner: str = Field(default="local", pattern=r"^[\w.@-]{1,100}$", description="owner of the documents and threads")
     model_url: Address = Field(default="http://127.0.0.1:8000/v1", description="OpenAI-compatible server")
     model: str | None = Field(default=None, description="model or adapter name; default: the only one the server lists")
     models: dict[str, str] = Field(default_factory=dict, description="model name per role, as JSON")
@@ -92,26 +92,36 @@ class Settings(BaseSettings):
     loaders: dict[Annotated[str, AfterValidator(_suffix)], str] = Field(
         default_factory=dict, description="loader class of langchain-community per further file suffix, as JSON"
     )
-    file_seconds: int = Field(default=120, ge=1, le=86_400, description="processor time that reading one file may take")
-    file_megabytes: int = Field(default=2_048, ge=512, description="memory that reading one file may take")
-    file_characters: int = Field(default=10_000_000, ge=1, description="text that one file may hold")
+    file_seconds: int = Field(
+        default=120, ge=1, le=86_400, description="limit of processor seconds for reading one file"
+    )
+    file_megabytes: int = Field(default=2_048, ge=512, description="limit of memory for reading one file")
+    file_characters: int = Field(default=10_000_000, ge=1, description="limit of characters of one file")
     knowledge_graph: Address | None = Field(
-        default=None, min_length=1, description="JSON file or URL of a knowledge graph; default: what was read so far"
+        default=None,
+        min_length=1,
+        description="JSON file or URL of a knowledge graph; default: the triples extracted so far",
     )
     database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
     chroma_url: Address | None = Field(default=None, description="a Chroma server instead of the embedded one")
     ranker: Ranker = Field(
-        default="trained", description="how graph search ranks: `trained`, or by the plain `formula`"
+        default="trained", description="ranking of graph search: the `trained` model or the plain `formula`"
     )
     api_keys: SecretStr | None = Field(
         default=None, description="name:secret,… that `sleuth serve` accepts; the name is the owner. Never logged"
     )
-    requests_a_minute: int | None = Field(default=None, ge=1, description="of one owner, at `sleuth serve`")
-    tokens_a_day: int | None = Field(default=None, ge=1, description="model tokens of one owner, at `sleuth serve`")
+    requests_a_minute: int | None = Field(
+        default=None, ge=1, description="limit of requests per owner of `sleuth serve`"
+    )
+    tokens_a_day: int | None = Field(
+        default=None, ge=1, description="limit of model tokens per owner of `sleuth serve`"
+    )
     tracing: Tracing = Field(
         default="off", description="`langsmith` sends questions, passages, prompts and replies of runs to LangSmith"
     )
-    profile: Profile = Field(default="default", description="`paper` switches off whatever goes beyond the papers")
+    profile: Profile = Field(
+        default="default", description="`paper` switches off everything that goes beyond the papers"
+    )
     concurrency: int = Field(default=8, ge=1, le=1024, description="model calls in flight")
     timeout: float = Field(default=120.0, gt=0, le=3600, description="seconds for one model call")
 
@@ -124,7 +134,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments win over the environment, the environment over `sleuth.toml` in the working folder.
+        """Return the sources: arguments override the environment, which overrides `sleuth.toml` in the working folder.
 
         Raises:
             UsageError: the file cannot be read, or has a key that is not a setting.

@@ -1,7 +1,7 @@
 """Tracing of runs by LangSmith: off unless a setting or the caller asks for it.
 
 langchain-core adds a LangSmith tracer to every run when one of `VARIABLES` is set, unless the run's callbacks contain a
-tracer already. Runs that nobody asked to trace get an `Untraced` tracer, which sends nothing. Nothing global changes,
+tracer already. All other runs get an `Untraced` tracer, which sends nothing. Nothing global changes,
 so an application that embeds sleuth keeps its own tracing.
 """
 
@@ -9,11 +9,13 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.callbacks.base import Callbacks
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tools import StructuredTool
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.context import tracing_v2_callback_var
 from langchain_core.tracers.langchain import LangChainTracer
@@ -60,8 +62,22 @@ def traced(config: RunnableConfig | None, tracing: Tracing, *, bound: RunnableCo
     return {**(config or {}), "callbacks": _with(given, tracer)}
 
 
+class PrivateTool(StructuredTool):
+    """Tool that ignores the environment's tracing. `invoke` and `ainvoke` end in `run` and `arun`."""
+
+    def run(self, tool_input: Any, *, callbacks: Callbacks = None, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
+        """Run as the base does; `callbacks` is given by name."""
+        return super().run(tool_input, callbacks=traced({"callbacks": callbacks}, "off").get("callbacks"), **options)
+
+    async def arun(self, tool_input: Any, *, callbacks: Callbacks = None, **options: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
+        """Run as the base does; `callbacks` is given by name."""
+        return await super().arun(
+            tool_input, callbacks=traced({"callbacks": callbacks}, "off").get("callbacks"), **options
+        )
+
+
 def _is_decided(callbacks: list[Callbacks], tracing: Tracing) -> bool:
-    """Whether a run around this one, or the caller's code, has decided about tracing."""
+    """Return whether a run around this one, or the caller's code, has decided about tracing."""
     tracers = [each for given in callbacks for each in _handlers(given) if isinstance(each, LangChainTracer)]
     context = get_tracing_context()
     return (
@@ -88,7 +104,7 @@ def _with(callbacks: Callbacks, tracer: LangChainTracer) -> Callbacks:
 
 @cache
 def _warn_of_ignored_variables() -> None:
-    """Once in a process."""
+    """Log the warning once in a process."""
     if ignored := tracing_variables(os.environ):
         _log.warning("%s", ignored_line(ignored))
 

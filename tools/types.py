@@ -1,28 +1,25 @@
-"""The two things a collection holds, documents and the passages they are cut into; and what a search finds."""
+"""Documents, their passages, and search results."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    pass
+from typing import Literal
 
 
 def content_hash(text: str) -> str:
-    """SHA-256 of the text as UTF-8, in hexadecimal: the name under which a text is kept."""
+    """Return the SHA-256 of the text as UTF-8, in hexadecimal: the key under which a text is stored."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def now() -> str:
-    """The time in UTC, as ISO 8601 to the second."""
+    """Return the time in UTC, as ISO 8601 to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """One text that was read in, and where it came from."""
+    """One ingested text, and its source."""
 
     id: str
     title: str
@@ -46,18 +43,18 @@ class Passage:
     end: int
 
     def fingerprint(self) -> str:
-        """What readers and indexes see of a passage, as a hash: where it is equal, what was made of it holds."""
+        """Return a hash of the content of a passage: data derived from it is valid for all passages with this hash."""
         return content_hash(f"{self.title}\0{self.text}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reason:
-    """One way from a passage that answers to the question by itself to the one found.
+    """One path from a passage that matches the question by itself to the passage found.
 
-    kind: the source "names" what was found, the source is "named_by" it, or it "shares" a rare name with it. With
-    PageRank: the walker "walks" here from the source, or from the query where that is empty, over a name or over what
-    a triple "states". The sentence that has the name stands in the passage `stands_in`, at these characters.
-    gain: what it adds to the score.
+    kind: the source "names" the title found, the source is "named_by" it, or it "shares" a rare name with it. With
+    PageRank: the walk "walks" here from the source, or from the query if the source is empty, over a name, or over a
+    fact that a triple "states". The sentence with the name is in the passage `stands_in`, at these characters.
+    gain: the part of the score that it adds.
     """
 
     kind: Literal["names", "named_by", "shares", "walks", "states"]
@@ -72,9 +69,9 @@ class Reason:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """How a score came about: its parts by name, and the ways that led to the passage, the best first.
+    """Explanation of a score: its parts by name, and the paths that led to the passage, the best first.
 
-    note: why the order is not the one that was asked for, where it is not.
+    note: the reason if the order is not the requested one.
     """
 
     parts: Mapping[str, float]
@@ -86,7 +83,7 @@ class Explanation:
 class Hit:
     """A passage that a search found; rank counts from 1, scores compare only within one result list.
 
-    why: how graph search came to it; other modes have nothing to say.
+    why: the explanation of graph search; None for other modes.
     """
 
     passage: Passage
@@ -97,14 +94,14 @@ class Hit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmbedderRecord:
-    """Which embedder a collection was built with; the dimension is known after its first passage."""
+    """The embedder that a collection was built with; the dimension is known after its first passage."""
 
     name: str
     dimension: int | None
 
 
-def hit_json(hit: Hit, explain: bool = False) -> dict[str, object]:
-    """The JSON form that `search` prints."""
+def hit_to_json(hit: Hit, explain: bool = False) -> dict[str, object]:
+    """Return the JSON form that `search` prints."""
     passage = hit.passage
     shown = {"passage": passage.id, "document": passage.document_id, "title": passage.title, "text": passage.text}
     why = {"why": asdict(hit.why)} if explain and hit.why else {}

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.growth.corpus import passage, questions, triples_of
 from sleuth.graphs.ingestion import ingest
-from sleuth.tools.collection import Library, corpus_entry
+from sleuth.tools.collection import Collection, corpus_entry
 from sleuth.tools.documents import CorpusLine
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors
@@ -105,7 +105,7 @@ def quantile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-async def search(library: Library, mode: Mode, asked: Sequence[tuple[str, str]]) -> dict[str, float]:
+async def search(library: Collection, mode: Mode, asked: Sequence[tuple[str, str]]) -> dict[str, float]:
     """`found`: how often the passage at the end of the question is among the first ten."""
     with clock() as first:
         await library.search(Query(text=asked[0][0], k=K, mode=mode))
@@ -126,7 +126,7 @@ async def search(library: Library, mode: Mode, asked: Sequence[tuple[str, str]])
     }
 
 
-async def change(library: Library, given: dict[str, Any]) -> dict[str, float]:
+async def change(library: Collection, given: dict[str, Any]) -> dict[str, float]:
     """One document more, or less, in every index."""
     added, deleted = [], []
     for number in range(given["passages"], given["passages"] + CHANGES):
@@ -141,9 +141,9 @@ async def change(library: Library, given: dict[str, Any]) -> dict[str, float]:
     return {"add_one_ms": 1000 * quantile(added, 0.5), "delete_one_ms": 1000 * quantile(deleted, 0.5)}
 
 
-async def tell(library: Library, given: dict[str, Any]) -> int:
+async def tell(library: Collection, given: dict[str, Any]) -> int:
     """Puts every passage's triples in, and returns how many."""
-    marks, store, told = await asyncio.to_thread(library.readings.fingerprints), library.triples(model="growth"), 0
+    marks, store, told = await asyncio.to_thread(library.triple_stats.fingerprints), library.triples(model="growth"), 0
     numbers = range(given["passages"])
     for start in numbers[::AT_ONCE]:
         found = {marks[f"p{at:07}"]: triples_of(at, given["seed"]) for at in numbers[start : start + AT_ONCE]}
@@ -152,7 +152,7 @@ async def tell(library: Library, given: dict[str, Any]) -> int:
     return told
 
 
-async def walks(library: Library, given: dict[str, Any], asked: Sequence[tuple[str, str]]) -> dict[str, float]:
+async def walks(library: Collection, given: dict[str, Any], asked: Sequence[tuple[str, str]]) -> dict[str, float]:
     """Graph search by PageRank over triples, and the first question after a document has come: all are read again."""
     measured = {"triples": await tell(library, given), "ppr_before_mib": peak_mib()}
     measured |= await search(library, "graph-ppr", asked)
@@ -172,7 +172,7 @@ async def ask(given: dict[str, Any]) -> dict[str, float]:
     measured: dict[str, float] = {}
     async with (
         hold(settings.home, "exclusive", command="growth"),
-        await Library.open(settings, embedder=embedder) as library,
+        await Collection.open(settings, embedder=embedder) as library,
     ):
         for mode in modes:
             measured |= await search(library, mode, asked)

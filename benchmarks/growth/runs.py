@@ -30,8 +30,8 @@ from benchmarks.growth.servers import postgres
 from benchmarks.streams import Instant
 from sleuth.agents.llm import ScriptedModel
 from sleuth.graphs.persistence import Store, open_store
-from sleuth.graphs.runs import Runs, Services, prune
-from sleuth.graphs.runs.history import history
+from sleuth.graphs.runs import RunService, Services, prune
+from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.studio.client import last
 
 REPEATS, RECENT = 20, 200
@@ -50,8 +50,8 @@ async def timed(work: Callable[[], Awaitable[object]]) -> float:
 
 async def make(store: Store, _place: RunStore, threads: int) -> Row:
     """Runs, until there are so many."""
-    runs, taken = Runs(store, Services(model=Instant(), retriever=Shelf())), []
-    for number in range(len(await store.threads.newest()), threads):
+    runs, taken = RunService(store, Services(model=Instant(), retriever=Shelf())), []
+    for number in range(len(await store.threads.list_newest()), threads):
         with clock() as each:
             await last(runs.run(await runs.start(f"Who kept the light of number {number}?", "plain-rag")))
         taken.append(1000 * each.wall)
@@ -60,13 +60,13 @@ async def make(store: Store, _place: RunStore, threads: int) -> Row:
 
 async def look(store: Store, _place: RunStore, _threads: int) -> Row:
     """The list's first page, the whole list, one run's hops (there are none), and its history."""
-    runs, newest = Runs(store), store.threads.newest
+    runs, newest = RunService(store), store.threads.list_newest
     (thread, *_) = await newest(limit=1)
     return {
         "list_50_ms": await timed(lambda: newest(limit=50)),
         "list_all_ms": await timed(newest),
-        "hops_ms": await timed(lambda: store.threads.hops_of(thread.id)),
-        "history_ms": await timed(lambda: history(runs, thread.id)),
+        "hops_ms": await timed(lambda: store.threads.subruns_of(thread.id)),
+        "history_ms": await timed(lambda: list_checkpoints(runs, thread.id)),
     }
 
 
@@ -79,13 +79,13 @@ def room(place: RunStore) -> float:
 async def walk(store: Store, place: RunStore, steps: int) -> Row:
     """PAR-RAG's plan of so many steps (40 are the most), with two to four nodes each, and what it leaves."""
     before = room(place)
-    runs = Runs(store, Services(model=ScriptedModel(replies(steps), context_window=100_000), retriever=Shelf()))
+    runs = RunService(store, Services(model=ScriptedModel(replies(steps), context_window=100_000), retriever=Shelf()))
     thread = await runs.start("Who was the last of the line?", "par-rag")
     with clock() as taken:
         answer = await last(runs.run(thread))
     assert len(answer.notes) == steps
     with clock() as looked:
-        moments = await history(runs, thread)
+        moments = await list_checkpoints(runs, thread)
     return {
         "long_run_s": taken.wall,
         "long_run_checkpoints": len(moments),
@@ -99,7 +99,7 @@ async def keep_last(store: Store, place: RunStore, _threads: int) -> Row:
 
 
 async def older_half(store: Store, place: RunStore, _threads: int) -> Row:
-    every = await store.threads.newest()
+    every = await store.threads.list_newest()
     middle = datetime.fromisoformat(every[len(every) // 2].updated_at)
     age = (datetime.now(UTC) - middle).total_seconds()
     return {f"older_half_{name}": value for name, value in (await _pruned(store, place, age, None)).items()}
@@ -107,7 +107,7 @@ async def older_half(store: Store, place: RunStore, _threads: int) -> Row:
 
 async def _pruned(store: Store, place: RunStore, older_than: float | None, keep: int | None) -> Row:
     with clock() as taken:
-        gone = await prune(Runs(store), older_than=older_than, keep_last=keep)
+        gone = await prune(RunService(store), older_than=older_than, keep_last=keep)
     counts = {"runs": gone.threads, "checkpoints": gone.checkpoints, "texts": gone.texts}
     return {"prune_s": taken.wall, "prune_mib": peak_mib()} | counts | place.sizes()
 

@@ -51,7 +51,7 @@ def _lines(file: Path, values: Sequence[dict[str, Any]]) -> Path:
 
 async def imported(known: Collection, file: Path) -> int:
     """Takes the triples over; how many there are."""
-    marks = await asyncio.to_thread(known.library.readings.fingerprints)
+    marks = await asyncio.to_thread(known.library.triple_stats.fingerprints)
     found = read_triples(file, marks).found
     await known.library.triples(model="benchmark").put(found, version="import")
     return sum(map(len, found.values()))

@@ -1,7 +1,7 @@
-"""Reading documents in, as a state machine: list the files, then read a batch while the one before is embedded.
+"""Ingestion of documents as a graph: list the files, then read a batch while the previous one is embedded.
 
-Killed at any moment, the same call goes on where it was: the catalogue is the truth, a batch that is read again is
-found unchanged, and the indexes follow the catalogue's journal.
+After a kill the same call resumes. The catalogue is the source of truth, a batch that is read twice is skipped as
+unchanged, and the indexes follow the journal of the catalogue.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
 from sleuth.graphs.core import PrivateGraph
-from sleuth.graphs.ingestion.progress import Board, IngestProgress, IngestReport, OnProgress, tell
+from sleuth.graphs.ingestion.progress import IngestProgress, IngestReport, OnProgress, ProgressReporter, count_embedded
 from sleuth.graphs.persistence import CheckpointSerializer, SqliteCheckpoints
-from sleuth.tools.collection import Library, Place, never
+from sleuth.tools.collection import Collection, FileCursor, never_stopped
 from sleuth.tools.documents import take_passed_over
 from sleuth.tools.errors import StoreDamaged, StoreError
 from sleuth.tools.search.vectors import Embedder
@@ -39,29 +39,29 @@ __all__ = [
     "IngestState",
     "graph",
     "ingest",
-    "read_in",
+    "ingest_into",
 ]
 
 SCHEMA_VERSION = 1
-# Shown in the report; every failure is shown as it happens.
+# Failures in the report; each one is also shown when it happens.
 _FAILURES_KEPT = 20
-# The loop ends with the work-list, so the graph's own bound must never be what ends it.
+# The loop ends with the list of files; the graph's own bound must never end it.
 _NO_LIMIT = 1_000_000_000
 
 
 def first_few(kept: list[str], new: list[str]) -> list[str]:
-    """Keeps the first lines, so that a checkpoint stays small however much fails."""
+    """Return the first lines, so that a checkpoint stays small however many files fail."""
     return [*kept, *new][:_FAILURES_KEPT]
 
 
 @dataclass(frozen=True, kw_only=True)
 class IngestInput:
-    """What to read."""
+    """The files to ingest."""
 
     roots: list[str]
     """Files and folders as they were named."""
     worklist: str
-    """Where the list of files is kept."""
+    """File that contains the list of files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,15 +69,15 @@ class IngestState(IngestInput):
     """A place in the list of files, and counts: a few hundred bytes at every step."""
 
     schema_version: int = SCHEMA_VERSION
-    """Which release's state this is."""
+    """Layout version of the state."""
     total: int = 0
     """Files on the list."""
     offset: int = 0
-    """The byte of the list where the next file stands."""
+    """Byte offset of the next file in the list."""
     line: int = 0
-    """Lines read of the corpus that stands there."""
+    """Lines read of the corpus at that offset."""
     all_read: bool = False
-    """Whether the list is at its end, or the rest of it is not wanted any more."""
+    """True at the end of the list, or if the ingest was stopped."""
     files: Annotated[int, add] = 0
     """Files read to their end, failed ones included."""
     added: Annotated[int, add] = 0
@@ -91,11 +91,11 @@ class IngestState(IngestInput):
     failed: Annotated[int, add] = 0
     """Files and corpus lines that could not be read."""
     warnings: Annotated[list[str], first_few] = field(default_factory=list)
-    """The first reasons why, and what else is worth saying."""
+    """The first reasons for failures, and other warnings."""
 
 
 class IngestUpdate(TypedDict, total=False):
-    """What a node changes."""
+    """State fields that a node changes."""
 
     total: int
     offset: int
@@ -112,26 +112,26 @@ class IngestUpdate(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestContext:
-    """What a run needs and its state cannot hold; once `stopped` says so, nothing more is read."""
+    """Dependencies of an ingest; when `stopped` returns True, nothing more is read."""
 
-    library: Library
-    stopped: Callable[[], bool] = never
+    library: Collection
+    stopped: Callable[[], bool] = never_stopped
 
 
 async def discover(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
-    """Writes down which files there are to read."""
+    """List the files to read."""
     found = await runtime.context.library.list_files(Path(state.worklist), [Path(root) for root in state.roots])
     runtime.stream_writer({"total": found.files})
     return {"total": found.files, "warnings": [] if found.files else ["There is nothing to read there."]}
 
 
 async def read(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
-    """Reads a batch of documents into the catalogue."""
+    """Read a batch of documents into the catalogue."""
     stopped = runtime.context.stopped
     if stopped():
         return {"all_read": True}
-    place = Place(offset=state.offset, line=state.line)
-    batch, stored = await runtime.context.library.take_in(Path(state.worklist), place, stopped=stopped)
+    place = FileCursor(offset=state.offset, line=state.line)
+    batch, stored = await runtime.context.library.ingest_batch(Path(state.worklist), place, stopped=stopped)
     for failure in batch.failures:
         runtime.stream_writer({"failure": failure})
     update = IngestUpdate(
@@ -150,30 +150,30 @@ async def read(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpd
 
 
 async def embed(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
-    """Brings the indexes to where the catalogue is: the slow part, done beside the next batch's reading."""
+    """Update the indexes from the catalogue: the slow part, in parallel with reading the next batch."""
     library = runtime.context.library
-    await library.catch_up(on_indexed=tell(runtime.stream_writer, library.slowest))
+    await library.catch_up(on_indexed=count_embedded(runtime.stream_writer, library.slowest))
     return {}
 
 
 async def report(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
-    """Adds what the library had to mend, and clears the list away."""
+    """Add the repairs of the collection to the warnings, and remove the list of files."""
     await asyncio.to_thread(Path(state.worklist).unlink, missing_ok=True)
     return {"warnings": runtime.context.library.notes}
 
 
 def after_read(state: IngestState) -> list[Literal["read", "embed"]]:
-    """Embeds what was read, and reads on beside it while there is more."""
+    """Embed the batch, and read the next one in parallel if there is one."""
     return ["embed"] if state.all_read else ["read", "embed"]
 
 
 def after_embed(state: IngestState) -> Literal["report", "__end__"]:
-    """Ends with the last batch; before that the reading beside it goes on."""
+    """Report after the last batch; before that the parallel reading continues the loop."""
     return "report" if state.all_read else "__end__"
 
 
 def graph() -> StateGraph[IngestState, IngestContext, IngestInput, IngestState]:
-    """The ingest, not compiled."""
+    """Return the uncompiled graph of an ingest."""
     builder = StateGraph(IngestState, context_schema=IngestContext, input_schema=IngestInput)
     builder.add_node(discover)
     builder.add_node(read)
@@ -195,80 +195,85 @@ async def ingest(
     rebuild: bool = False,
     embedder: Embedder | None = None,
 ) -> IngestReport:
-    """Reads files, folders and corpora into the collection; goes on with the same call where it was interrupted.
+    """Ingest files, folders and corpora into the collection. The same call resumes an interrupted ingest.
 
-    `rebuild` first builds the indexes anew with the present embedder; it may come without paths.
+    `rebuild` first rebuilds the indexes with the present embedder; it needs no paths.
 
     Raises:
-        UsageError: a path is not there.
-        StoreBusy: somebody else uses the store.
+        UsageError: a path does not exist.
+        StoreBusy: another process uses the store.
         EmbedderChanged: the collection was built with another embedder.
     """
     began = time.monotonic()
-    board = Board(on_progress)
+    progress = ProgressReporter(on_progress)
     async with (
         hold(settings.home, "exclusive", command="sleuth ingest"),
-        await Library.open(settings, embedder=embedder, check_embedder=not rebuild) as library,
+        await Collection.open(settings, embedder=embedder, check_embedder=not rebuild) as library,
     ):
         if rebuild:
-            await library.rebuild(on_indexed=tell(board.show, library.slowest))
+            await library.rebuild(on_indexed=count_embedded(progress.show, library.slowest))
         context = IngestContext(library=library)
-        done = await _run(paths, settings, context, board) if paths else IngestReport(warnings=library.notes)
+        done = await _run(paths, settings, context, progress) if paths else IngestReport(warnings=library.notes)
     return replace(done, seconds=time.monotonic() - began)
 
 
-async def read_in(
+async def ingest_into(
     paths: Sequence[Path],
     *,
     settings: Settings,
-    library: Library,
+    library: Collection,
     on_progress: OnProgress | None = None,
-    stopped: Callable[[], bool] = never,
+    stopped: Callable[[], bool] = never_stopped,
 ) -> IngestReport:
-    """Like `ingest`, with a library that is open; the caller holds the exclusive lock on SLEUTH_HOME.
+    """Ingest files into an open collection; the caller holds the exclusive lock on SLEUTH_HOME.
 
-    Always from the beginning: files of the same names may be others than those at which an earlier call broke off.
-    What is stored is skipped. Once `stopped` says so it ends with the documents that were read: they are whole, and in
-    every index.
+    It always starts at the first file: files of the same names may have other contents than those of an interrupted
+    call. Stored documents are skipped. When `stopped` returns True, the ingest ends after the documents that were read,
+    which are complete and in all indexes.
     """
     began = time.monotonic()
     context = IngestContext(library=library, stopped=stopped)
-    report = await _run(paths, settings, context, Board(on_progress), anew=True)
+    report = await _run(paths, settings, context, ProgressReporter(on_progress), restart=True)
     return replace(report, seconds=time.monotonic() - began)
 
 
 async def _run(
-    paths: Sequence[Path], settings: Settings, context: IngestContext, board: Board, *, anew: bool = False
+    paths: Sequence[Path],
+    settings: Settings,
+    context: IngestContext,
+    progress: ProgressReporter,
+    *,
+    restart: bool = False,
 ) -> IngestReport:
     roots = [str(await asyncio.to_thread(path.absolute)) for path in paths]
-    # The version: what another release left half-way is read anew, and costs little, since what is stored is skipped.
+    # With the version: an ingest that another release began starts again, which is cheap: stored files are skipped.
     key = [str(SCHEMA_VERSION), settings.owner, settings.collection, *sorted(roots)]
     thread = sha256("\0".join(key).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     worklist = settings.home / "ingest" / f"{thread}.jsonl"
     config: RunnableConfig = {"configurable": {"thread_id": thread}, "recursion_limit": _NO_LIMIT}
     async with _checkpoints(settings.home / "ingest") as saver:
         compiled = PrivateGraph(graph()).compile(checkpointer=saver, name="ingest")
-        # The last node takes the list away. The state's `next` is no sign: it is also empty between the end of a node
+        # The last node removes the list. The state's `next` would not do: it is also empty between the end of a node
         # and the end of its step.
-        left = not anew and await asyncio.to_thread(worklist.exists)
-        resumed = left and await saver.aget_tuple(config) is not None
+        listed = not restart and await asyncio.to_thread(worklist.exists)
+        resumed = listed and await saver.aget_tuple(config) is not None
         if not resumed:
             await saver.adelete_thread(thread)
-        async for told in compiled.astream(
+        async for event in compiled.astream(
             None if resumed else IngestInput(roots=roots, worklist=str(worklist)),
             config,
             context=context,
             stream_mode="custom",
             durability="sync",
         ):
-            board.show(told)
+            progress.show(event)
         state = IngestState(**(await compiled.aget_state(config)).values)
         await saver.adelete_thread(thread)
     return _report(state, resumed, await asyncio.to_thread(take_passed_over, worklist))
 
 
 def _report(state: IngestState, resumed: bool, passed_over: list[str]) -> IngestReport:
-    again = ["Went on with an interrupted ingest; run it once more to read what was added or changed since it began."]
+    again = ["Resumed an interrupted ingest. Run it again to ingest files that were added or changed since it began."]
     return IngestReport(
         added=state.added,
         updated=state.updated,
@@ -283,7 +288,7 @@ def _report(state: IngestState, resumed: bool, passed_over: list[str]) -> Ingest
 
 @asynccontextmanager
 async def _checkpoints(folder: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """Checkpoints of ingests stay on this machine, as the files that they read do."""
+    """Open the checkpoints of ingests; they stay on this machine, like the files that they name."""
     try:
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
         async with SqliteCheckpoints.open(folder / "checkpoints.db", CheckpointSerializer()) as saver:
@@ -292,5 +297,5 @@ async def _checkpoints(folder: Path) -> AsyncIterator[BaseCheckpointSaver[str]]:
         reason = getattr(error, "reason", f"{error}.")
         raise StoreError(
             f"The ingest's checkpoints in {folder} cannot be used: {reason} Check the disk's free space. "
-            "Delete that folder and the ingest begins anew; what is stored is skipped."
+            "Delete that folder and ingest again: stored documents are skipped."
         ) from error

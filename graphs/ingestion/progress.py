@@ -1,4 +1,4 @@
-"""What an ingest tells while it goes on, and when it is done."""
+"""Progress of an ingest, and its report."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from sleuth.tools.search import IndexName
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestProgress:
-    """How far it is, since this call began; `failure` is the reason of a file that has just failed."""
+    """Counts since the start of this call; `failure` is the reason why a file has just failed."""
 
     files: int = 0
     total: int = 0
@@ -23,9 +23,9 @@ class IngestProgress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestReport:
-    """What an ingest came to; counts include what was done before an interruption.
+    """Result of an ingest; counts include the work before an interruption.
 
-    `warnings` holds the first failures, `passed_over` all files that were not tried, each with the reason.
+    `warnings` contains the first failures, `passed_over` all files that were not tried, each with the reason.
     """
 
     added: int = 0
@@ -42,26 +42,26 @@ class IngestReport:
 OnProgress = Callable[[IngestProgress], None]
 
 
-class Board:
-    """Adds up what the nodes tell, and shows it to whoever watches."""
+class ProgressReporter:
+    """Adds up the events of the nodes and passes the sums to a callback."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self._now = IngestProgress()
         self._on_progress = on_progress
 
-    def show(self, told: dict[str, Any]) -> None:
-        """Passages add up; everything else is replaced."""
-        sums = {name: getattr(self._now, name) + told[name] for name in ("stored", "embedded") if name in told}
-        self._now = replace(self._now, **({"failure": None} | told | sums))
+    def show(self, event: dict[str, Any]) -> None:
+        """Add the passages of an event to the sums; its other values replace the present ones."""
+        sums = {name: getattr(self._now, name) + event[name] for name in ("stored", "embedded") if name in event}
+        self._now = replace(self._now, **({"failure": None} | event | sums))
         if self._on_progress is not None:
             self._on_progress(self._now)
 
 
-def tell(writer: Callable[[dict[str, Any]], None] | StreamWriter, slowest: IndexName) -> OnIndexed:
-    """What a library calls as it indexes; a passage counts when it is in the slowest index, which comes last."""
+def count_embedded(writer: Callable[[dict[str, Any]], None] | StreamWriter, slowest: IndexName) -> OnIndexed:
+    """Return a callback for indexing; a passage counts when it is in the slowest index, which is updated last."""
 
-    def told(index: IndexName, passages: int) -> None:
+    def on_indexed(index: IndexName, passages: int) -> None:
         if index == slowest:
             writer({"embedded": passages})
 
-    return told
+    return on_indexed

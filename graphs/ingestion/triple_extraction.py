@@ -1,7 +1,7 @@
-"""Reading passages for their triples ahead of time, as a state machine: batch after batch, until none is left.
+"""Extraction of triples from all passages ahead of time, as a graph of one node that repeats: a batch per step.
 
-The catalogue holds what was read, passage by passage, so nothing else has to be kept: after a kill the same call goes
-on where it was, and only the calls in flight are made again. It takes no lock: documents may come and go meanwhile.
+The catalogue stores the triples of each passage as they are found, so the graph needs no checkpoints: after a kill the
+same call resumes, and repeats only the calls in progress. It takes no lock: documents may come and go meanwhile.
 """
 
 import asyncio
@@ -20,27 +20,27 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Budget, PrivateGraph
 from sleuth.graphs.ingestion.graph import first_few
 from sleuth.graphs.methods.ras import extract_triples, prompt_version
-from sleuth.tools.storage import MemoryArchive, Readings, TripleStore
+from sleuth.tools.storage import MemoryArchive, TripleStats, TripleStore
 from sleuth.tools.types import Passage
 
 BATCH = 64
-"""Passages that a step takes; so many are read side by side as SLEUTH_CONCURRENCY says."""
+"""Passages of one step; SLEUTH_CONCURRENCY of them are read in parallel."""
 CALLS = 2
-"""What a passage may take: a reading and its repair."""
+"""Model calls for one passage: an extraction and its repair."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingState:
-    """A place in the order of passages, and counts."""
+class ExtractionState:
+    """A position in the order of passages, and counts."""
 
     after: str = ""
     """The fingerprint of the last passage that was tried."""
     read: Annotated[int, add] = 0
     """Passages that were read."""
     failed: Annotated[int, add] = 0
-    """Passages whose reading failed: the next call tries them again."""
+    """Passages whose extraction failed: the next call tries them again."""
     triples: Annotated[int, add] = 0
-    """What was found in them."""
+    """Triples found in them."""
     calls: Annotated[int, add] = 0
     """Model calls, repairs included."""
     tokens: Annotated[int, add] = 0
@@ -48,11 +48,11 @@ class ReadingState:
     warnings: Annotated[list[str], first_few] = field(default_factory=list)
     """The first reasons for failures."""
     ended: bool = False
-    """Whether nothing is left to read, or the budget has no room for more."""
+    """True if no passage is left, or the budget has no room for another call."""
 
 
-class ReadingUpdate(TypedDict, total=False):
-    """What the node changes."""
+class ExtractionUpdate(TypedDict, total=False):
+    """State fields that the node changes."""
 
     after: str
     read: int
@@ -65,20 +65,20 @@ class ReadingUpdate(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingContext:
-    """What a run needs and its state cannot hold; `name` is the model's, under which its triples are kept."""
+class ExtractionContext:
+    """Dependencies of an extraction; `name` is that of the model, under which its triples are stored."""
 
     model: Model
     name: str
-    readings: Readings
+    readings: TripleStats
     store: TripleStore
     budget: Budget = field(default_factory=Budget)
     concurrency: int = 8
     started: float = field(default_factory=time.monotonic)
 
 
-async def read(state: ReadingState, runtime: Runtime[ReadingContext]) -> ReadingUpdate:
-    """Reads the next passages that the model has not read yet, side by side; each is kept as soon as it is read."""
+async def read(state: ExtractionState, runtime: Runtime[ExtractionContext]) -> ExtractionUpdate:
+    """Extract triples from the next unread passages in parallel; store those of each passage when they are found."""
     context = runtime.context
     batch = await asyncio.to_thread(
         context.readings.unread,
@@ -87,10 +87,10 @@ async def read(state: ReadingState, runtime: Runtime[ReadingContext]) -> Reading
         after=state.after,
         limit=BATCH,
     )
-    purse = _Purse(context, calls=state.calls, tokens=state.tokens)
+    shared = _SharedBudget(context, calls=state.calls, tokens=state.tokens)
     waiting = iter(batch)
-    done: list[ReadingUpdate] = []
-    readers = [asyncio.create_task(_reader(waiting, purse, runtime, done)) for _ in range(context.concurrency)]
+    done: list[ExtractionUpdate] = []
+    readers = [asyncio.create_task(_reader(waiting, shared, runtime, done)) for _ in range(context.concurrency)]
     try:
         await asyncio.gather(*readers)
     finally:
@@ -100,52 +100,52 @@ async def read(state: ReadingState, runtime: Runtime[ReadingContext]) -> Reading
     return {**_sum(done), "after": batch[-1].fingerprint() if batch else state.after, "ended": ended}
 
 
-def after_read(state: ReadingState) -> Literal["read", "__end__"]:
-    """On to the next passages, while there are any."""
+def after_read(state: ExtractionState) -> Literal["read", "__end__"]:
+    """Repeat until no passage is left."""
     return "__end__" if state.ended else "read"
 
 
-def graph() -> StateGraph[ReadingState, ReadingContext, ReadingState, ReadingState]:
+def graph() -> StateGraph[ExtractionState, ExtractionContext, ExtractionState, ExtractionState]:
     """Return the uncompiled state machine."""
-    builder = StateGraph(ReadingState, context_schema=ReadingContext)
+    builder = StateGraph(ExtractionState, context_schema=ExtractionContext)
     builder.add_node(read)
     builder.add_edge(START, "read")
     builder.add_conditional_edges("read", after_read)
     return builder
 
 
-Told = Callable[[Mapping[str, Any]], None]
+OnRead = Callable[[Mapping[str, Any]], None]
 
 
-async def read_passages(context: ReadingContext, *, on_read: Told) -> ReadingState:
-    """Reads until nothing is left, or the budget ends; `on_read` is told of each passage as it is done.
+async def extract_all_triples(context: ExtractionContext, *, on_read: OnRead) -> ExtractionState:
+    """Extract triples until no passage is left or the budget is used up; call `on_read` for each passage.
 
     Raises:
-        ModelError: the server cannot be used; what was read until then is kept.
+        ModelError: the server cannot be used; the triples found until then are kept.
     """
     compiled = PrivateGraph(graph()).compile(name="reading")
     values: dict[str, Any] = {}
-    async for mode, told in compiled.astream(
-        ReadingState(), {"recursion_limit": 1_000_000_000}, context=context, stream_mode=["custom", "values"]
+    async for mode, event in compiled.astream(
+        ExtractionState(), {"recursion_limit": 1_000_000_000}, context=context, stream_mode=["custom", "values"]
     ):
         if mode == "values":
-            values = told
+            values = event
         else:
-            on_read(told)
-    return ReadingState(**values)
+            on_read(event)
+    return ExtractionState(**values)
 
 
-class _Purse:
-    """What is left of the budget, while several readers spend from it."""
+class _SharedBudget:
+    """The rest of the budget while several readers spend from it."""
 
-    def __init__(self, context: ReadingContext, *, calls: int, tokens: int) -> None:
+    def __init__(self, context: ExtractionContext, *, calls: int, tokens: int) -> None:
         self._budget = context.budget
         self._started = context.started
         self._calls = calls
         self._tokens = tokens
 
     def take(self) -> int:
-        """Sets calls aside for one passage; 0 where the budget has no room for any."""
+        """Reserve calls for one passage; return their number, 0 if the budget has no room."""
         budget = self._budget
         if budget.max_tokens is not None and self._tokens >= budget.max_tokens:
             return 0
@@ -156,36 +156,36 @@ class _Purse:
         return max(0, left)
 
     def settle(self, taken: int, calls: int, tokens: int) -> None:
-        """Gives back what a passage did not need."""
+        """Return the calls that a passage did not need."""
         self._calls += calls - taken
         self._tokens += tokens
 
 
 async def _reader(
-    waiting: Iterator[Passage], purse: _Purse, runtime: Runtime[ReadingContext], done: list[ReadingUpdate]
+    waiting: Iterator[Passage], shared: _SharedBudget, runtime: Runtime[ExtractionContext], done: list[ExtractionUpdate]
 ) -> None:
-    """Takes one passage after another from those that wait, while it can be paid for."""
-    while (taken := purse.take()) and (passage := next(waiting, None)) is not None:
+    """Read one waiting passage after another while the budget lasts."""
+    while (taken := shared.take()) and (passage := next(waiting, None)) is not None:
         context = runtime.context
-        desk = ModelCaller(context.model, MemoryArchive(), seed=passage.fingerprint(), limit=taken)
-        found = await extract_triples(context.store, [passage], desk)
-        calls = desk.calls.values()
+        caller = ModelCaller(context.model, MemoryArchive(), seed=passage.fingerprint(), limit=taken)
+        found = await extract_triples(context.store, [passage], caller)
+        calls = caller.calls.values()
         tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
-        purse.settle(taken, len(calls), tokens)
-        update = ReadingUpdate(
+        shared.settle(taken, len(calls), tokens)
+        update = ExtractionUpdate(
             read=len(found),
             failed=1 - len(found),
             triples=sum(len(triples) for _, triples in found),
             calls=len(calls),
             tokens=tokens,
-            warnings=[] if found else list(desk.warnings),
+            warnings=[] if found else list(caller.warnings),
         )
         done.append(update)
         runtime.stream_writer(update)
 
 
-def _sum(updates: list[ReadingUpdate]) -> ReadingUpdate:
-    return ReadingUpdate(
+def _sum(updates: list[ExtractionUpdate]) -> ExtractionUpdate:
+    return ExtractionUpdate(
         read=sum(each["read"] for each in updates),
         failed=sum(each["failed"] for each in updates),
         triples=sum(each["triples"] for each in updates),

@@ -1,10 +1,9 @@
-"""Where runs are stored: checkpointers, threads, locks and the checkpoint serializer."""
+"""Storage of runs: checkpointers, threads, thread locks and the checkpoint serializer."""
 
-from sleuth.graphs.persistence.fencing import check
-from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, naming
+from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, explain_damage
 from sleuth.graphs.persistence.sqlite_checkpoints import NUMBERED, SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.persistence.thread_locks import Leases
+from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.graphs.persistence.threads import LONGEST_NAME, NAME, Origin, Thread, Threads, ThreadState, ThreadStatus
 
 __all__ = [
@@ -13,15 +12,15 @@ __all__ = [
     "NAME",
     "NUMBERED",
     "CheckpointSerializer",
-    "Leases",
     "Origin",
     "SqliteCheckpoints",
     "Store",
     "Thread",
+    "ThreadLocks",
     "ThreadState",
     "ThreadStatus",
     "Threads",
-    "check",
-    "naming",
+    "check_token",
+    "explain_damage",
     "open_store",
 ]

@@ -1,4 +1,4 @@
-"""Checkpoints in Postgres, as LangGraph keeps them, but for their order and what a failed or stopped task leaves."""
+"""Checkpoints in Postgres as LangGraph's saver writes them, in insertion order and without partial writes."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -18,12 +18,12 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg_pool import AsyncConnectionPool
 
-from sleuth.graphs.persistence.fencing import Fence, lost, unfenced
-from sleuth.graphs.persistence.serializer import naming_thread_of
-from sleuth.graphs.persistence.sqlite_checkpoints import InsertionOrder, Place, counted
+from sleuth.graphs.persistence.serializer import explain_damage_of
+from sleuth.graphs.persistence.sqlite_checkpoints import InsertionOrderSaver, Place, drop_partial_writes
+from sleuth.graphs.persistence.thread_locks import Fence, lost
 
-# The default numbers a checkpoint in its own transaction, whichever statement inserts it; a rewritten checkpoint keeps
-# its number. Rows that are there before the column stay without one.
+# The default numbers a checkpoint in its own transaction for any insert; a rewritten checkpoint keeps
+# its number. Rows that are older than the column have none.
 _NUMBERED = "SELECT 1 FROM pg_attribute WHERE attrelid = 'checkpoints'::regclass AND attname = 'sleuth_number'"
 _NUMBERS = (
     "ALTER TABLE checkpoints ADD COLUMN IF NOT EXISTS sleuth_number BIGINT",
@@ -55,11 +55,11 @@ _WRITES = f"""
 """  # noqa: S608 - ours
 
 
-class PostgresCheckpoints(InsertionOrder, AsyncPostgresSaver):
-    """Needs the extra `postgres`."""
+class PostgresCheckpoints(InsertionOrderSaver, AsyncPostgresSaver):
+    """Postgres checkpointer in insertion order; needs the extra `postgres`."""
 
-    fence: Fence = staticmethod(unfenced)
-    """Return the token of a thread; what is written for the thread is refused once that is not its token any more."""
+    fence: Fence = staticmethod(lambda _thread: None)
+    """Return the token of a thread; writes are refused once the thread has another one."""
 
     async def setup(self) -> None:
         """Create the tables and columns that are missing."""
@@ -98,13 +98,13 @@ class PostgresCheckpoints(InsertionOrder, AsyncPostgresSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Saves what a task has left for a checkpoint; raises ThreadBusy if another process has taken the thread."""
+        """Save the writes of a task; raise ThreadBusy if another process has taken the thread."""
         async with self._fenced(config) as saver:
-            await saver.aput_writes(config, counted(writes), task_id, task_path)
+            await saver.aput_writes(config, drop_partial_writes(writes), task_id, task_path)
 
     @asynccontextmanager
     async def _fenced(self, config: RunnableConfig) -> AsyncIterator[AsyncPostgresSaver]:
-        """Yield a saver whose writes are one transaction, in which nobody else can take the thread."""
+        """Yield a saver whose writes are one transaction, during which nobody else can take the thread."""
         thread = config["configurable"]["thread_id"]
         token = self.fence(thread)
         assert isinstance(self.conn, AsyncConnectionPool)
@@ -116,11 +116,11 @@ class PostgresCheckpoints(InsertionOrder, AsyncPostgresSaver):
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Return what the ancestors of a checkpoint wrote to channels, since the last one with their whole value.
+        """Return the writes of the ancestors of a checkpoint to channels, since the last one with their whole value.
 
-        LangGraph's own saver looks for ancestors among the smaller ids only.
+        LangGraph's own saver searches for ancestors among the smaller ids only.
         """
-        with naming_thread_of(config):
+        with explain_damage_of(config):
             target = config if get_checkpoint_id(config) else getattr(await self.aget_tuple(config), "config", None)
             if not channels or target is None:
                 return {channel: {"writes": []} for channel in channels}

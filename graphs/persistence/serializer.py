@@ -43,7 +43,7 @@ _OPTION = ormsgpack.OPT_NON_STR_KEYS
 _POSITIONAL, _NAMED = (EXT_CONSTRUCTOR_POS_ARGS,), (EXT_CONSTRUCTOR_KW_ARGS, EXT_PYDANTIC_V2)
 _CHECKPOINT = {"id", "channel_values", "channel_versions", "versions_seen"}
 FAULTS = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What Python raises where a value has another form than the code counts on."""
+"""Errors that Python raises for a value of an unexpected form."""
 
 
 class CheckpointSerializer(JsonPlusSerializer):
@@ -109,8 +109,8 @@ def _where(body: bytes) -> str:
 
 
 @contextmanager
-def naming(thread: str, checkpoint: str = "") -> Iterator[None]:
-    """Turn whatever damaged rows lead to into an error that names the run.
+def explain_damage(thread: str, checkpoint: str = "") -> Iterator[None]:
+    """Turn the errors that damaged rows lead to into one that names the run.
 
     Raises:
         StoreDamaged: a value of the run cannot be read, or has a type that no release wrote.
@@ -135,10 +135,10 @@ def _damaged(thread: str, checkpoint: str, error: Exception) -> StoreDamaged:
     return StoreDamaged(f"{place} cannot be read: {reason}", thread=thread, advice=ADVICE)
 
 
-def naming_thread_of(config: RunnableConfig) -> AbstractContextManager[None]:
-    """Return `naming` for the thread and checkpoint that a config names."""
+def explain_damage_of(config: RunnableConfig) -> AbstractContextManager[None]:
+    """Return `explain_damage` for the thread and checkpoint that a config names."""
     place = config.get("configurable", {})
-    return naming(str(place.get("thread_id", "")), str(place.get("checkpoint_id") or ""))
+    return explain_damage(str(place.get("thread_id", "")), str(place.get("checkpoint_id") or ""))
 
 
 def require_parts(found: CheckpointTuple | None) -> CheckpointTuple | None:

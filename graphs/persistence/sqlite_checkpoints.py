@@ -1,4 +1,4 @@
-"""Checkpoints in SQLite, as LangGraph keeps them, each written in one go."""
+"""Checkpoints in SQLite as LangGraph's saver writes them, in insertion order, each in one call to a thread."""
 
 import asyncio
 import sqlite3
@@ -25,13 +25,13 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.checkpoint.sqlite.utils import search_where
 
-from sleuth.graphs.persistence.serializer import naming_thread_of, require_parts
+from sleuth.graphs.persistence.serializer import explain_damage_of, require_parts
 
 _BUSY_SECONDS = 30
 _RETURN = "__return__"
-"""Where LangGraph writes what a task of a node's returns."""
+"""Channel to which LangGraph writes the result of a task."""
 
-# Triggers number a checkpoint in its own transaction, whichever statement inserts it. `put` replaces a row that exists;
+# Triggers number a checkpoint in its own transaction for any insert. `put` replaces a row that exists;
 # a BEFORE trigger still finds that row, so that a rewritten checkpoint keeps its number, or remains without one.
 _PLACE = "thread_id, checkpoint_ns, checkpoint_id"
 _NEW, _OLD = (", ".join(f"{row}.{column}" for column in _PLACE.split(", ")) for row in ("NEW", "OLD"))
@@ -54,12 +54,12 @@ Place = tuple[str, str, str, int | None]
 T = TypeVar("T")
 
 
-def counted(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
-    """Of a node that has failed or was stopped only the error: what it had written until then does not count.
+def drop_partial_writes(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+    """Return the writes of a task; of a node that failed or was stopped, only the error.
 
-    LangGraph saves that too, and when the run is resumed takes a node with anything written for finished. One that was
-    stopped between its update and its router's choice would lead nowhere, and the run be lost. A task of a node's that
-    was stopped after it had returned has returned: a model call is not sent twice.
+    LangGraph saves the other writes too, and takes a node with any write for finished when the run is resumed. A node
+    that was stopped between its update and its router's choice would lead nowhere, and the run would be lost. A task
+    inside a node that was stopped after its return counts as finished: a model call is not sent twice.
     """
     failed = any(channel == ERROR and isinstance(value, BaseException) for channel, value in writes)
     if not failed or any(channel == _RETURN for channel, _ in writes):
@@ -67,7 +67,7 @@ def counted(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     return [(channel, value) for channel, value in writes if channel == ERROR]
 
 
-class InsertionOrder(BaseCheckpointSaver[str]):
+class InsertionOrderSaver(BaseCheckpointSaver[str]):
     """Base of our savers: checkpoints in the order in which they were inserted, and errors that name their thread.
 
     LangGraph's savers order checkpoints by their ids, which contain the time. A clock that is behind would place a new
@@ -83,7 +83,7 @@ class InsertionOrder(BaseCheckpointSaver[str]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that a config names, or the last one of its thread."""
-        with naming_thread_of(config):
+        with explain_damage_of(config):
             if get_checkpoint_id(config):
                 return require_parts(await super().aget_tuple(config))
             latest = {"checkpoint_ns": "", **config["configurable"]}
@@ -99,7 +99,7 @@ class InsertionOrder(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Yield the matching checkpoints, the last inserted first."""
-        with naming_thread_of(config or {}):
+        with explain_damage_of(config or {}):
             places = await self._places(config, filter, limit if before is None else None)
             if before is not None:
                 position = await self._position(config, before)
@@ -111,12 +111,12 @@ class InsertionOrder(BaseCheckpointSaver[str]):
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Return what the ancestors of a checkpoint wrote to channels."""
-        with naming_thread_of(config):
+        """Return the writes of the ancestors of a checkpoint to channels."""
+        with explain_damage_of(config):
             return await super().aget_delta_channel_history(config=config, channels=channels)
 
     async def _position(self, config: RunnableConfig | None, before: RunnableConfig) -> tuple[int, str]:
-        """Return where a checkpoint is, in whichever namespace: a replay names one of the outer graph."""
+        """Return the position of a checkpoint in any namespace: a replay names one of the outer graph."""
         id, thread = str(get_checkpoint_id(before)), ((config or before)["configurable"]).get("thread_id")
         every = await self._places({"configurable": {"thread_id": thread}} if thread else None, None, None)
         return max((_order(place) for place in every if place[2] == id), default=(0, id))
@@ -131,11 +131,11 @@ def _order(place: Place) -> tuple[int, str]:
     return number or 0, id
 
 
-class SqliteCheckpoints(InsertionOrder, AsyncSqliteSaver):
-    """Reads as LangGraph's own saver, and writes through its synchronous one in a thread of its own.
+class SqliteCheckpoints(InsertionOrderSaver, AsyncSqliteSaver):
+    """SQLite checkpointer that reads as LangGraph's own does, and writes through the synchronous one in one thread.
 
-    The asynchronous saver goes to its thread and back three or four times for each write, some thirteen times for a
-    node; that took longer than the writing (`benchmarks/overhead.py`).
+    LangGraph's asynchronous saver switches to its thread three or four times per write, about thirteen times per node,
+    which takes longer than the writing itself (`benchmarks/overhead.py`).
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class SqliteCheckpoints(InsertionOrder, AsyncSqliteSaver):
     @classmethod
     @asynccontextmanager
     async def open(cls, file: Path, serde: SerializerProtocol, *pragmas: str) -> AsyncIterator[Self]:
-        """The checkpoints in a file, made at the first time, over connections that these pragmas hold for."""
+        """Open the checkpoints in a file, created the first time, with these pragmas for each connection."""
 
         def connect() -> sqlite3.Connection:
             connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, check_same_thread=False)
@@ -159,8 +159,8 @@ class SqliteCheckpoints(InsertionOrder, AsyncSqliteSaver):
         async with aiosqlite.connect(file, timeout=_BUSY_SECONDS) as reading:
             for pragma in pragmas:
                 await reading.execute(pragma)
-            # The thread ends before its connection is closed: it goes on with a write whose task was cancelled, and
-            # SQLite crashes the process where a connection is closed under a running statement.
+            # The thread ends before its connection is closed: it continues a write whose task was cancelled, and SQLite
+            # crashes the process if a connection is closed during a statement.
             with (
                 closing(await asyncio.to_thread(connect)) as connection,
                 ThreadPoolExecutor(1, "checkpoints") as thread,
@@ -188,20 +188,20 @@ class SqliteCheckpoints(InsertionOrder, AsyncSqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Saves a checkpoint."""
+        """Save a checkpoint."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, self._writing.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Saves what a task has left for a checkpoint."""
+        """Save the writes of a task."""
         loop = asyncio.get_running_loop()
-        left = counted(writes)
-        await loop.run_in_executor(self._thread, self._writing.put_writes, config, left, task_id, task_path)
+        kept = drop_partial_writes(writes)
+        await loop.run_in_executor(self._thread, self._writing.put_writes, config, kept, task_id, task_path)
 
     async def transact(self, change: Callable[[sqlite3.Cursor], T]) -> T:
-        """A transaction of the writing connection: all that `change` does, or nothing."""
+        """Run `change` in one transaction of the writing connection."""
 
         def changed() -> T:
             with self._writing.cursor(transaction=False) as cursor, self._writing.conn:

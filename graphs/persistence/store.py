@@ -1,7 +1,6 @@
-"""Where runs live: checkpoints, the archive of texts and the list of threads, in one SQLite file or in Postgres."""
+"""The store of runs: checkpoints, the archive of texts and the list of threads, in one SQLite file or in Postgres."""
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -14,23 +13,23 @@ from sqlalchemy.engine import Engine
 
 from sleuth.graphs.persistence.serializer import CheckpointSerializer
 from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
-from sleuth.graphs.persistence.thread_locks import AdvisoryLeases, FileLeases, Leases
+from sleuth.graphs.persistence.thread_locks import FileThreadLocks, PostgresThreadLocks, ThreadLocks
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.tools.errors import StoreDamaged, StoreError, StoreTooNew, ThreadBusy
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import SqlArchive, catalogue_url, is_damaged, is_of_database, open_engine, sqlite_url
+from sleuth.tools.storage import SqlArchive, catalogue_url, is_damaged, is_database_error, open_engine, sqlite_url
 
 STORE_VERSION = 1
 
-# A commit outlives any end of this process all the same; a power cut may take the last ones with it, never one before
-# them, and a run goes on from there. To wait for the disk at each commit, about five for every node, takes longer than
-# everything else that is ours (`benchmarks/overhead.py`).
+# A commit survives the end of this process. A power cut may lose the last commits, never an earlier one, and a run
+# resumes from what is left. Waiting for the disk at each commit, about five per node, would take longer than all other
+# work of ours (`benchmarks/overhead.py`).
 _UNSYNCED = "PRAGMA synchronous=NORMAL"
 
-# What is held while a store is opened; no run can have this name.
+# The name that is locked while a store is opened; no run can have it.
 _OPENING = "the store of runs"
-_TURNS, _PAUSE = 1_200, 0.05
+_ATTEMPTS, _PAUSE = 1_200, 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +40,12 @@ class Store:
     archive: SqlArchive
     threads: Threads
     engine: Engine
-    leases: Leases
+    locks: ThreadLocks
 
 
 @asynccontextmanager
 async def open_store(settings: Settings) -> AsyncIterator[Store]:
-    """Opens the store of the settings, and makes it at the first time.
+    """Open the store of the settings, and create it the first time.
 
     Raises:
         StoreError: the folder or database cannot be used; StoreTooNew if a newer release wrote it.
@@ -56,26 +55,26 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
     except OSError as error:
         name = "SLEUTH_RUNS" if settings.runs else "SLEUTH_HOME"
         raise StoreError(
-            f"{name} ({runs_folder(settings)}) cannot be made: {error}. Set it to another folder."
+            f"{name} ({runs_folder(settings)}) cannot be created: {error}. Set it to another folder."
         ) from error
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _leave_syncing)
+        event.listen(engine, "connect", lambda connection, _record: connection.execute(_UNSYNCED))
     try:
-        leases = await asyncio.to_thread(_leases, settings, engine)
+        locks = await asyncio.to_thread(_make_locks, settings, engine)
         async with AsyncExitStack() as opened:
-            async with _turn_of(leases):
+            async with _exclusively(locks):
                 await asyncio.to_thread(_check_version, engine)
                 store = Store(
-                    saver=await opened.enter_async_context(_saver(settings, engine, leases)),
+                    saver=await opened.enter_async_context(_saver(settings, engine, locks)),
                     archive=await asyncio.to_thread(SqlArchive, engine),
-                    threads=await asyncio.to_thread(Threads, engine, settings.owner, leases),
+                    threads=await asyncio.to_thread(Threads, engine, settings.owner, locks),
                     engine=engine,
-                    leases=leases,
+                    locks=locks,
                 )
             yield store
     except Exception as error:
-        if is_of_database(error):  # also what a full disk does to a run in the middle
+        if is_database_error(error):  # including a disk that fills up during a run
             raise _unusable(engine, error) from error
         raise
     finally:
@@ -83,13 +82,13 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def _turn_of(leases: Leases) -> AsyncIterator[None]:
-    """For one process at a time: to make a new store fails where two of them do it at once."""
+async def _exclusively(locks: ThreadLocks) -> AsyncIterator[None]:
+    """Admit one process at a time: creating a new store fails if two of them do it simultaneously."""
     async with AsyncExitStack() as held:
-        for _ in range(_TURNS):
+        for _ in range(_ATTEMPTS):
             with suppress(ThreadBusy):
-                with suppress(OSError):  # nothing can be made in a folder that takes no file
-                    await held.enter_async_context(leases.hold(_OPENING))
+                with suppress(OSError):  # a folder in which no file can be created needs no lock
+                    await held.enter_async_context(locks.hold(_OPENING))
                 break
             await asyncio.sleep(_PAUSE)
         else:
@@ -97,37 +96,33 @@ async def _turn_of(leases: Leases) -> AsyncIterator[None]:
         yield
 
 
-def _leases(settings: Settings, engine: Engine) -> Leases:
+def _make_locks(settings: Settings, engine: Engine) -> ThreadLocks:
     if engine.dialect.name == "postgresql":
-        return AdvisoryLeases(engine)
-    return FileLeases(runs_folder(settings) / "leases")
-
-
-def _leave_syncing(connection: sqlite3.Connection, _record: object) -> None:
-    connection.execute(_UNSYNCED)
+        return PostgresThreadLocks(engine)
+    return FileThreadLocks(runs_folder(settings) / "leases")
 
 
 def _unusable(engine: Engine, error: Exception) -> StoreError:
-    """What the database said, without SQLAlchemy's wrapping, and what to do about it."""
+    """Return the message of the database, without SQLAlchemy's wrapping, and a remedy."""
     cause = getattr(error, "orig", None) or error
-    said, where = str(cause).strip().rstrip("."), engine.url.database
+    reason, where = str(cause).strip().rstrip("."), engine.url.database
     if engine.dialect.name == "postgresql":
         where = engine.url.render_as_string()
     if is_damaged(cause):
         return StoreError(
-            f"The runs in {where} are damaged: {said}. Put a backup of that file in its place, "
-            "or move it away and go on without them; documents are not in it."
+            f"The runs in {where} are damaged: {reason}. Put a backup of that file in its place, "
+            "or move it away and continue without them; documents are not in it."
         )
-    return StoreError(f"The runs in {where} cannot be read or written: {said}. What was saved before is not lost.")
+    return StoreError(f"The runs in {where} cannot be read or written: {reason}. What was saved before is not lost.")
 
 
 def runs_folder(settings: Settings) -> Path:
-    """Where the leases of runs are, and the runs too, unless they are in Postgres."""
+    """Return the folder of the thread locks, and of the runs unless they are in Postgres."""
     return settings.runs or settings.home
 
 
 def runs_url(settings: Settings) -> str | URL:
-    """SQLAlchemy's URL of the database that holds the runs."""
+    """Return SQLAlchemy's URL of the database that holds the runs."""
     if settings.database_url is None or settings.runs:
         return sqlite_url(runs_folder(settings) / "runs.sqlite")
     return catalogue_url(settings.home, settings.database_url)
@@ -143,13 +138,13 @@ def _check_version(engine: Engine) -> None:
             raise StoreDamaged(f"The version of the runs in {engine.url.database} is {found!r}, not a number.")
         elif found > STORE_VERSION:
             raise StoreTooNew(
-                f"The runs were written by a newer release (version {found}, this release knows {STORE_VERSION}): "
+                f"The runs were written by a newer release (version {found}, this one reads up to {STORE_VERSION}): "
                 "upgrade sleuth, or set SLEUTH_HOME to another folder."
             )
 
 
 @asynccontextmanager
-async def _saver(settings: Settings, engine: Engine, leases: Leases) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def _saver(settings: Settings, engine: Engine, locks: ThreadLocks) -> AsyncIterator[BaseCheckpointSaver[str]]:
     serde = CheckpointSerializer()
     if engine.dialect.name == "postgresql":
         with extra("postgres", "Postgres"):
@@ -166,11 +161,11 @@ async def _saver(settings: Settings, engine: Engine, leases: Leases) -> AsyncIte
             min_size=1,
             max_size=8,
             open=False,
-            check=AsyncConnectionPool.check_connection,  # those of before the database was started anew are no good
+            check=AsyncConnectionPool.check_connection,  # a restart of the database breaks them
         )
         async with pool:
             postgres = PostgresCheckpoints(pool, serde=serde)
-            postgres.fence = leases.token
+            postgres.fence = locks.token
             await postgres.setup()
             yield postgres
         return

@@ -1,4 +1,4 @@
-"""The list of runs: one row per thread, beside its checkpoints."""
+"""The list of runs: one row per thread, next to its checkpoints."""
 
 import asyncio
 import json
@@ -28,20 +28,19 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.sql.dml import UpdateBase
 from typing_extensions import TypedDict
 
-from sleuth.graphs.persistence.fencing import check
-from sleuth.graphs.persistence.thread_locks import Leases
+from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import StoreDamaged, UnknownName
 from sleuth.tools.storage import make_tables
 
 LONGEST_NAME = 100
 NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"
-"""What a thread may be called: it is part of addresses, and of other threads' names."""
+"""Pattern of a thread's name, which is part of addresses and of other threads' names."""
 
 ThreadState = Literal["queued", "running", "waiting", "stopped", "interrupted", "failed", "done"]
 """The state of a run.
 
-queued: written down, and not begun. running: a process holds its lease. waiting: for a person's reply. stopped: by a
-person. interrupted: its process was killed, lost or shut down. failed: by an error. done: it has an answer.
+queued: stored, not begun. running: a process holds its lock. waiting: for a person's reply. stopped: by a person.
+interrupted: its process was killed, lost or shut down. failed: by an error. done: it has an answer.
 """
 
 ThreadStatus = Literal["new", "running", "interrupted", "failed", "done"]
@@ -72,7 +71,7 @@ threads = Table(
     Column("parent_checkpoint", String(100), nullable=False),
     Column("created_at", String(40), nullable=False),
     Column("updated_at", String(40), nullable=False),
-    # Of many runs the latest are listed, and the hops of one are found, without looking at all of them.
+    # The latest of many runs are listed, and the sub-runs of one are found, without reading all of them.
     Index("sleuth_threads_newest", "owner", "updated_at"),
     Index("sleuth_threads_parent", "owner", "parent"),
 )
@@ -80,7 +79,7 @@ threads = Table(
 
 @dataclass(frozen=True, kw_only=True)
 class Thread:
-    """One run: its question and method, the options it was started with, and where it stands."""
+    """One run: its question and method, the options it was started with, and its state."""
 
     id: str
     owner: str
@@ -96,21 +95,21 @@ class Thread:
 
     @property
     def status(self) -> ThreadStatus:
-        """The state by its old name. Deprecated: use `state`."""
+        """Return the state by its old name. Deprecated: use `state`."""
         return OLD_NAMES[self.state]
 
     @property
     def part_of(self) -> str:
-        """The run that this one is a hop of; empty for a run of its own, a fork into another method included."""
+        """Return the run that this one is a sub-run of; empty for any other run, also for a fork."""
         return self.parent if self.hop else ""
 
     @property
     def hop(self) -> int:
-        """Which hop of that run it is, from 1; otherwise 0."""
+        """Return the number of this sub-run in its outer run, from 1; 0 for any other run."""
         return int(self.options.get("hop", 0))
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form that `runs list` prints."""
+        """Return the JSON form that `runs list` prints."""
         return {**asdict(self), "status": self.status, "part_of": self.part_of}
 
 
@@ -119,7 +118,7 @@ class DamagedThread(Thread):
 
 
 class _Options(TypedDict, total=False):
-    """What the options of a run contain, as far as code counts on it."""
+    """The options of a run that code relies on."""
 
     __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
 
@@ -133,7 +132,7 @@ class _Options(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """The run and checkpoint that a thread comes from, and as which hop of that run; 0: it is a fork."""
+    """The run and checkpoint that a thread comes from, and its number as a sub-run of that run; 0 for a fork."""
 
     parent: str
     checkpoint: str
@@ -151,60 +150,60 @@ def _checks() -> tuple[TypeAdapter[Thread], TypeAdapter[_Options]]:
 class Threads:
     """The threads of one owner.
 
-    A thread that is marked running and whose lease nobody holds is read as interrupted: its process ended without
-    recording how.
+    A thread with the state running whose lock nobody holds is read as interrupted: its process ended without
+    recording an end.
     """
 
-    def __init__(self, engine: Engine, owner: str, leases: Leases) -> None:
+    def __init__(self, engine: Engine, owner: str, locks: ThreadLocks) -> None:
         self.engine = engine
         self.owner = owner
-        self._leases = leases
+        self._locks = locks
         make_tables(engine, metadata)
-        for index in threads.indexes:  # an older release made the table without
+        for index in threads.indexes:  # an older release created the table without it
             index.create(engine, checkfirst=True)
 
     async def add(self, thread: Thread) -> None:
-        """Write a new row; raise ThreadBusy for a hop of a run that another process has taken."""
+        """Write a new row; raise ThreadBusy for a sub-run of a run that another process has taken."""
         row = {**asdict(thread), "status": thread.state, "options": json.dumps(thread.options)}
         del row["state"]
         await asyncio.to_thread(self._write, insert(threads).values(row), thread.part_of)
 
     async def get(self, id: str) -> Thread:
-        """One thread; raises UnknownName with the nearest id, StoreDamaged where its row cannot be read."""
+        """Return a thread; raise UnknownName with the nearest id, StoreDamaged if its row cannot be read."""
         found = await self.find(id)
         if found is None:
-            known = [thread.id for thread in await self.newest()]
+            known = [thread.id for thread in await self.list_newest()]
             raise UnknownName("thread", id, known, "`sleuth runs list` shows them.")
         return found
 
     async def find(self, id: str) -> Thread | None:
-        """The same, or None."""
+        """Return a thread, or None; raise StoreDamaged if its row cannot be read."""
         rows = await self._find(select(threads).where(threads.c.id == id, self._mine()))
         if rows and isinstance(rows[0], DamagedThread):
             raise StoreDamaged(rows[0].problem, thread=id)
         return rows[0] if rows else None
 
     async def is_unchanged(self, thread: Thread) -> bool:
-        """Return whether a thread is as it was listed, apart from the state that its lease decides."""
+        """Return whether a thread is as it was listed, apart from the state that its lock decides."""
         here = select(threads).where(threads.c.id == thread.id, self._mine())
         return [replace(row, state=thread.state) for row in await asyncio.to_thread(self._read, here)] == [thread]
 
     async def exists(self, id: str) -> bool:
-        """Whether the id is taken, by whomever."""
+        """Return whether the id is used, by any owner."""
         return bool(await asyncio.to_thread(self._read, select(threads).where(threads.c.id == id)))
 
-    async def newest(self, *, limit: int | None = None, before: str | None = None) -> list[Thread]:
-        """Threads, the latest first; `before` keeps those last touched before that time (ISO 8601, UTC)."""
+    async def list_newest(self, *, limit: int | None = None, before: str | None = None) -> list[Thread]:
+        """Return threads, the latest first; `before` keeps those last changed before that time (ISO 8601, UTC)."""
         wanted = select(threads).where(self._mine()).order_by(threads.c.updated_at.desc()).limit(limit)
         if before is not None:
             wanted = wanted.where(threads.c.updated_at < before)
         return await self._find(wanted)
 
-    async def everyones(self) -> list[Thread]:
-        """The threads of all owners: what is shared between them must not be pruned for one."""
+    async def list_all_owners(self) -> list[Thread]:
+        """Return the threads of all owners: pruning for one must keep what others share."""
         return await self._find(select(threads))
 
-    async def mark(self, id: str, state: ThreadState, *, at: str, problem: str = "") -> None:
+    async def set_state(self, id: str, state: ThreadState, *, at: str, problem: str = "") -> None:
         """Record the state of a run. A cancellation is raised after the row is written, never before.
 
         Raises:
@@ -222,32 +221,32 @@ class Threads:
     async def _update(self, id: str, statement: UpdateBase) -> None:
         await _completed(asyncio.to_thread(self._write, statement, id))
 
-    async def hops_of(self, id: str) -> list[Thread]:
-        """The threads of a run's hops, the first one first; those of all its branches."""
+    async def subruns_of(self, id: str) -> list[Thread]:
+        """Return the sub-runs of a run and of all its branches, the first one first."""
         found = await self._find(select(threads).where(threads.c.parent == id, self._mine()))
         return sorted((thread for thread in found if thread.hop), key=lambda thread: (thread.hop, thread.created_at))
 
     async def set_options(self, id: str, options: dict[str, Any]) -> None:
-        """Records what a resumed run is allowed now."""
+        """Replace the options of a run."""
         await asyncio.to_thread(
             self._write, update(threads).where(threads.c.id == id).values(options=json.dumps(options)), id
         )
 
     async def remove(self, id: str) -> None:
-        """Removes the row."""
+        """Delete the row."""
         await asyncio.to_thread(self._write, delete(threads).where(threads.c.id == id, self._mine()), id)
 
     def _mine(self) -> ColumnElement[bool]:
         return threads.c.owner == self.owner
 
     async def _find(self, query: Select[Any]) -> list[Thread]:
-        """Read rows, and decide which of those marked running are interrupted."""
+        """Read rows, and decide which of those with the state running are interrupted."""
         found = await asyncio.to_thread(self._read, query)
         running = {thread.id for thread in found if thread.state == "running"}
-        lost = running - await self._leases.held(running) if running else set()
+        lost = running - await self._locks.held(running) if running else set()
         if not lost:
             return found
-        # A run that has ended since its row was read holds no lease either: only an unchanged row is interrupted.
+        # A run that has ended since its row was read holds no lock either: only an unchanged row is interrupted.
         again = await asyncio.to_thread(self._read, select(threads).where(threads.c.id.in_(lost)))
         latest = {thread.id: thread for thread in [*found, *again]}
         interrupted = {each.id for each in found if each.id in lost and latest[each.id] == each}
@@ -259,14 +258,14 @@ class Threads:
 
     def _write(self, statement: UpdateBase, fenced: str) -> None:
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
-            check(connection, fenced, self._leases.token(fenced))
+            check_token(connection, fenced, self._locks.token(fenced))
             connection.execute(statement)
 
 
 def _thread(row: Row[Any]) -> Thread:
-    """Return a row's thread, or what is left of it where a cell is damaged: one such row must not hide the others.
+    """Return a row's thread, or what is left of it if a cell is damaged: one such row must not hide the others.
 
-    The old names of states are read as the new ones.
+    Old names of states are read as the new ones.
     """
     values = dict(row._mapping)
     status = values.pop("status")

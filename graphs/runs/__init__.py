@@ -1,28 +1,35 @@
 """Durable execution: start, resume, fork, inspect and prune runs."""
 
-from sleuth.graphs.runs.execution import NO_LIMIT, compiled
-from sleuth.graphs.runs.history import Moment, export, fork, happened
-from sleuth.graphs.runs.pruning import Preview, Pruned, make_whole, preview, prune, remove
-from sleuth.graphs.runs.service import MAX_QUESTION, Runs, Services, check_question, now
-from sleuth.graphs.runs.subruns import SaverHops
+from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method
+from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run, replay_steps
+from sleuth.graphs.runs.pruning import (
+    PrunePreview,
+    PruneReport,
+    materialize_checkpoint,
+    preview_prune,
+    prune,
+    remove_runs,
+)
+from sleuth.graphs.runs.service import MAX_QUESTION, RunService, Services, check_question, now
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 
 __all__ = [
     "MAX_QUESTION",
-    "NO_LIMIT",
-    "Moment",
-    "Preview",
-    "Pruned",
-    "Runs",
-    "SaverHops",
+    "RECURSION_LIMIT",
+    "CheckpointView",
+    "CheckpointerSubruns",
+    "PrunePreview",
+    "PruneReport",
+    "RunService",
     "Services",
     "check_question",
-    "compiled",
-    "export",
-    "fork",
-    "happened",
-    "make_whole",
+    "compile_method",
+    "export_run",
+    "fork_run",
+    "materialize_checkpoint",
     "now",
-    "preview",
+    "preview_prune",
     "prune",
-    "remove",
+    "remove_runs",
+    "replay_steps",
 ]

@@ -1,7 +1,7 @@
-"""The chat's threads as runs: each message is a turn, and the thread goes on with the next one.
+"""Threads of the chat as runs: each message is a turn of the same thread.
 
-A message is written down before its turn begins, with the checkpoint that it was said at. Where the thread stands there
-still the message has to be sent; further on it has arrived, and the turn goes on like any run.
+A message is stored before its turn begins, with the checkpoint at which it was added. If that is still the latest one,
+the message has to be sent. Otherwise it has arrived, and the turn resumes like any run.
 """
 
 from dataclasses import asdict
@@ -18,59 +18,61 @@ from sleuth.graphs.registry import CHAT, configure
 from sleuth.tools.errors import RunError
 
 if TYPE_CHECKING:
-    from sleuth.graphs.runs.service import Runs
+    from sleuth.graphs.runs.service import RunService
 
 
-def turn(message: str, at: str = "") -> dict[str, Any]:
-    """A message as a thread's options keep it, and the checkpoint that it was said at."""
+def pending_message(message: str, at: str = "") -> dict[str, Any]:
+    """Return the entry of a thread's options for a message and the checkpoint at which it was added."""
     return {"turn": {"text": message, "at": at}}
 
 
-async def say(runs: "Runs", thread: Thread, message: str, *, values: dict[str, Any], budget: Budget) -> None:
-    """Writes down the next message of a chat, or the reply to what it asks back; `Runs.run` then takes the turn.
+async def add_message(
+    runs: "RunService", thread: Thread, message: str, *, values: dict[str, Any], budget: Budget
+) -> None:
+    """Store the next message of a chat, or the reply to its question; `RunService.run` then executes the turn.
 
     Args:
-        values: settings that change from here on.
-        budget: what this turn may spend.
+        values: settings that change from this turn on.
+        budget: limits of this turn.
 
     Raises:
         UsageError: a setting cannot be used.
-        RunError: the last turn has not ended; ThreadBusy where it is being run.
+        RunError: the last turn has not ended; ThreadBusy if it is running.
     """
     chosen = {**thread.options["values"], **values}
     configure(CHAT, chosen, thread.options["profile"])
-    async with runs.store.leases.hold(thread.id):
+    async with runs.store.locks.hold(thread.id):
         state = await runs.graph(thread).aget_state(runs.config(thread))
-        if unfinished(thread, state):
-            raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` goes on with it.")
-        said = turn(message, str(state.config["configurable"].get("checkpoint_id", "")))
-        options = {**thread.options, "values": chosen, "budget": asdict(budget), **said}
+        if is_unfinished(thread, state):
+            raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` resumes it.")
+        message_options = pending_message(message, str(state.config["configurable"].get("checkpoint_id", "")))
+        options = {**thread.options, "values": chosen, "budget": asdict(budget), **message_options}
         await runs.store.threads.set_options(thread.id, options)
 
 
-def to_send(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
-    """What the graph still has to be given: a message, or the reply that it waits for; None where it has it."""
-    said = thread.options["turn"]
-    if said["at"] != state.config["configurable"].get("checkpoint_id", ""):
+def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
+    """Return the graph's next input: a message, or the reply that it waits for; None if it has received that."""
+    message = thread.options["turn"]
+    if message["at"] != state.config["configurable"].get("checkpoint_id", ""):
         return None
-    asked = waits_for(state)
+    asked = pending_interrupt(state)
     if asked is not None:
-        return Command(resume=parse_typed_decision(said["text"]) if "action_requests" in asked else said["text"])
-    id = str(uuid5(NAMESPACE_OID, f"{thread.id}/{said['at']}"))  # to send it twice is harmless
-    return {"messages": [HumanMessage(said["text"], id=id)]}
+        return Command(resume=parse_typed_decision(message["text"]) if "action_requests" in asked else message["text"])
+    id = str(uuid5(NAMESPACE_OID, f"{thread.id}/{message['at']}"))  # sending it twice is harmless
+    return {"messages": [HumanMessage(message["text"], id=id)]}
 
 
-def unfinished(thread: Thread, state: StateSnapshot) -> bool:
-    """Whether a chat's turn is under way or broken off: it has neither ended nor asked back."""
-    return to_send(thread, state) is not None or bool(state.tasks and not state.interrupts)
+def is_unfinished(thread: Thread, state: StateSnapshot) -> bool:
+    """Return whether a turn is running or interrupted: it has neither ended nor asked for a reply."""
+    return input_for(thread, state) is not None or bool(state.tasks and not state.interrupts)
 
 
-def waits_for(state: StateSnapshot) -> dict[str, Any] | None:
-    """What the person is asked, as the graph puts it; None where nothing waits for them."""
+def pending_interrupt(state: StateSnapshot) -> dict[str, Any] | None:
+    """Return the value of the graph's interrupt, which a person has to answer; None if there is no interrupt."""
     return dict(state.interrupts[0].value) if state.interrupts else None
 
 
-def asked_back(asked: dict[str, Any]) -> Verdict:
-    """The same in words, as the end of a turn."""
+def interrupt_as_verdict(asked: dict[str, Any]) -> Verdict:
+    """Return an interrupt as the verdict of a turn."""
     text = describe_request(asked) if "action_requests" in asked else str(asked["question"])
     return Verdict(status="waiting", text=text, citations=[])

@@ -1,4 +1,4 @@
-"""Looking back at runs and branching from them: history, fork, export."""
+"""History of runs, and branches from it: list checkpoints, fork, export."""
 
 import json
 from collections.abc import Mapping
@@ -11,24 +11,23 @@ from pydantic import TypeAdapter, ValidationError
 
 from sleuth.graphs.core import Budget, Note, Question, Step, merge_keys, same_question, with_paused_clock
 from sleuth.graphs.evidence import make_note, make_verdict
-from sleuth.graphs.persistence import Origin, Thread, naming
+from sleuth.graphs.persistence import Origin, Thread, explain_damage
 from sleuth.graphs.registry import runnable
-from sleuth.graphs.runs.budget_extension import parent_id
-from sleuth.graphs.runs.pages import beside_collection, load_pages
-from sleuth.graphs.runs.service import Runs, check_version, checkpoint_id, now, unknown_checkpoint
+from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id, path_to_latest
+from sleuth.graphs.runs.pages import load_pages, searches_collection_too
+from sleuth.graphs.runs.service import RunService, check_version, now, unknown_checkpoint
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 _DEEPEST = 100
 _LEAST, _MOST = -(2**63), 2**64 - 1
-"""The numbers that msgpack can hold."""
+"""Limits of the integers of msgpack."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment:
+class CheckpointView:
     """One checkpoint: the nodes that led to it, those that come next, and the fields that changed.
 
-    `source` is how it came about, in LangGraph's words: by the `input`, by nodes (`loop`), by a changed state
-    (`update`), or as a copy to go on from once more (`fork`).
+    `source` is LangGraph's term for its origin: `input`, `loop` (nodes), `update` (a changed state) or `fork` (a copy).
     """
 
     checkpoint: str
@@ -41,60 +40,50 @@ class Moment:
     source: str = "loop"
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON form that `runs history` prints."""
+        """Return the JSON form that `runs history` prints."""
         return asdict(self)
 
 
-async def history(runs: Runs, id: str) -> list[Moment]:
-    """Every checkpoint of a thread, the newest first, all its branches together."""
+async def list_checkpoints(runs: RunService, id: str) -> list[CheckpointView]:
+    """Return all checkpoints of a thread and of all its branches, the newest first."""
     thread = await runs.store.threads.get(id)
     states = await _states(runs, thread)
-    by_id = {checkpoint_id(state): state for state in states}
+    by_id = {checkpoint_id_of(state): state for state in states}
     return [_moment(state, by_id) for state in states]
 
 
-async def happened(runs: Runs, id: str) -> list[Step]:
-    """Every node that has ended on the way to where a run stands, the first one first, as `Runs.run` has told it.
+async def replay_steps(runs: RunService, id: str) -> list[Step]:
+    """Return the node executions up to the latest checkpoint, the first one first, as `RunService.run` yields them.
 
-    Those of its hops come before what follows them; other branches are left out.
+    Those of its sub-runs come first. Other branches are excluded.
     """
     thread = await runs.store.threads.get(id)
     states = await _states(runs, thread)
-    hops = [step for hop in await runs.store.threads.hops_of(id) for step in await happened(runs, hop.id)]
+    hops = [step for hop in await runs.store.threads.subruns_of(id) for step in await replay_steps(runs, hop.id)]
     about = {"thread": id, "method": thread.method, "part_of": thread.part_of}
     steps = [
         Step(node=task.name, state="finished", update=dict(task.result or {}), task=task.id, **about)
-        for state in reversed(_way(states))
+        for state in reversed(path_to_latest(states))
         for task in state.tasks
         if task.name != START and task.result is not None
     ]
     return hops + steps
 
 
-def _way(states: list[StateSnapshot]) -> list[StateSnapshot]:
-    """The newest checkpoint and its ancestors."""
-    by_id = {checkpoint_id(state): state for state in states}
-    way, at = [], states[0] if states else None
-    while at is not None:
-        way.append(at)
-        at = by_id.get(parent_id(at))
-    return way
-
-
-async def _states(runs: Runs, thread: Thread) -> list[StateSnapshot]:
-    with naming(thread.id):
+async def _states(runs: RunService, thread: Thread) -> list[StateSnapshot]:
+    with explain_damage(thread.id):
         states = [state async for state in runs.graph(thread).aget_state_history(runs.config(thread))]
     for state in states:
         check_version(state)
     return states
 
 
-def _moment(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> Moment:
+def _moment(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> CheckpointView:
     parent = states.get(parent_id(state))
     before = parent.values if parent else {}
     metadata: dict[str, Any] = dict(state.metadata or {})
-    return Moment(
-        checkpoint=checkpoint_id(state),
+    return CheckpointView(
+        checkpoint=checkpoint_id_of(state),
         parent=parent_id(state),
         step=int(metadata.get("step", 0)),
         node=_wrote(state, states),
@@ -106,7 +95,7 @@ def _moment(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> Moment
 
 
 def _wrote(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> list[str]:
-    """The nodes whose work a checkpoint holds; a changed state stands where the one stood that it was changed from."""
+    """Return the nodes whose updates a checkpoint contains; a changed state counts as its parent."""
     parent, source = states.get(parent_id(state)), (state.metadata or {}).get("source")
     if parent is None or source == "input":
         return []
@@ -115,13 +104,13 @@ def _wrote(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> list[st
     return [name for name in parent.next if name != START]
 
 
-async def fork(
-    runs: Runs, id: str, *, at: str, changes: dict[str, Any] | None = None, into: str | None = None
+async def fork_run(
+    runs: RunService, id: str, *, at: str, changes: dict[str, Any] | None = None, into: str | None = None
 ) -> dict[str, str]:
-    """Branches a run from one of its checkpoints without running the branch; returns its thread and checkpoint.
+    """Branch a run from one of its checkpoints without running the branch, and return its thread and checkpoint.
 
-    Within a method the branch belongs to the same thread. Into another method it is a new thread, which starts with
-    what this one had found out.
+    Within a method the branch belongs to the same thread. A fork into another method is a new thread, which starts with
+    the findings of this one.
 
     Args:
         at: the checkpoint.
@@ -135,19 +124,21 @@ async def fork(
     """
     thread, given = await runs.store.threads.get(id), changes or {}
     if into and into != thread.method:
-        state, _ = await _from(runs, thread, at, given)
-        return await _hand_over(runs, thread, state, given, into)
-    async with runs.store.leases.hold(id):
-        return await _branch(runs, thread, *await _from(runs, thread, at, given), given)
+        state, _ = await _checkpoint_to_fork(runs, thread, at, given)
+        return await _fork_into(runs, thread, state, given, into)
+    async with runs.store.locks.hold(id):
+        return await _branch(runs, thread, *await _checkpoint_to_fork(runs, thread, at, given), given)
 
 
-async def _from(runs: Runs, thread: Thread, at: str, changes: dict[str, Any]) -> tuple[StateSnapshot, list[str]]:
-    """The state of a checkpoint that is branched from, and the nodes that led to it."""
-    states = {checkpoint_id(state): state for state in await _states(runs, thread)}
+async def _checkpoint_to_fork(
+    runs: RunService, thread: Thread, at: str, changes: dict[str, Any]
+) -> tuple[StateSnapshot, list[str]]:
+    """Return the state of the checkpoint to branch from, and the nodes that led to it."""
+    states = {checkpoint_id_of(state): state for state in await _states(runs, thread)}
     if at not in states:
         raise unknown_checkpoint(at, list(states))
     _check_fields(thread, changes)
-    await runs.store.archive.load(hashes_in(changes))  # says which of them is not kept
+    await runs.store.archive.load(find_hashes(changes))  # raises if one of them does not exist
     return states[at], _wrote(states[at], states)
 
 
@@ -173,7 +164,7 @@ def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
 
 
 def _check_storable(changes: object) -> None:
-    """Raise UsageError for values that no checkpoint can hold: nested too deeply, or a number too large."""
+    """Raise UsageError for values that no checkpoint can store: nested too deeply, or a number too large."""
     level = [changes]
     for _ in range(_DEEPEST):
         if any(isinstance(value, int) and not _LEAST <= value <= _MOST for value in level):
@@ -188,31 +179,31 @@ def _check_storable(changes: object) -> None:
 
 
 async def _branch(
-    runs: Runs, thread: Thread, state: StateSnapshot, wrote: list[str], changes: dict[str, Any]
+    runs: RunService, thread: Thread, state: StateSnapshot, wrote: list[str], changes: dict[str, Any]
 ) -> dict[str, str]:
     if "question" not in state.values:
         raise UsageError("That checkpoint is from before the question was taken in: fork from a later one.")
     if not wrote and (other := sorted(set(changes) - set(Question.__dataclass_fields__))):
         raise UsageError(f"Before the first node only question and notes can be changed, not {', '.join(other)}.")
-    graph, config = runs.graph(thread), runs.config(thread, checkpoint_id(state))
+    graph, config = runs.graph(thread), runs.config(thread, checkpoint_id_of(state))
     made = await graph.aupdate_state(with_paused_clock(config, state), changes, as_node=(wrote or [START])[-1])
-    await runs.store.threads.mark(thread.id, "queued", at=now())
+    await runs.store.threads.set_state(thread.id, "queued", at=now())
     return {"thread": thread.id, "checkpoint": str(made["configurable"]["checkpoint_id"])}
 
 
-async def _hand_over(
-    runs: Runs, thread: Thread, state: StateSnapshot, changes: dict[str, Any], into: str
+async def _fork_into(
+    runs: RunService, thread: Thread, state: StateSnapshot, changes: dict[str, Any], into: str
 ) -> dict[str, str]:
-    """A thread of another method that starts with this one's notes."""
+    """Create a thread of another method that starts with the notes of this one."""
     values = {**state.values, **changes, "notes": merge_keys(state.values.get("notes", {}), [changes.get("notes", {})])}
     if "question" in changes:  # the run has not answered this one
         values["verdict"] = None
     profile, budget = thread.options["profile"], Budget(**thread.options["budget"])
     question, origin = (
         values.get("question", thread.question),
-        Origin(parent=thread.id, checkpoint=checkpoint_id(state)),
+        Origin(parent=thread.id, checkpoint=checkpoint_id_of(state)),
     )
-    pages, beside = await load_pages(runs.store.archive, thread), beside_collection(thread)
+    pages, beside = await load_pages(runs.store.archive, thread), searches_collection_too(thread)
     new = await runs.start(question, into, profile=profile, budget=budget, pages=pages, beside=beside, origin=origin)
     forked = await runs.store.threads.get(new)
     given = {"question": forked.question, "notes": _notes_for(question, values)}
@@ -221,9 +212,9 @@ async def _hand_over(
 
 
 def _notes_for(question: str, values: Mapping[str, Any]) -> dict[str, Note]:
-    """The notes of a state for another method: the findings for sub-questions, and the run's final answer.
+    """Return the notes of a state for another method: findings for sub-questions, and the run's final answer.
 
-    A finding for the whole question that the run has not ended with is left out: it would be taken for the answer.
+    A finding for the whole question that is not the final answer is excluded: it would be taken for the answer.
     """
     steps = [found for found in values["notes"].values() if not same_question(found["question"], question)]
     notes = {f"handed over {at}": found for at, found in enumerate(steps, 1)}
@@ -234,26 +225,26 @@ def _notes_for(question: str, values: Mapping[str, Any]) -> dict[str, Note]:
     return notes
 
 
-async def export(runs: Runs, id: str) -> dict[str, Any]:
-    """A run as one JSON value: thread, history, every text that its states name by hash, and its hops likewise."""
+async def export_run(runs: RunService, id: str) -> dict[str, Any]:
+    """Return a run as one JSON value: thread, history, all texts that its states name by hash, and its sub-runs."""
     thread = await runs.store.threads.get(id)
     states = await _states(runs, thread)
     if not states:
         raise RunError(f"Thread {id} has no checkpoints yet: `sleuth resume {id}` starts it.")
-    names = sorted(hashes_in([thread.options, *(state.values for state in states)]))
+    names = sorted(find_hashes([thread.options, *(state.values for state in states)]))
     texts = dict(zip(names, await runs.store.archive.load(names), strict=True))
-    moments = [moment.to_json() for moment in await history(runs, id)]
-    hops = [await export(runs, hop.id) for hop in await runs.store.threads.hops_of(id)]
+    moments = [moment.to_json() for moment in await list_checkpoints(runs, id)]
+    hops = [await export_run(runs, hop.id) for hop in await runs.store.threads.subruns_of(id)]
     whole = {"thread": thread.to_json(), "history": moments, "state": states[0].values, "texts": texts}
     return {**whole, "hops": hops} if hops else whole
 
 
-def hashes_in(value: object) -> set[str]:
-    """Every archive reference (a SHA-256 in hexadecimal) anywhere in a state."""
+def find_hashes(value: object) -> set[str]:
+    """Return the archive references (SHA-256 in hexadecimal) anywhere in a state."""
     if isinstance(value, str):
         return {value} if len(value) == 64 and set(value) <= set("0123456789abcdef") else set()
     if isinstance(value, dict):
-        return set().union(*map(hashes_in, value.values())) if value else set()
+        return set().union(*map(find_hashes, value.values())) if value else set()
     if isinstance(value, list | tuple):
-        return set().union(*map(hashes_in, value)) if value else set()
+        return set().union(*map(find_hashes, value)) if value else set()
     return set()

@@ -1,4 +1,4 @@
-"""What was said to the model on the way to a checkpoint: each call's prompt and reply, as they were."""
+"""The model calls that led to a checkpoint, each with its original prompt and reply."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -7,14 +7,17 @@ from langgraph.types import StateSnapshot
 
 from sleuth import prompts
 from sleuth.agents.model_calls import CallRecord
-from sleuth.graphs.persistence import Thread, naming
-from sleuth.graphs.runs.service import Runs, check_version, checkpoint_id, unknown_checkpoint
+from sleuth.graphs.persistence import Thread, explain_damage
+from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id
+from sleuth.graphs.runs.service import RunService, check_version, unknown_checkpoint
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
-    """One model call. `name` is that of its prompt, empty where a later release has changed the prompt; `reply` is
-    empty where the checkpoint that it was made from was pruned.
+class ModelCall:
+    """One model call.
+
+    `name` is that of its prompt, empty if a later release has changed the prompt. `reply` is empty if the checkpoint
+    before the call was pruned.
     """
 
     id: str
@@ -32,47 +35,47 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment:
-    """One checkpoint: the whole state, and the calls that were made on the way to it from its parent."""
+class CheckpointDetails:
+    """One checkpoint: the whole state, and the model calls between it and its parent."""
 
     checkpoint: str
     parent: str
     values: dict[str, Any]
-    calls: list[Call]
+    calls: list[ModelCall]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Return plain JSON."""
         return asdict(self)
 
 
-async def moment(runs: Runs, id: str, checkpoint: str) -> Moment:
-    """One checkpoint of a thread; raises UnknownName where there is none of that name."""
-    with naming(id):
+async def load_checkpoint(runs: RunService, id: str, checkpoint: str) -> CheckpointDetails:
+    """Return one checkpoint of a thread; raise UnknownName if it does not exist."""
+    with explain_damage(id):
         return await _moment(runs, id, checkpoint)
 
 
-async def _moment(runs: Runs, id: str, checkpoint: str) -> Moment:
+async def _moment(runs: RunService, id: str, checkpoint: str) -> CheckpointDetails:
     thread = await runs.store.threads.get(id)
     graph = runs.graph(thread)
     state = await graph.aget_state(runs.config(thread, checkpoint))
-    if not state.created_at:  # LangGraph gives an empty state for a checkpoint that is not there
-        known = [checkpoint_id(each) async for each in graph.aget_state_history(runs.config(thread))]
+    if not state.created_at:  # LangGraph returns an empty state for an unknown checkpoint
+        known = [checkpoint_id_of(each) async for each in graph.aget_state_history(runs.config(thread))]
         raise unknown_checkpoint(checkpoint, known)
     check_version(state)
-    parent = str((state.parent_config or {}).get("configurable", {}).get("checkpoint_id", ""))
+    parent = parent_id(state)
     before: StateSnapshot | None = await graph.aget_state(runs.config(thread, parent)) if parent else None
     made: dict[str, CallRecord] = state.values.get("calls", {})
     known_before = before.values.get("calls", {}) if before else {}
     new = {call: record for call, record in made.items() if call not in known_before}
     calls = await _calls(runs, new, await _replies(runs, thread, parent))
-    return Moment(checkpoint=checkpoint, parent=parent, values=state.values, calls=calls)
+    return CheckpointDetails(checkpoint=checkpoint, parent=parent, values=state.values, calls=calls)
 
 
-async def _calls(runs: Runs, new: dict[str, CallRecord], replies: dict[str, str]) -> list[Call]:
+async def _calls(runs: RunService, new: dict[str, CallRecord], replies: dict[str, str]) -> list[ModelCall]:
     names = {version: name for name, version in (await prompts.versions()).items()}
     texts = await runs.store.archive.load(record["prompt"] for record in new.values())
     return [
-        Call(
+        ModelCall(
             id=id,
             node=record["node"],
             role=record["role"],
@@ -90,8 +93,8 @@ async def _calls(runs: Runs, new: dict[str, CallRecord], replies: dict[str, str]
     ]
 
 
-async def _replies(runs: Runs, thread: Thread, checkpoint: str) -> dict[str, str]:
-    """The replies to the calls that were made from a checkpoint, by the calls' ids: results of their tasks."""
+async def _replies(runs: RunService, thread: Thread, checkpoint: str) -> dict[str, str]:
+    """Return the replies to the calls that followed a checkpoint, by call id: results of their tasks."""
     found = await runs.store.saver.aget_tuple(runs.config(thread, checkpoint)) if checkpoint else None
     writes = (found.pending_writes or []) if found else []
     results = {id: value for id, _, value in writes if isinstance(value, dict) and value.get("call_id") == id}

@@ -1,4 +1,4 @@
-"""Pages handed in with a question: kept with the run, searched instead of the collection or beside it."""
+"""Pages passed with a question: stored with the run, searched instead of the collection or in addition to it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,41 +11,44 @@ from sleuth.tools.sources.web_pages import PageRetriever, PageText, SideBySide
 from sleuth.tools.storage import Archive
 
 
-async def keep_pages(archive: Archive, pages: Sequence[PageText], *, beside: bool) -> dict[str, Any]:
-    """Archives what was read of pages; returns what a thread's options keep of it.
+async def store_pages(archive: Archive, pages: Sequence[PageText], *, beside: bool) -> dict[str, Any]:
+    """Archive the text of pages, so that a run can resume without their files; return the entry of a thread's options.
 
-    A run goes on from the archive when the files are gone. Raises UsageError where there is nothing to read.
+    Raises:
+        UsageError: the pages have no text.
     """
     if not pages:
         return {}
     warnings = [warning for page in pages for warning in page.warnings]
     if not any(page.text or page.tables for page in pages):
-        raise UsageError(f"Nothing could be read out of the pages. {'; '.join(warnings)}")
+        raise UsageError(f"The pages contain no readable text. {'; '.join(warnings)}")
     return {"texts": await archive.keep([page.to_json() for page in pages]), "beside": beside, "warnings": warnings}
 
 
 async def load_pages(archive: Archive, thread: Thread) -> tuple[PageText, ...]:
-    """A thread's pages as they were read when it was started."""
-    return tuple(map(PageText.from_json, await archive.load(_kept(thread).get("texts", []))))
+    """Return the pages of a thread as they were when it was started."""
+    return tuple(map(PageText.from_json, await archive.load(_options_of(thread).get("texts", []))))
 
 
-def beside_collection(thread: Thread) -> bool:
-    """Whether a thread searches the collection too."""
-    return bool(_kept(thread).get("beside", False))
+def searches_collection_too(thread: Thread) -> bool:
+    """Return whether a thread searches the collection in addition to its pages."""
+    return bool(_options_of(thread).get("beside", False))
 
 
 def page_warnings(thread: Thread) -> list[str]:
-    """What was lost of a thread's pages, a line each."""
-    return list(_kept(thread).get("warnings", []))
+    """Return one line for each problem of a thread's pages."""
+    return list(_options_of(thread).get("warnings", []))
 
 
-def searched(thread: Thread, pages: Sequence[PageText], collection: Retriever, embedder: Embedder | None) -> Retriever:
-    """What a run searches: its pages, also the collection where that was asked for; only that where there are none."""
+def make_retriever(
+    thread: Thread, pages: Sequence[PageText], collection: Retriever, embedder: Embedder | None
+) -> Retriever:
+    """Return the retriever of a run: over its pages, and over the collection on request or if there are none."""
     if not pages:
         return collection
     over = PageRetriever.over(pages, embedder)
-    return SideBySide(over, collection) if beside_collection(thread) else over
+    return SideBySide(over, collection) if searches_collection_too(thread) else over
 
 
-def _kept(thread: Thread) -> dict[str, Any]:
-    return dict(thread.options.get("pages", {}))  # a thread of an older release has none
+def _options_of(thread: Thread) -> dict[str, Any]:
+    return dict(thread.options.get("pages", {}))  # threads of older releases have none

@@ -1,7 +1,7 @@
-"""Removing old runs, old checkpoints, and the texts that nothing names any more.
+"""Removal of old runs, old checkpoints, and texts that no run needs.
 
-A checkpoint's keyed fields are stored as changes on top of its ancestors'. Before ancestors go, the oldest kept
-checkpoint of each branch is rewritten with its whole state, so that every kept checkpoint can still be read and forked.
+The keyed fields of a checkpoint are stored as changes to its ancestors. Before ancestors are deleted, the oldest kept
+checkpoint of each branch is rewritten with its whole state, so that all kept checkpoints can still be read and forked.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from sqlalchemy import bindparam, delete, text
 
-from sleuth.graphs.persistence import Thread, check, naming
+from sleuth.graphs.persistence import Thread, check_token, explain_damage
 from sleuth.graphs.persistence.threads import threads as listed
 from sleuth.graphs.runs.execution import Compiled
-from sleuth.graphs.runs.history import hashes_in
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.history import find_hashes
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import StoreDamaged, UsageError
 
 _HASH = re.compile(rb"[0-9a-f]{64}")
@@ -30,7 +30,7 @@ TABLES = {
     "sqlite": ("checkpoints", "writes"),
     "postgresql": ("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
 }
-"""All that LangGraph keeps of a thread."""
+"""The tables in which LangGraph stores a thread."""
 
 UNUSED_BLOBS = """
     DELETE FROM checkpoint_blobs b WHERE thread_id = :thread AND NOT EXISTS (
@@ -38,12 +38,12 @@ UNUSED_BLOBS = """
     WHERE k.thread_id = b.thread_id AND k.checkpoint_ns = b.checkpoint_ns
     AND used.key = b.channel AND used.value = b.version)
 """
-"""Postgres keeps the values of channels beside the checkpoints, once per version."""
+"""Postgres stores the values of channels apart from the checkpoints, once per version."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pruned:
-    """How many runs, checkpoints and archived texts went, and which damaged runs were left as they are."""
+class PruneReport:
+    """Numbers of removed runs, checkpoints and archived texts, and the damaged runs, which are unchanged."""
 
     threads: int = 0
     checkpoints: int = 0
@@ -52,83 +52,82 @@ class Pruned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preview:
+class PrunePreview:
     """Removals of a prune: whole runs, and checkpoints of the other runs, counted by thread."""
 
     threads: list[Thread]
     checkpoints: dict[str, int]
 
 
-async def preview(runs: Runs, *, older_than: float | None, keep_last: int | None) -> Preview:
+async def preview_prune(runs: RunService, *, older_than: float | None, keep_last: int | None) -> PrunePreview:
     """Return what `prune` would remove now. Nothing is changed, and no lock is needed."""
-    own = await runs.store.threads.newest()
+    own = await runs.store.threads.list_newest()
     gone = [] if older_than is None else _untouched(own, _limit(older_than))
     left = [thread for thread in own if thread not in gone] if keep_last else []
     counts = {thread.id: len(await _checkpoints(runs, thread)) - (keep_last or 0) for thread in left}
-    return Preview(threads=gone, checkpoints={id: count for id, count in counts.items() if count > 0})
+    return PrunePreview(threads=gone, checkpoints={id: count for id, count in counts.items() if count > 0})
 
 
-async def prune(runs: Runs, *, older_than: float | None, keep_last: int | None) -> Pruned:
-    """Removes runs untouched for `older_than` seconds, and all but the `keep_last` latest checkpoints of the others.
+async def prune(runs: RunService, *, older_than: float | None, keep_last: int | None) -> PruneReport:
+    """Remove runs unchanged for `older_than` seconds, and all but the `keep_last` latest checkpoints of the others.
 
-    A run's hops stay and go with it.
-
-    Only the owner's runs are touched; texts stay as long as any owner's run names them. The caller holds the
-    exclusive lock on SLEUTH_HOME. Other machines may begin runs meanwhile, or go on with those that were looked at:
-    every text that these need is named in what was looked at, or kept, maybe once more, in the era that begins here.
+    Sub-runs are removed with their run. Only the owner's runs are changed; texts are kept as long as any owner's run
+    names them. The caller holds the exclusive lock on SLEUTH_HOME. Other machines may start or resume runs meanwhile:
+    all texts that these need are named in the checkpoints read here, or are stored in the prune epoch that starts here.
 
     Raises:
         ThreadBusy: one of the runs is running.
     """
-    era = await runs.store.archive.begin_era()
+    epoch = await runs.store.archive.start_prune_epoch()
     threads, checkpoints = 0, 0
     if older_than is not None:
-        threads = await _remove_all(runs, _untouched(await runs.store.threads.newest(), _limit(older_than)))
+        threads = await _remove_all(runs, _untouched(await runs.store.threads.list_newest(), _limit(older_than)))
     kept: set[str] = set()
     damaged: list[str] = []
-    for thread in await runs.store.threads.everyones():
-        async with runs.store.leases.hold(thread.id):
+    for thread in await runs.store.threads.list_all_owners():
+        async with runs.store.locks.hold(thread.id):
             try:
                 if keep_last and thread.owner == runs.store.threads.owner:
-                    checkpoints += await _cut(runs, thread, keep_last)
-                kept |= await _needed(runs, thread)
+                    checkpoints += await _delete_old_checkpoints(runs, thread, keep_last)
+                kept |= await _find_needed_texts(runs, thread)
             except StoreDamaged:
                 damaged.append(thread.id)
                 kept |= await asyncio.to_thread(_named_in_rows, runs, thread)
-    for thread in await runs.store.threads.everyones():  # what was handed in with a run is kept before its row
-        kept |= hashes_in(thread.options)
-    texts = await runs.store.archive.drop_all_but(kept, before=era)
-    return Pruned(threads=threads, checkpoints=checkpoints, texts=texts, damaged=damaged)
+    for thread in await runs.store.threads.list_all_owners():  # pages passed with a run are stored before its row
+        kept |= find_hashes(thread.options)
+    texts = await runs.store.archive.delete_all_but(kept, before=epoch)
+    return PruneReport(threads=threads, checkpoints=checkpoints, texts=texts, damaged=damaged)
 
 
-async def remove(runs: Runs, *ids: str) -> list[Thread]:
+async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
     """Remove runs with their hops, and return all threads that were removed.
 
     Texts that no other run needs are removed by the next prune.
 
     Raises:
         UnknownName: one of the runs does not exist. Nothing is removed.
-        UsageError: one of them is a hop of another run. Nothing is removed.
+        UsageError: one of them is a sub-run of another run. Nothing is removed.
         ThreadBusy: one of them is running. Nothing is removed, unless it began to run during the removal.
     """
     found: list[Thread] = []
     for thread in [await runs.store.threads.get(id) for id in dict.fromkeys(ids)]:
         if thread.part_of:
             raise UsageError(f"Thread {thread.id} is part of run {thread.part_of}: remove that one.")
-        found += [thread, *await runs.store.threads.hops_of(thread.id)]
+        found += [thread, *await runs.store.threads.subruns_of(thread.id)]
     for thread in found:
-        async with runs.store.leases.hold(thread.id):
+        async with runs.store.locks.hold(thread.id):
             pass
     for thread in found:
-        await _remove(runs, thread)
+        async with runs.store.locks.hold(thread.id):
+            await _clear(runs, thread)
     return found
 
 
-async def _remove_all(runs: Runs, old: list[Thread]) -> int:
-    """Removes those that are as they were listed, not those that somebody has gone on with; returns how many went."""
+async def _remove_all(runs: RunService, old: list[Thread]) -> int:
+    """Remove the runs that are unchanged since they were listed, and return their number."""
     stay: set[str] = set()
     for thread in old:
-        async with runs.store.leases.hold(thread.id):
+        async with runs.store.locks.hold(thread.id):
             if thread.part_of in stay or not await runs.store.threads.is_unchanged(thread):
                 stay.add(thread.id)
             else:
@@ -136,15 +135,10 @@ async def _remove_all(runs: Runs, old: list[Thread]) -> int:
     return len(old) - len(stay)
 
 
-async def _remove(runs: Runs, thread: Thread) -> None:
-    async with runs.store.leases.hold(thread.id):
-        await _clear(runs, thread)
-
-
-async def _clear(runs: Runs, thread: Thread) -> None:
+async def _clear(runs: RunService, thread: Thread) -> None:
     await asyncio.to_thread(_delete_run, runs, thread)
-    # While it is held: whoever takes it next makes a file of their own.
-    await runs.store.leases.forget(thread.id)
+    # While the lock is held: the next holder creates a new file.
+    await runs.store.locks.forget(thread.id)
 
 
 def _limit(older_than: float) -> str:
@@ -152,9 +146,10 @@ def _limit(older_than: float) -> str:
 
 
 def _untouched(threads: list[Thread], since: str) -> list[Thread]:
-    """The threads to remove: a run and its hops go together, once all of them are old enough.
+    """Return the threads to remove: a run and its sub-runs together, once all of them are old enough.
 
-    The run goes first: a hop whose run is gone is removed by the next prune, a run never lacks a hop.
+    The run is removed first: if the process is killed, the next prune removes sub-runs without a run, and no run lacks
+    a sub-run.
     """
     runs = {thread.id for thread in threads}
     whole = {thread.id: thread.part_of if thread.part_of in runs else thread.id for thread in threads}
@@ -162,20 +157,20 @@ def _untouched(threads: list[Thread], since: str) -> list[Thread]:
     return sorted((each for each in threads if whole[each.id] not in young), key=lambda each: each.hop)
 
 
-async def _needed(runs: Runs, thread: Thread) -> set[str]:
-    """The texts that a thread and its checkpoints name, those of finished calls not yet in a checkpoint among them."""
+async def _find_needed_texts(runs: RunService, thread: Thread) -> set[str]:
+    """Return the texts that a thread names, in checkpoints or in results of calls that are in no checkpoint yet."""
     graph, config = runs.graph(thread), runs.config(thread)
-    named = hashes_in(thread.options)
-    with naming(thread.id):
+    named = find_hashes(thread.options)
+    with explain_damage(thread.id):
         async for state in graph.aget_state_history(config):
-            named |= hashes_in(state.values)
+            named |= find_hashes(state.values)
     latest = await runs.store.saver.aget_tuple(config)
-    return named | hashes_in([write for *_, write in (latest.pending_writes or [])] if latest else [])
+    return named | find_hashes([write for *_, write in (latest.pending_writes or [])] if latest else [])
 
 
-def _named_in_rows(runs: Runs, thread: Thread) -> set[str]:
-    """Return the texts that the rows of a damaged run name: whatever looks like a content hash in a cell."""
-    named = hashes_in(thread.options)
+def _named_in_rows(runs: RunService, thread: Thread) -> set[str]:
+    """Return the texts that the rows of a damaged run name: everything in a cell that looks like a content hash."""
+    named = find_hashes(thread.options)
     with runs.store.engine.connect() as connection:
         for table in TABLES[runs.store.engine.dialect.name]:
             rows = text(f"SELECT * FROM {table} WHERE thread_id = :thread")  # noqa: S608 - ours
@@ -185,8 +180,8 @@ def _named_in_rows(runs: Runs, thread: Thread) -> set[str]:
     return named
 
 
-async def _cut(runs: Runs, thread: Thread, keep_last: int) -> int:
-    """Removes all but the latest checkpoints of a thread; returns how many went."""
+async def _delete_old_checkpoints(runs: RunService, thread: Thread, keep_last: int) -> int:
+    """Remove all but the latest checkpoints of a thread, and return the number of removed ones."""
     every = await _checkpoints(runs, thread)
     kept, gone = every[:keep_last], every[keep_last:]
     if not gone:
@@ -194,13 +189,13 @@ async def _cut(runs: Runs, thread: Thread, keep_last: int) -> int:
     ids = {_id(found) for found in kept}
     for found in kept:
         if found.parent_config and found.parent_config["configurable"]["checkpoint_id"] not in ids:
-            with naming(thread.id):
-                await make_whole(runs.graph(thread), found)
+            with explain_damage(thread.id):
+                await materialize_checkpoint(runs.graph(thread), found)
     await asyncio.to_thread(_delete, runs, thread, [_id(found) for found in gone])
     return len(gone)
 
 
-async def _checkpoints(runs: Runs, thread: Thread) -> list[CheckpointTuple]:
+async def _checkpoints(runs: RunService, thread: Thread) -> list[CheckpointTuple]:
     """Return all checkpoints of a thread, the latest first."""
     config = runs.config(thread)
     return [found async for found in runs.store.saver.alist({"configurable": config["configurable"]})]
@@ -210,8 +205,8 @@ def _id(found: CheckpointTuple) -> str:
     return str(found.config["configurable"]["checkpoint_id"])
 
 
-async def make_whole(graph: Compiled, found: CheckpointTuple) -> None:
-    """Rewrites a checkpoint of a graph so that it needs no ancestor."""
+async def materialize_checkpoint(graph: Compiled, found: CheckpointTuple) -> None:
+    """Rewrite a checkpoint of a graph so that it needs no ancestor."""
     state = await graph.aget_state(found.config)
     # A channel without a version was never written to: it is empty with and without ancestors.
     versions = {
@@ -226,19 +221,19 @@ async def make_whole(graph: Compiled, found: CheckpointTuple) -> None:
     await graph.checkpointer.aput(found.parent_config, checkpoint, found.metadata, versions)  # type: ignore[arg-type]
 
 
-def _delete_run(runs: Runs, thread: Thread) -> None:
-    """All of it at once: whoever is killed on the way leaves no run that is listed and has nothing in it."""
+def _delete_run(runs: RunService, thread: Thread) -> None:
+    """Delete all rows of a run in one transaction, so that no listed run is ever empty."""
     with runs.store.engine.execution_options(sleuth_write=True).begin() as connection:
-        check(connection, thread.id, runs.store.leases.token(thread.id))
+        check_token(connection, thread.id, runs.store.locks.token(thread.id))
         for table in TABLES[runs.store.engine.dialect.name]:
             rows = text(f"DELETE FROM {table} WHERE thread_id = :thread")  # noqa: S608 - ours
             connection.execute(rows, {"thread": thread.id})
         connection.execute(delete(listed).where(listed.c.id == thread.id))
 
 
-def _delete(runs: Runs, thread: Thread, ids: list[str]) -> None:
+def _delete(runs: RunService, thread: Thread, ids: list[str]) -> None:
     with runs.store.engine.execution_options(sleuth_write=True).begin() as connection:
-        check(connection, thread.id, runs.store.leases.token(thread.id))
+        check_token(connection, thread.id, runs.store.locks.token(thread.id))
         for table in ("checkpoints", WRITES[runs.store.engine.dialect.name]):
             rows = text(f"DELETE FROM {table} WHERE thread_id = :thread AND checkpoint_id IN :ids")  # noqa: S608 - ours
             given: dict[str, Any] = {"thread": thread.id, "ids": ids}

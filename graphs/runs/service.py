@@ -1,7 +1,7 @@
-"""Durable runs: the one place where methods are started, resumed, forked and read back.
+"""Durable runs: the only place that starts and resumes methods.
 
-A run is a thread of checkpoints. Whatever stops it, it goes on from its last checkpoint, and no model call that had
-completed is sent again.
+A run is a thread of checkpoints. After an interruption it resumes from its last checkpoint, and no completed model
+call is sent again.
 """
 
 import re
@@ -33,13 +33,13 @@ from sleuth.graphs.core import (
     total_cost,
     with_clock,
 )
-from sleuth.graphs.persistence import FAULTS, LONGEST_NAME, NAME, Origin, Store, Thread, ThreadState, naming
+from sleuth.graphs.persistence import FAULTS, LONGEST_NAME, NAME, Origin, Store, Thread, ThreadState, explain_damage
 from sleuth.graphs.registry import CHAT, configure, runnable
-from sleuth.graphs.runs import chat_turns as talk
-from sleuth.graphs.runs.budget_extension import misled, reopen
-from sleuth.graphs.runs.execution import NO_LIMIT, Compiled, compiled, happenings
-from sleuth.graphs.runs.pages import keep_pages, load_pages, page_warnings, searched
-from sleuth.graphs.runs.subruns import ThreadHops
+from sleuth.graphs.runs import chat_turns
+from sleuth.graphs.runs.budget_extension import explain_changed_state, resume_with_budget
+from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, checkpoint_id_of, compile_method, stream_steps
+from sleuth.graphs.runs.pages import load_pages, make_retriever, page_warnings, store_pages
+from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
@@ -56,7 +56,7 @@ MAX_QUESTION = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """What runs are made with; read-only commands need none of it. `thresholds`: fitted for the models, by prompt."""
+    """Dependencies of runs; read-only commands need none. `thresholds`: fitted for the models, by prompt."""
 
     model: Model
     retriever: Retriever
@@ -69,13 +69,13 @@ class Services:
     tracing: Tracing = "off"
 
     def context(self, *, archive: Archive, settings: MethodSettings, budget: Budget, **more: Any) -> Context:  # noqa: ANN401
-        """What a run needs, with these services but for those given anew."""
+        """Return the context of a run with these services; `more` replaces some of them."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         return Context(archive=archive, settings=settings, budget=budget, **{**own, **more})
 
 
-class Runs:
-    """The runs in one store."""
+class RunService:
+    """Service that starts, resumes and reads the runs of one store."""
 
     def __init__(self, store: Store, services: Services | None = None) -> None:
         self.store = store
@@ -94,21 +94,22 @@ class Runs:
         beside: bool = False,
         origin: Origin | None = None,
     ) -> str:
-        """Writes down a new run, or the next message of a chat, without running it; returns its thread.
+        """Store a new run, or the next message of a chat, without running it; return its thread.
 
         Args:
-            pages: are kept with the run and searched instead of the collection, or `beside` it; a chat keeps those
-                of its first message.
+            pages: pages that are stored with the run and searched instead of the collection; a chat keeps those of its
+                first message.
+            beside: search the collection in addition to the pages.
 
         Raises:
-            UsageError: an empty or gigantic question, an unknown method or setting, pages without any text, a
-                thread that cannot be called so, or that was used before, unless it is a chat and goes on as one.
+            UsageError: an empty or too long question, an unknown method or setting, pages without text, or a thread
+                whose name is invalid or was used before, unless it continues a chat.
             RunError: the last turn of the chat has not ended.
         """
         checked = check_question(question)
         kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
         if await self.store.threads.exists(id):
-            return await self._say(id, checked, method_name, values or {}, budget or Budget())
+            return await self._add_message(id, checked, method_name, values or {}, budget or Budget())
         if not re.fullmatch(NAME, id):
             raise UsageError(
                 f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
@@ -120,8 +121,8 @@ class Runs:
             )
         hop = {"hop": origin.hop} if origin and origin.hop else {}
         options = {"values": values or {}, "profile": profile, "budget": asdict(budget or Budget()), **hop}
-        options["pages"] = await keep_pages(self.store.archive, pages, beside=beside)
-        options |= talk.turn(checked) if method_name == CHAT.name else {}
+        options["pages"] = await store_pages(self.store.archive, pages, beside=beside)
+        options |= chat_turns.pending_message(checked) if method_name == CHAT.name else {}
         created = now()
         await self.store.threads.add(
             Thread(
@@ -138,32 +139,32 @@ class Runs:
         )
         return id
 
-    async def _say(self, id: str, message: str, name: str, values: dict[str, Any], budget: Budget) -> str:
+    async def _add_message(self, id: str, message: str, name: str, values: dict[str, Any], budget: Budget) -> str:
         thread = await self.store.threads.find(id)
         if name != CHAT.name or thread is None or thread.method != CHAT.name:
             raise UsageError(
-                f"Thread {id} was used already: `sleuth resume {id}` goes on with it, `runs fork` branches."
+                f"Thread {id} was used already: `sleuth resume {id}` resumes it, `runs fork` branches from it."
             )
-        await talk.say(self, thread, message, values=values, budget=budget)
-        await self.store.threads.mark(id, "queued", at=now())
+        await chat_turns.add_message(self, thread, message, values=values, budget=budget)
+        await self.store.threads.set_state(id, "queued", at=now())
         return id
 
     async def run(
         self, id: str, *, budget: Budget | None = None, listening: Callable[[], bool] | None = None
     ) -> AsyncGenerator[Event]:
-        """Runs a thread from wherever it stands to its end: its steps as they happen, then its answer.
+        """Run a thread from its latest checkpoint to its end; yield its steps as they happen, then its answer.
 
         Args:
             id: the thread.
-            budget: replaces the run's budget from here on; a run that had used up its own goes on.
-            listening: is asked before each model call whether somebody wants its reply word by word.
+            budget: replaces the run's budget; a run that had used up its own resumes.
+            listening: is called before each model call; True if the tokens of its reply are wanted.
 
         Raises:
             ThreadBusy: another process is running it.
-            SleuthError: whatever stopped the run; it can be resumed.
+            SleuthError: the error that stopped the run; it can be resumed.
         """
-        await self.store.threads.get(id)  # or a lock would be made for what is not there
-        async with self.store.leases.hold(id):
+        await self.store.threads.get(id)  # no lock is created for an unknown thread
+        async with self.store.locks.hold(id):
             thread = await self.store.threads.get(id)
             if budget is not None:
                 thread = replace(thread, options={**thread.options, "budget": asdict(budget)})
@@ -171,9 +172,9 @@ class Runs:
             state: ThreadState = "interrupted"
             problem, worked = "", None
             try:
-                await self.store.threads.mark(id, "running", at=now())
-                if budget is not None and not thread.part_of:  # a hop is as its outer run has left it
-                    worked = await reopen(self.graph(thread), self.config(thread))
+                await self.store.threads.set_state(id, "running", at=now())
+                if budget is not None and not thread.part_of:  # a sub-run is resumed as its outer run left it
+                    worked = await resume_with_budget(self.graph(thread), self.config(thread))
                 async with aclosing(self._events(thread, listening, worked)) as events:
                     async for event in events:
                         if isinstance(event, Answer):
@@ -183,10 +184,10 @@ class Runs:
                 state, problem = "failed", str(error)
                 raise
             except FAULTS as error:
-                state, problem = "failed", await misled(self.graph(thread), self.config(thread), error)
+                state, problem = "failed", await explain_changed_state(self.graph(thread), self.config(thread), error)
                 raise RunError(problem) from error
             finally:
-                await self.store.threads.mark(id, state, at=now(), problem=problem)
+                await self.store.threads.set_state(id, state, at=now(), problem=problem)
 
     async def stopped(self, id: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
@@ -198,15 +199,15 @@ class Runs:
         graph, config = self.graph(thread), self.config(thread)
         before = await graph.aget_state(config)
         check_version(before)
-        given = _to_give(thread, before)
-        # Not `next`: it leaves out a node whose result is committed while the checkpoint after it is not.
+        given = _input_for(thread, before)
+        # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
             again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
             hearing = TokenStream(listening=listening, again=again) if listening else None
-            with naming(thread.id):
+            with explain_damage(thread.id):
                 context = await self._context(thread, runnable(thread.method), hearing)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
-            async with aclosing(happenings(graph, given, with_clock(config, worked), context)) as events:
+            async with aclosing(stream_steps(graph, given, with_clock(config, worked), context)) as events:
                 async for event in events:
                     yield parse_event(
                         {"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event}
@@ -214,45 +215,45 @@ class Runs:
         yield await self.answer(thread.id)
 
     def graph(self, thread: Thread) -> Compiled:
-        """The compiled graph of a thread's method over this store."""
-        with naming(thread.id):
-            return compiled(runnable(thread.method).name, self.store.saver)
+        """Return the compiled graph of a thread's method with this store's checkpointer."""
+        with explain_damage(thread.id):
+            return compile_method(runnable(thread.method).name, self.store.saver)
 
     def config(self, thread: Thread, checkpoint: str | None = None) -> RunnableConfig:
-        """LangGraph's address of a thread, or of one of its checkpoints."""
+        """Return LangGraph's config of a thread, or of one of its checkpoints."""
         place = {"thread_id": thread.id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint} if checkpoint else {})
-        return {"configurable": place, "recursion_limit": NO_LIMIT}
+        return {"configurable": place, "recursion_limit": RECURSION_LIMIT}
 
     async def _context(self, thread: Thread, kind: Method, hearing: TokenStream | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
         pages = await load_pages(self.store.archive, thread)
         return self.services.context(
-            retriever=searched(thread, pages, self.services.retriever, self.services.embedder),
+            retriever=make_retriever(thread, pages, self.services.retriever, self.services.embedder),
             pages=pages,
             archive=self.store.archive,
             settings=configure(kind, thread.options["values"], thread.options["profile"]),
             budget=Budget(**thread.options["budget"]),
-            hops=ThreadHops(runs=self, outer=thread, listening=hearing.listening if hearing else None),
+            hops=StoreSubruns(runs=self, outer=thread, listening=hearing.listening if hearing else None),
             hearing=hearing,
         )
 
     async def answer(self, id: str) -> Answer:
-        """The answer of a finished thread, or of a chat's latest turn; raises RunError while it has none."""
-        with naming(id):
+        """Return the answer of a finished thread, or of a chat's latest turn; raise RunError while it has none."""
+        with explain_damage(id):
             return await self._answer(await self.store.threads.get(id))
 
     async def _answer(self, thread: Thread) -> Answer:
         kind = runnable(thread.method)
         id, state = thread.id, await self.graph(thread).aget_state(self.config(thread))
         check_version(state)
-        asks = talk.waits_for(state)
-        verdict = talk.asked_back(asks) if asks else state.values.get("verdict")
-        if not verdict or (thread.method == CHAT.name and talk.unfinished(thread, state)):
+        asks = chat_turns.pending_interrupt(state)
+        verdict = chat_turns.interrupt_as_verdict(asks) if asks else state.values.get("verdict")
+        if not verdict or (thread.method == CHAT.name and chat_turns.is_unfinished(thread, state)):
             raise RunError(f"Run {id} is {thread.state} and has no answer yet: `sleuth resume {id}` resumes it.")
         return Answer(
             thread=id,
-            checkpoint=checkpoint_id(state),
+            checkpoint=checkpoint_id_of(state),
             method=thread.method,
             question=state.values["question"],
             status=verdict["status"],
@@ -269,15 +270,15 @@ class Runs:
         )
 
 
-def _to_give(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
-    """What a thread's graph begins with; None where it has that already."""
+def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
+    """Return the input of a thread's graph; None if it has received that already."""
     if thread.method == CHAT.name:
-        return talk.to_send(thread, state)
+        return chat_turns.input_for(thread, state)
     return None if state.values or state.tasks else {"question": thread.question}
 
 
 def check_question(question: str) -> str:
-    """The question without white space around it; raises UsageError where there is nothing, or far too much, to ask."""
+    """Return the question without surrounding white space; raise UsageError if it is empty or too long."""
     stripped = question.strip()
     if not stripped:
         raise UsageError("The question is empty.")
@@ -291,30 +292,25 @@ def check_question(question: str) -> str:
 
 
 def check_version(state: StateSnapshot) -> None:
-    """Raises StoreTooNew for a checkpoint that a newer release wrote."""
+    """Raise StoreTooNew for a checkpoint that a newer release wrote."""
     found = version_of(state.values or {})
     if found > SCHEMA_VERSION:
         raise StoreTooNew(
-            f"This checkpoint was written by a newer release (state version {found}, this release knows "
-            f"{SCHEMA_VERSION}): upgrade sleuth to go on with it."
+            f"This checkpoint was written by a newer release (state version {found}, this release reads up to "
+            f"{SCHEMA_VERSION}): upgrade sleuth to resume it."
         )
 
 
 def version_of(values: Mapping[str, Any]) -> int:
-    """The layout of a state; one that does not say is of the first, whose version no node wrote."""
+    """Return the layout version of a state; the first layout has no field for it."""
     return int(values.get("schema_version", 1))
 
 
-def checkpoint_id(state: StateSnapshot) -> str:
-    """The id of the checkpoint behind a state, empty where there is none."""
-    return str(state.config["configurable"].get("checkpoint_id", ""))
-
-
 def now() -> str:
-    """The time as ISO 8601 in UTC."""
+    """Return the time in UTC, as ISO 8601 to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:
-    """The error for a checkpoint that a thread does not have."""
+    """Return the error for a checkpoint that a thread does not have."""
     return UnknownName("checkpoint", id, known, "`sleuth runs history` shows them.")

@@ -1,7 +1,7 @@
-"""Runs within runs: how `auto` has other methods answer its question, each in a thread of its own.
+"""Sub-runs: `auto` has other methods answer its question, each in its own thread.
 
-A hop's thread is named after the place in the outer run that it is started from. After a kill the same place goes on
-with the same thread; a fork of the outer run is another place, and gets threads of its own.
+The thread of a sub-run is named after the place in the outer run from which it is started. After a kill the same place
+resumes the same thread. A fork of the outer run is another place and gets its own threads.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,16 +19,16 @@ from langgraph.graph import START
 from sleuth.graphs.core import Answer, Context, MethodSettings, OnStep, SubrunRequest, SubrunResult
 from sleuth.graphs.persistence import LONGEST_NAME, Origin, Thread
 from sleuth.graphs.registry import configure, method
-from sleuth.graphs.runs.execution import NO_LIMIT, Compiled, compiled, happenings
-from sleuth.graphs.runs.pages import beside_collection, load_pages
+from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, compile_method, stream_steps
+from sleuth.graphs.runs.pages import load_pages, searches_collection_too
 from sleuth.tools.settings import Profile
 
 if TYPE_CHECKING:
-    from sleuth.graphs.runs.service import Runs
+    from sleuth.graphs.runs.service import RunService
 
 
 def _thread_of(hop: SubrunRequest) -> str:
-    """Named after the outer run; where that name leaves no room, after its beginning and what tells it from others."""
+    """Return the name of a sub-run's thread: the outer run's name, abbreviated with a hash if it is too long."""
     outer, place = hop.parent, f".{hop.number}.{hop.place[:6]}"
     if len(outer) + len(place) > LONGEST_NAME:
         own = f"-{sha256(outer.encode()).hexdigest()[:12]}"
@@ -37,15 +37,15 @@ def _thread_of(hop: SubrunRequest) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThreadHops:
-    """Hops as runs of the same store: listed, leased, resumed and shown like any other."""
+class StoreSubruns:
+    """Sub-runs as runs of the same store: listed, locked, resumed and shown like any other."""
 
-    runs: "Runs"
+    runs: "RunService"
     outer: Thread
     listening: Callable[[], bool] | None = None
 
     async def run(self, hop: SubrunRequest, tell: OnStep) -> SubrunResult:
-        """The hop's run from wherever it stands, with the budget that it has now."""
+        """Start or resume a sub-run with its present budget."""
         id = _thread_of(hop)
         if not await self.runs.store.threads.exists(id):
             origin = Origin(parent=hop.parent, checkpoint=hop.checkpoint, hop=hop.number)
@@ -57,14 +57,14 @@ class ThreadHops:
                 profile=profile,
                 thread=id,
                 pages=pages,
-                beside=beside_collection(self.outer),
+                beside=searches_collection_too(self.outer),
                 origin=origin,
             )
         thread = await self.runs.store.threads.get(id)
         graph, config = self.runs.graph(thread), self.runs.config(thread)
         settings = configure(method(hop.method), hop.values, self.outer.options["profile"])
-        async with self.runs.store.leases.hold(id):
-            await self.runs.store.threads.get(id)  # raises if it was removed meanwhile: removing takes the lock, too
+        async with self.runs.store.locks.hold(id):
+            await self.runs.store.threads.get(id)  # raises if it was removed meanwhile, which also takes the lock
             await _begin(graph, config, hop, settings)
         async with aclosing(self.runs.run(id, budget=hop.budget, listening=self.listening)) as events:
             async for event in events:
@@ -74,10 +74,10 @@ class ThreadHops:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SaverHops:
-    """Hops in threads of a checkpointer that somebody else keeps, such as a LangGraph server.
+class CheckpointerSubruns:
+    """Sub-runs in threads of any checkpointer, such as that of a LangGraph server.
 
-    `context` is the outer run's. Before a hop begins, `announce` is told its thread.
+    `context` is that of the outer run. `announce` is called with the thread before a sub-run begins.
     """
 
     saver: BaseCheckpointSaver[Any]
@@ -86,26 +86,26 @@ class SaverHops:
     announce: Callable[[str, SubrunRequest], Awaitable[None]] | None = None
 
     async def run(self, hop: SubrunRequest, tell: OnStep) -> SubrunResult:
-        """The hop from the thread's latest checkpoint on; thread ids are UUIDs, which LangGraph's servers demand."""
+        """Start or resume a sub-run. Thread ids are UUIDs, which LangGraph's servers require."""
         id, kind = str(uuid5(NAMESPACE_OID, f"{hop.parent}/{hop.number}/{hop.place}")), method(hop.method)
         settings = configure(kind, hop.values, self.profile)
         context = replace(self.context, settings=settings, budget=hop.budget, hops=self, started=monotonic())
-        graph = compiled(hop.method, self.saver)
+        graph = compile_method(hop.method, self.saver)
         place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": hop.method}
-        config = RunnableConfig(configurable=place, metadata=about, recursion_limit=NO_LIMIT)
+        config = RunnableConfig(configurable=place, metadata=about, recursion_limit=RECURSION_LIMIT)
         if self.announce:
             await self.announce(id, hop)
         await _begin(graph, config, hop, settings)
         before = await graph.aget_state(config)
         if before.tasks:
-            async with aclosing(happenings(graph, None, config, context)) as steps:
+            async with aclosing(stream_steps(graph, None, config, context)) as steps:
                 async for step in steps:
                     tell({"thread": id, "method": hop.method, "part_of": hop.parent, **step})
         return _end(id, (await graph.aget_state(config)).values)
 
 
 async def _begin(graph: Compiled, config: RunnableConfig, hop: SubrunRequest, settings: MethodSettings) -> None:
-    """Writes down what a hop starts from, unless it has begun; in one go, or a kill could leave a half of it."""
+    """Store the initial state of a sub-run in one write, unless it has begun."""
     before = await graph.aget_state(config)
     if before.values or before.tasks:
         return

@@ -9,7 +9,7 @@ from sleuth.graphs.core import Answer, Verdict
 from sleuth.graphs.evidence import with_footnotes
 from sleuth.graphs.registry import method as method_of
 from sleuth.tools.errors import SleuthError
-from sleuth.tools.private_tool import PrivateTool
+from sleuth.tools.tracing import PrivateTool
 
 
 def tool_of(ask: Callable[[str], Awaitable[Answer]], method: str) -> BaseTool:

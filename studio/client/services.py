@@ -8,7 +8,7 @@ from functools import partial
 from sleuth.graphs.core import fitted_thresholds
 from sleuth.graphs.runs import Services
 from sleuth.studio.model_server import PACKAGED
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.knowledge_graph import graph_at
 from sleuth.tools.sources.question_attributes.svm import fitting
@@ -20,7 +20,7 @@ Furnish = Callable[..., Services]
 
 @asynccontextmanager
 async def furnished(
-    settings: Settings, library: Library, *, model_of: Callable[[str], str], triples: SqlTriples | None = None
+    settings: Settings, library: Collection, *, model_of: Callable[[str], str], triples: SqlTriples | None = None
 ) -> AsyncIterator[Furnish]:
     """All that does not depend on the model, open as long as the block lasts.
 

@@ -15,9 +15,9 @@ from sleuth.agents.model import Model
 from sleuth.graphs.core import Answer, Budget, Context, Event, PrivateGraph, in_fresh_context
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import configure, runnable
-from sleuth.graphs.runs import Runs, SaverHops, Services
+from sleuth.graphs.runs import CheckpointerSubruns, RunService, Services
 from sleuth.studio.client.services import furnished
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages import Page, read_pages
@@ -43,8 +43,8 @@ class Named(Model, Protocol):
 class Sleuth:
     """Asks and resumes over one collection, one store of runs and one model server; made by `open_sleuth`."""
 
-    runs: Runs
-    library: Library
+    runs: RunService
+    library: Collection
     settings: Settings
 
     async def stream(
@@ -157,7 +157,7 @@ class Sleuth:
         return (
             context
             if saver is None
-            else replace(context, hops=SaverHops(saver=saver, context=context, profile=profile))
+            else replace(context, hops=CheckpointerSubruns(saver=saver, context=context, profile=profile))
         )
 
 
@@ -188,14 +188,14 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         gateway = await asyncio.to_thread(gateway_class)
         model = await stack.enter_async_context(gateway.open(settings))
         await stack.enter_async_context(hold(settings.home, "shared", command=command))
-        library = await stack.enter_async_context(await Library.open(settings))
+        library = await stack.enter_async_context(await Collection.open(settings))
         store = await stack.enter_async_context(open_store(settings))
         services = await stack.enter_async_context(open_services(settings, model, library))
-        yield Sleuth(runs=Runs(store, services), library=library, settings=settings)
+        yield Sleuth(runs=RunService(store, services), library=library, settings=settings)
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, model: Named, library: Library) -> AsyncIterator[Services]:
+async def open_services(settings: Settings, model: Named, library: Collection) -> AsyncIterator[Services]:
     """What runs are made with, over a model and a library that are open."""
     triples = library.triples(model=model.name_of("extractor"))
     async with furnished(settings, library, model_of=model.name_of, triples=triples) as make:

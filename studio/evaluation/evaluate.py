@@ -46,7 +46,7 @@ from sleuth.studio.evaluation.scoring import (
     searching,
 )
 from sleuth.studio.simulation import Simulation
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
@@ -94,7 +94,7 @@ class _Open:
 
     wanted: Evaluation
     settings: Settings
-    library: Library
+    library: Collection
     folder: Folder
     questions: list[GoldQuestion]
     on_progress: OnProgress
@@ -115,7 +115,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
     async with (
         open_folder(wanted.out) as folder,
         hold(settings.home, "shared", command="sleuth eval"),
-        await Library.open(settings) as library,
+        await Collection.open(settings) as library,
     ):
         if not all(question.pages for question in questions):
             await library.require_documents()

@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 
 from sleuth.graphs.persistence import NUMBERED, CheckpointSerializer, SqliteCheckpoints
 from sleuth.graphs.registry import CHAT, METHODS
-from sleuth.graphs.runs import compiled, make_whole
+from sleuth.graphs.runs import compile_method, materialize_checkpoint
 from sleuth.tools.settings import Settings
 
 Place = tuple[str, str, str]
@@ -85,7 +85,7 @@ class DevCheckpoints(SqliteCheckpoints):
         config = {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": id}
         found, graph = await self.aget_tuple({"configurable": config}), await self.transact(partial(_graph_of, thread))
         if found and graph in {*METHODS, CHAT.name}:
-            await make_whole(compiled(graph, self), found)
+            await materialize_checkpoint(compile_method(graph, self), found)
 
 
 def _graph_of(thread: str, cursor: Cursor) -> str:

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError, create_model
 
 from sleuth.graphs.core import Budget, Context, MethodSettings, PrivateCompiled, SubrunRequest, describe_errors
 from sleuth.graphs.registry import METHODS, configure, runnable
-from sleuth.graphs.runs import NO_LIMIT, SaverHops, check_question
+from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, check_question
 from sleuth.studio.client import Sleuth, open_sleuth
 from sleuth.studio.langgraph_dev.config import variable_of
 from sleuth.tools.errors import RunError, SleuthError, UsageError
@@ -55,7 +55,7 @@ class Served(PrivateCompiled):
         Raises:
             ShownError: no question, a second one for the thread, a setting out of range, or whatever stops a run.
         """
-        config = RunnableConfig(**{**(config or {}), "recursion_limit": NO_LIMIT})
+        config = RunnableConfig(**{**(config or {}), "recursion_limit": RECURSION_LIMIT})
         try:
             given = await self._checked(input, config)
             async with open_sleuth(command="langgraph dev") as sleuth, _archive(sleuth.settings.home) as archive:
@@ -97,7 +97,9 @@ class Served(PrivateCompiled):
         else:  # a run without a thread: its hops have none either
             kept, announce = InMemorySaver(), None
         profile = sleuth.settings.profile
-        return replace(context, hops=SaverHops(saver=kept, context=context, profile=profile, announce=announce))
+        return replace(
+            context, hops=CheckpointerSubruns(saver=kept, context=context, profile=profile, announce=announce)
+        )
 
 
 @asynccontextmanager

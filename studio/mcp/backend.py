@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from sleuth.graphs.core import Budget, Event
 from sleuth.studio.client import open_sleuth
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
 
@@ -27,7 +27,7 @@ class Asked:
 class Backend(Protocol):
     """Answers, searches and shows, for one owner."""
 
-    def library(self) -> AbstractAsyncContextManager[Library]:
+    def library(self) -> AbstractAsyncContextManager[Collection]:
         """The owner's documents, as long as the block lasts."""
         ...
 
@@ -47,9 +47,12 @@ class Local:
     settings: Settings
 
     @asynccontextmanager
-    async def library(self) -> AsyncIterator[Library]:
+    async def library(self) -> AsyncIterator[Collection]:
         """The documents of the settings' owner."""
-        async with hold(self.settings.home, "shared", command="sleuth mcp"), await Library.open(self.settings) as found:
+        async with (
+            hold(self.settings.home, "shared", command="sleuth mcp"),
+            await Collection.open(self.settings) as found,
+        ):
             yield found
 
     async def ask(self, asked: Asked) -> Events:

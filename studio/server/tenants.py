@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Self
 
 from sleuth.graphs.persistence import Store, Threads
-from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.runs import RunService, Services
 from sleuth.studio.client import Named, open_services
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.search.vectors import Embedder, make_embedder
 from sleuth.tools.settings import Settings
 
@@ -24,7 +24,7 @@ class _Tenant:
     settings: Settings
     store: Store
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    library: Library | None = None
+    library: Collection | None = None
     services: Services | None = None
 
 
@@ -49,11 +49,11 @@ class Tenants:
     ) -> None:
         await self._stack.aclose()
 
-    async def reading(self, owner: str) -> Runs:
+    async def reading(self, owner: str) -> RunService:
         """An owner's runs, to look at."""
-        return Runs((await self._of(owner)).store)
+        return RunService((await self._of(owner)).store)
 
-    async def runs(self, owner: str) -> Runs:
+    async def runs(self, owner: str) -> RunService:
         """An owner's runs, to run.
 
         Raises:
@@ -65,14 +65,14 @@ class Tenants:
             if tenant.services is None:
                 opening = open_services(tenant.settings, model, library)
                 tenant.services = await self._stack.enter_async_context(opening)
-        return Runs(tenant.store, tenant.services)
+        return RunService(tenant.store, tenant.services)
 
-    async def library(self, owner: str) -> Library:
+    async def library(self, owner: str) -> Collection:
         """An owner's collection."""
         tenant = await self._of(owner)
         async with tenant.turn:
             if tenant.library is None:
-                opened = await Library.open(tenant.settings, embedder=await self._shared_embedder())
+                opened = await Collection.open(tenant.settings, embedder=await self._shared_embedder())
                 tenant.library = await self._stack.enter_async_context(opened)
         return tenant.library
 
@@ -89,7 +89,7 @@ class Tenants:
 
     async def _of(self, owner: str) -> _Tenant:
         if owner not in self._tenants:
-            threads = await asyncio.to_thread(Threads, self.store.engine, owner, self.store.leases)
+            threads = await asyncio.to_thread(Threads, self.store.engine, owner, self.store.locks)
             made = _Tenant(settings=self.settings_of(owner), store=replace(self.store, threads=threads))
             self._tenants.setdefault(owner, made)
         return self._tenants[owner]

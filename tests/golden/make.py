@@ -18,7 +18,7 @@ from hashing_embedder import HashingEmbedder
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.settings import Settings
@@ -70,7 +70,7 @@ async def make(home: Path) -> None:
     settings = Settings(home=home, embedder="hashing")
     await ingest([corpus(home.parent, TEXTS)], settings=settings, embedder=HashingEmbedder())
     async with open_store(settings) as store:
-        runs = Runs(store, Services(model=ScriptedModel(BEFORE), retriever=Shelf()))
+        runs = RunService(store, Services(model=ScriptedModel(BEFORE), retriever=Shelf()))
         await runs.start(QUESTION, "par-rag", values={"skip_supported": False}, thread=THREAD)
         try:
             async for _ in runs.run(THREAD):

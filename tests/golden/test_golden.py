@@ -11,15 +11,15 @@ from make import AFTER, QUESTION, TEXTS, THREAD, Shelf
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.history import export, history
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import export_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.settings import Settings
 
 FOLDER = Path(__file__).parent
 RELEASES = sorted(path.name for path in [*FOLDER.glob("v*.db"), *FOLDER.glob("home-*.zip")])
 
 
-def test_what_the_first_release_left_is_kept() -> None:
+def test_golden_store_of_the_first_release_exists() -> None:
     assert {"v1.db", "home-1.zip"} <= set(RELEASES)
 
 
@@ -34,10 +34,10 @@ def home(request: pytest.FixtureRequest, settings: Settings) -> Settings:
     return settings
 
 
-async def test_an_old_run_is_resumed_where_it_stopped(home: Settings) -> None:
+async def test_old_run_resumes_where_it_stopped(home: Settings) -> None:
     model = ScriptedModel(AFTER)
     async with open_store(home) as store:
-        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
         thread = await store.threads.get(THREAD)
         assert (thread.question, thread.status, thread.problem) == (QUESTION, "failed", "The model server is down.")
         *_, answer = [event async for event in runs.run(THREAD)]
@@ -48,15 +48,15 @@ async def test_an_old_run_is_resumed_where_it_stopped(home: Settings) -> None:
     assert answer.cost["calls"] == 7
 
 
-async def test_an_old_run_can_be_looked_at_and_taken_along(home: Settings) -> None:
+async def test_old_run_can_be_read_and_forked(home: Settings) -> None:
     async with open_store(home) as store:
-        moments = await history(Runs(store), THREAD)
-        exported = await export(Runs(store), THREAD)
+        moments = await list_checkpoints(RunService(store), THREAD)
+        exported = await export_run(RunService(store), THREAD)
     assert (moments[0].node, moments[0].next) == (["review"], ["refine"])
     assert all(any(text in kept for kept in exported["texts"].values()) for text in TEXTS.values())
 
 
-def test_nothing_in_it_needs_this_program_to_be_read(home: Settings) -> None:
+def test_stored_state_is_plain_json(home: Settings) -> None:
     connection = sqlite3.connect(home.home / "runs.sqlite")
     types = {kind for (kind,) in connection.execute("SELECT type FROM checkpoints UNION SELECT type FROM writes")}
     bodies = b"".join(body for (body,) in connection.execute("SELECT checkpoint FROM checkpoints"))

@@ -10,9 +10,9 @@ from make import AFTER, TEXTS, THREAD, Shelf, corpus
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 
@@ -27,33 +27,33 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", embedder="hashing")
 
 
-async def found(library: Library, text: str) -> dict[Mode, list[str]]:
+async def found(library: Collection, text: str) -> dict[Mode, list[str]]:
     """The first document for a text, in every mode."""
     hits = {mode: await library.search(Query(text=text, k=1, mode=mode)) for mode in MODES}
     return {mode: [hit.passage.document_id for hit in each] for mode, each in hits.items()}
 
 
-async def test_its_documents_are_found_without_being_embedded_again(home: Settings) -> None:
+async def test_golden_documents_are_found_without_embedding(home: Settings) -> None:
     embedder = HashingEmbedder()
-    async with await Library.open(home, embedder=embedder) as library:
+    async with await Collection.open(home, embedder=embedder) as library:
         for name, text in TEXTS.items():
             assert await found(library, f"{name.title()}. {text}") == {mode: [name] for mode in MODES}
     assert embedder.embedded == []
 
 
-async def test_its_documents_are_changed_and_deleted(home: Settings, tmp_path: Path) -> None:
+async def test_golden_documents_are_changed_and_deleted(home: Settings, tmp_path: Path) -> None:
     new = "The dredger Old Thessaly was broken up at Pendrannock."
     report = await ingest([corpus(tmp_path, {**TEXTS, "ferry": new})], settings=home, embedder=HashingEmbedder())
     assert (report.added, report.updated + report.unchanged, report.failed, report.passages) == (0, 2, 0, 1)
-    async with await Library.open(home, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(home, embedder=HashingEmbedder()) as library:
         assert await found(library, f"Ferry. {new}") == {mode: ["ferry"] for mode in MODES}
         await library.delete(["ferry"])
         assert [document.id for document in await library.documents()] == ["yard"]
         assert ["ferry"] not in (await found(library, f"Ferry. {new}")).values()
 
 
-async def test_its_run_goes_on_to_the_answer(home: Settings) -> None:
+async def test_golden_run_resumes_to_its_answer(home: Settings) -> None:
     async with open_store(home) as store:
-        runs = Runs(store, Services(model=ScriptedModel(AFTER), retriever=Shelf()))
+        runs = RunService(store, Services(model=ScriptedModel(AFTER), retriever=Shelf()))
         answer = await last(runs.run(THREAD))
     assert (answer.status, answer.text) == ("answered", "1868")

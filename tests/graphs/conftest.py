@@ -8,7 +8,7 @@ import pytest
 from scenes import AnyModel, Chain, Replying, RunsFor, Shelf, example, finish
 
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.settings import Settings
 
 
@@ -28,8 +28,8 @@ def chain() -> Chain:
 def runs_with(store: Store, chain: Chain) -> RunsFor:
     """Runs with a model, over the passages of the chain or of another one."""
 
-    def made(model: AnyModel, over: Chain = chain) -> Runs:
-        return Runs(store, Services(model=model, retriever=Shelf(over.passages)))
+    def made(model: AnyModel, over: Chain = chain) -> RunService:
+        return RunService(store, Services(model=model, retriever=Shelf(over.passages)))
 
     return made
 
@@ -41,7 +41,7 @@ def model(chain: Chain) -> Replying:
 
 
 @pytest.fixture
-def runs(runs_with: RunsFor, model: Replying) -> Runs:
+def runs(runs_with: RunsFor, model: Replying) -> RunService:
     return runs_with(model)
 
 
@@ -53,7 +53,7 @@ def finished_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     async def fill() -> None:
         async with open_store(Settings(home=home, embedder="hashing")) as store:
             services = Services(model=Replying(chain.reply_to), retriever=Shelf(chain.passages))
-            runs = Runs(store, services)
+            runs = RunService(store, services)
             for id in ("good", "bad"):
                 await finish(runs, await runs.start(chain.question, "par-rag", thread=id))
 

@@ -4,7 +4,7 @@ from sleuth.tools.errors import MissingExtra
 from sleuth.tools.optional_imports import extra
 
 
-def test_a_package_that_is_missing_is_named_with_its_extra() -> None:
+def test_missing_package_is_named_with_its_extra() -> None:
     told = r"^Flying needs no_such_wings: pip install 'sleuth-rag\[air\]'\.$"
     with pytest.raises(MissingExtra, match=told), extra("air", "Flying"):
         import no_such_wings  # type: ignore[import-not-found]  # noqa: F401

@@ -14,15 +14,15 @@ def test_loader_classes_come_from_the_environment_by_suffix(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("name", ["model_url", "embedder", "knowledge_graph", "chroma_url"])
-def test_an_address_with_a_password_is_refused_since_addresses_are_written_down(name: str) -> None:
-    with pytest.raises(ValidationError, match="has a name or a password in it") as caught:
+def test_address_with_a_password_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="contains a name or a password") as caught:
         Settings.model_validate({name: "https://anna:s3cret@example.org/v1"})
     assert "s3cret" not in caught.value.errors()[0]["msg"]
     Settings.model_validate({name: "https://example.org/v1/@latest"})
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:99999/v1", "http://127.0.0.1:port/v1", "http://[::1/v1"])
-def test_address_without_a_usable_port_or_host_is_refused(url: str) -> None:
+def test_address_without_usable_port_or_host_is_refused(url: str) -> None:
     with pytest.raises(ValidationError, match=r"Port|Invalid IPv6"):
         Settings.model_validate({"model_url": url})
 
@@ -30,15 +30,15 @@ def test_address_without_a_usable_port_or_host_is_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("suffix", "reason"),
     [
-        ("ipynb", "is no file suffix"),
-        ("", "is no file suffix"),
-        (".", "is no file suffix"),
-        (".tar.gz", "is no file suffix"),
+        ("ipynb", "is not a file suffix"),
+        ("", "is not a file suffix"),
+        (".", "is not a file suffix"),
+        (".tar.gz", "is not a file suffix"),
         (".jsonl", "is read as a corpus"),
         (".JSONL", "is read as a corpus"),
     ],
 )
-def test_what_is_no_suffix_of_a_file_that_a_class_may_read_is_refused(suffix: str, reason: str) -> None:
+def test_invalid_loader_suffix_is_refused(suffix: str, reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
         Settings(loaders={suffix: "NotebookLoader"})
 

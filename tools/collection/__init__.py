@@ -1,7 +1,7 @@
-"""A collection of documents: ingest, search, keep indexes in step with the catalogue."""
+"""A collection of documents: ingestion, search, and synchronization of the indexes with the catalogue."""
 
-from sleuth.tools.collection.batch_reader import Place, corpus_entry, never
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.batch_reader import FileCursor, corpus_entry, never_stopped
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.index_set import OnIndexed
 
-__all__ = ["Library", "OnIndexed", "Place", "corpus_entry", "never"]
+__all__ = ["Collection", "FileCursor", "OnIndexed", "corpus_entry", "never_stopped"]

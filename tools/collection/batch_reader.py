@@ -1,4 +1,4 @@
-"""From files to catalogue entries, a batch at a time.
+"""Reader that turns files into catalogue entries, a batch at a time.
 
 All methods block: call them in a thread.
 """
@@ -27,79 +27,79 @@ from sleuth.tools.errors import DocumentError
 from sleuth.tools.storage import Catalogue, Entry
 from sleuth.tools.types import Document, Passage, content_hash, now
 
-# A batch ends at whichever comes first: enough passages for well-filled embedding batches, few enough to repeat after a
-# kill; and a bound for what is in memory at once.
+# A batch ends at the first of these limits: passages enough to fill embedding batches and few enough to repeat after a
+# kill, files, and characters in memory.
 _BATCH_PASSAGES = 512
 _BATCH_FILES = 256
 _BATCH_CHARACTERS = 8_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
-    """How far an ingest has read: a byte of the work-list, and the lines read of the corpus that begins there."""
+class FileCursor:
+    """Position of an ingest: a byte offset in the list of files, and the lines read of the corpus at that offset."""
 
     offset: int = 0
     line: int = 0
 
 
-def never() -> bool:
-    """A reading that nobody ends before its time."""
+def never_stopped() -> bool:
+    """Return False: the reading is never stopped early."""
     return False
 
 
 @dataclass(kw_only=True, slots=True)
 class Batch:
-    """What was read at one go; `next_place` is None when there is nothing more."""
+    """Entries read together; `next_place` is None at the end of the list."""
 
     entries: list[Entry] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     files: int = 0
     passages: int = 0
     characters: int = 0
-    next_place: Place | None = None
-    stopped: Callable[[], bool] = never
+    next_place: FileCursor | None = None
+    stopped: Callable[[], bool] = never_stopped
 
-    def full(self) -> bool:
-        """Whether it is time to store it."""
+    def is_full(self) -> bool:
+        """Return whether the batch has reached a limit."""
         large = self.passages >= _BATCH_PASSAGES or self.characters >= _BATCH_CHARACTERS
         return large or max(self.files, len(self.failures)) >= _BATCH_FILES or self.stopped()
 
     def add(self, entry: Entry) -> None:
-        """Takes one more document in."""
+        """Add a document."""
         self.entries.append(entry)
         self.passages += len(entry.passages)
         self.characters += len(entry.document.text)
 
 
-class Intake:
-    """Reads a work-list from any place in it; an open corpus is kept between batches."""
+class BatchReader:
+    """Reader of a list of files from any position; an open corpus is kept between batches."""
 
     def __init__(self, catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
         self._catalogue = catalogue
         self._files = FileReader(loaders=loaders, bounds=bounds)
         self._corpus: Iterator[CorpusLine | DocumentError] | None = None
-        self._at: Place | None = None
+        self._at: FileCursor | None = None
 
-    def read(self, worklist: Path, place: Place, stopped: Callable[[], bool] = never) -> Batch:
-        """The next batch; a file that cannot be read is a failure in it, and the others go on.
+    def read(self, worklist: Path, place: FileCursor, stopped: Callable[[], bool] = never_stopped) -> Batch:
+        """Return the next batch; files that cannot be read are listed in its failures.
 
-        It ends after the document at which `stopped` says so.
+        It ends after the present document when `stopped` returns True.
         """
         batch = Batch(stopped=stopped)
         taken: dict[str, str] = {}
         while (item := read_item(worklist, place.offset)) is not None:
             place = self._read_item(batch, item, place, taken)
-            if batch.full():
+            if batch.is_full():
                 batch.next_place = place
                 return self._without_taken(batch)
         self._files.stop()
         return self._without_taken(batch)
 
     def close(self) -> None:
-        """Ends a reading that is under way in another thread."""
+        """Stop a reading in another thread."""
         self._files.close()
 
-    def _read_item(self, batch: Batch, item: Item, place: Place, taken: dict[str, str]) -> Place:
+    def _read_item(self, batch: Batch, item: Item, place: FileCursor, taken: dict[str, str]) -> FileCursor:
         if is_corpus(item.path):
             return self._read_corpus(batch, item, place)
         try:
@@ -112,10 +112,10 @@ class Intake:
             taken[document_id] = source
             batch.add(file_entry(document_id=document_id, source=source, loaded=loaded))
         batch.files += 1
-        return Place(offset=item.next_offset)
+        return FileCursor(offset=item.next_offset)
 
-    def _read_corpus(self, batch: Batch, item: Item, place: Place) -> Place:
-        """Reads lines until the corpus ends or the batch is full."""
+    def _read_corpus(self, batch: Batch, item: Item, place: FileCursor) -> FileCursor:
+        """Read lines until the corpus ends or the batch is full."""
         number = place.line
         for line in self._lines(item, place):
             number += 1
@@ -123,15 +123,15 @@ class Intake:
                 batch.failures.append(str(line))
             else:
                 batch.add(corpus_entry(source=shown(item.path), line=line))
-            if batch.full():
-                self._at = Place(offset=place.offset, line=number)
+            if batch.is_full():
+                self._at = FileCursor(offset=place.offset, line=number)
                 return self._at
         self._corpus = self._at = None
         batch.files += 1
-        return Place(offset=item.next_offset)
+        return FileCursor(offset=item.next_offset)
 
-    def _lines(self, item: Item, place: Place) -> Iterator[CorpusLine | DocumentError]:
-        """The corpus from a place on; opened anew, and passed over up to there, only after an interruption."""
+    def _lines(self, item: Item, place: FileCursor) -> Iterator[CorpusLine | DocumentError]:
+        """Return the corpus from a position on; it is reopened, and read up to there, only after an interruption."""
         if self._corpus is None or self._at != place:
             self._corpus = read_corpus(item.path)
             for _ in range(place.line):
@@ -139,7 +139,7 @@ class Intake:
         return self._corpus
 
     def _without_taken(self, batch: Batch) -> Batch:
-        """Refuse the corpus lines whose id is that of a file or of a passage in one: storing them would replace it."""
+        """Refuse corpus lines with the id of a file or of one of its passages: storing them would replace it."""
         lines = [entry for entry in batch.entries if is_corpus(Path(entry.document.source))]
         holders = self._holders(list({line.document.id: None for line in lines}), batch.entries)
         for line in (line for line in lines if line.document.id in holders):
@@ -149,7 +149,7 @@ class Intake:
         return batch
 
     def _holders(self, ids: Sequence[str], entries: Sequence[Entry]) -> dict[str, str]:
-        """Return the files that these ids are taken by, as documents or as passages; `entries` are not stored yet."""
+        """Return the files that have these ids for documents or passages; `entries` are not stored yet."""
         files = [entry for entry in entries if not is_corpus(Path(entry.document.source))] if ids else []
         holders = {passage.id: entry.document.source for entry in files for passage in entry.passages}
         holders |= {entry.document.id: entry.document.source for entry in files}
@@ -159,7 +159,7 @@ class Intake:
         return holders | {id_: source for id_, source in known.items() if not is_corpus(Path(source))}
 
     def _free_id(self, wanted: str, source: str, taken: dict[str, str]) -> str:
-        """The id that this source has already; else the one it asks for, marked if another source has that one."""
+        """Return the present id of a source; else the wanted one, with a suffix if another source has it."""
         known = self._catalogue.ids_of_sources([source]).get(source)
         if known is not None:
             return known
@@ -168,7 +168,7 @@ class Intake:
 
 
 def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entry:
-    """A file as document and passages; a passage whose text stays keeps its id when the file changes around it."""
+    """Return a file as a document with passages; an unchanged passage keeps its id when the file changes."""
     seen: dict[str, int] = {}
     passages = []
     for start, end in split(loaded.text, loaded.media_type):
@@ -191,7 +191,7 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
 
 
 def corpus_entry(*, source: str, line: CorpusLine) -> Entry:
-    """A corpus line as a document of one passage with the same id."""
+    """Return a corpus line as a document of one passage with the same id."""
     passage = Passage(id=line.id, document_id=line.id, title=line.title, text=line.text, start=0, end=len(line.text))
     return Entry(document=_document(line.id, line.title, source, line.text, "text/plain"), passages=(passage,))
 

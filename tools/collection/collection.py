@@ -1,23 +1,23 @@
-"""One owner's collection behind one door: the catalogue, its indexes, and search over them."""
+"""A collection of documents: the catalogue, its indexes, and search over them."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sleuth.tools.collection.batch_reader import Batch, Intake, Place, never
-from sleuth.tools.collection.index_set import Indexes, OnIndexed
+from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, never_stopped
+from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.documents import Bounds, Found, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
-from sleuth.tools.search import Index, IndexName, KeywordIndex, Mode, Query, depth, fuse, search_graph, search_pagerank
+from sleuth.tools.search import IndexName, KeywordIndex, Mode, Query, depth, fuse, search_graph, search_pagerank
 from sleuth.tools.search.pagerank import TripleCache
 from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed, make_embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Catalogue, Entry, Listed, Readings, SqlTriples, Stored, catalogue_url
+from sleuth.tools.storage import Catalogue, Entry, Listed, SqlTriples, Stored, TripleStats, catalogue_url, in_thread
 from sleuth.tools.text import check_unicode
 from sleuth.tools.types import Document, EmbedderRecord, Hit, Passage
 
@@ -25,13 +25,13 @@ _log = logging.getLogger(__name__)
 
 
 def _ignore(_index: IndexName, _passages: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress."""
 
 
-class Library:
+class Collection:
     """Documents and passages of one collection, and search over them: a Retriever.
 
-    Writing needs the exclusive lock of `locks.hold`, searching the shared one; the caller holds them.
+    The caller holds the lock on SLEUTH_HOME: exclusive for writing, shared for searching.
     """
 
     def __init__(self, settings: Settings, catalogue: Catalogue, embedder: Embedder) -> None:
@@ -39,33 +39,33 @@ class Library:
         self._settings = settings
         self._catalogue = catalogue
         self._embedder = embedder
-        self._told = self._trusted = False
+        self._has_warned = self._is_checked = False
         self._model = MODEL if settings.ranker == "trained" else None
-        self._indexes = Indexes(settings, catalogue, embedder)
+        self._indexes = IndexSet(settings, catalogue, embedder)
         self._triples = TripleCache(catalogue)
         bounds = Bounds(
             seconds=settings.file_seconds, megabytes=settings.file_megabytes, characters=settings.file_characters
         )
-        self._intake = Intake(catalogue, loaders=settings.loaders, bounds=bounds)
+        self._reader = BatchReader(catalogue, loaders=settings.loaders, bounds=bounds)
 
     @property
     def embedder(self) -> Embedder | None:
-        """What texts can be compared with; None where SLEUTH_EMBEDDER is none."""
+        """Return the embedder; None if SLEUTH_EMBEDDER is none."""
         return None if isinstance(self._embedder, NoEmbedder) else self._embedder
 
     @property
     def slowest(self) -> IndexName:
-        """The index that a passage enters last."""
+        """Return the name of the index that is updated last."""
         return self._indexes.names[-1]
 
     @property
     def notes(self) -> list[str]:
-        """Lines about what had to be mended since the library was opened."""
+        """Return a line for each repair of an index since the collection was opened."""
         return self._indexes.notes
 
     @classmethod
     async def open(cls, settings: Settings, *, embedder: Embedder | None = None, check_embedder: bool = True) -> Self:
-        """Opens the collection that the settings name; indexes and models are loaded when they are first needed.
+        """Open the collection of the settings; indexes and models are loaded when they are first needed.
 
         Raises:
             EmbedderChanged: the collection was built with another embedder (unless `check_embedder` is off, which
@@ -81,7 +81,7 @@ class Library:
             settings.home.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(
-                f"SLEUTH_HOME ({settings.home}) cannot be made: {error}. Set it to another folder."
+                f"SLEUTH_HOME ({settings.home}) cannot be created: {error}. Set it to another folder."
             ) from error
         url = catalogue_url(settings.home, settings.database_url)
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
@@ -100,115 +100,131 @@ class Library:
     ) -> None:
         await self.close()
 
-    async def close(self) -> None:
-        """Closes whatever was opened."""
-        await asyncio.to_thread(self._intake.close)
-        await asyncio.to_thread(self._indexes.close)
-        await asyncio.to_thread(self._catalogue.close)
+    @in_thread
+    def close(self) -> None:
+        """Close the readers, indexes and connections."""
+        self._reader.close()
+        self._indexes.close()
+        self._catalogue.close()
 
-    async def list_files(self, worklist: Path, roots: Sequence[Path]) -> Found:
-        """Writes down which files `take_in` will read; raises UsageError for a root that is not there."""
-        return await asyncio.to_thread(write_worklist, worklist, roots, loaders=self._settings.loaders)
+    @in_thread
+    def list_files(self, worklist: Path, roots: Sequence[Path]) -> Found:
+        """Write the list of files that `ingest_batch` will read; raise UsageError for a root that does not exist."""
+        return write_worklist(worklist, roots, loaders=self._settings.loaders)
 
-    async def take_in(
-        self, worklist: Path, place: Place, *, stopped: Callable[[], bool] = never
+    async def ingest_batch(
+        self, worklist: Path, place: FileCursor, *, stopped: Callable[[], bool] = never_stopped
     ) -> tuple[Batch, Stored]:
-        """Reads the next batch of a work-list and stores it; unchanged documents are left alone.
+        """Read the next batch of a list of files and store it; unchanged documents are skipped.
 
-        Where `stopped` says so the batch ends with the document that is being read.
+        When `stopped` returns True, the batch ends with the present document.
         """
-        batch = await asyncio.to_thread(self._intake.read, worklist, place, stopped)
+        batch = await asyncio.to_thread(self._reader.read, worklist, place, stopped)
         return batch, await self.put(batch.entries)
 
     def triples(self, *, model: str) -> SqlTriples:
-        """What a model has found in this collection's passages; they go with the passages."""
+        """Return the triples that a model has found in this collection; they are deleted with their passages."""
         return self._catalogue.triples(model=model)
 
     @property
-    def readings(self) -> Readings:
-        """What all models have found in this collection's passages; its methods block."""
-        return self._catalogue.readings()
+    def triple_stats(self) -> TripleStats:
+        """Return statistics of the triples of all models; their methods block."""
+        return self._catalogue.triple_stats()
 
-    async def put(self, entries: Sequence[Entry]) -> Stored:
-        """Stores documents in one transaction; the indexes follow at `catch_up` or at the next search."""
-        return await asyncio.to_thread(self._put, entries)
+    @in_thread
+    def put(self, entries: Sequence[Entry]) -> Stored:
+        """Store documents in one transaction; the indexes are updated by `catch_up` or the next search."""
+        self._reset_stale_indexes()
+        if self.embedder is not None and self._catalogue.embedder() is None:
+            self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
+        return self._catalogue.put_documents(entries)
 
     async def delete(self, document_ids: Sequence[str]) -> int:
-        """Deletes documents everywhere; raises UnknownName, and deletes nothing, if one of them is not there."""
+        """Delete documents from the catalogue and all indexes; raise UnknownName and delete none for an unknown one."""
         known = await asyncio.to_thread(self._catalogue.sources_of_ids, document_ids)
         for id_ in document_ids:
             if id_ not in known:
-                await self.document(id_)  # says what it is that is not there
-        deleted = await asyncio.to_thread(self._delete, document_ids)
+                await self.document(id_)  # raises UnknownName
+        await asyncio.to_thread(self._reset_stale_indexes)
+        deleted = await asyncio.to_thread(self._catalogue.delete_documents, document_ids)
         await self.catch_up()
         return deleted
 
-    async def document(self, document_id: str) -> Document:
-        """One document with its text; raises UnknownName with the nearest id where there is none."""
-        return await asyncio.to_thread(self._catalogue.get_document, document_id)
+    @in_thread
+    def document(self, document_id: str) -> Document:
+        """Return a document with its text; raise UnknownName with the nearest id for an unknown one."""
+        return self._catalogue.get_document(document_id)
 
-    async def documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
-        """Documents with `find` in their title by id, a page at a time: pass the last id seen as `after`."""
-        return await asyncio.to_thread(self._catalogue.list_documents, limit=limit, after=after, find=find)
+    @in_thread
+    def documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
+        """Return documents with `find` in their title, ordered by id; `after` is the last id of the previous page."""
+        return self._catalogue.list_documents(limit=limit, after=after, find=find)
 
-    async def passages_of(self, document_id: str) -> list[Passage]:
-        """A document's passages in their order."""
-        return await asyncio.to_thread(self._catalogue.passages_of, document_id)
+    @in_thread
+    def passages_of(self, document_id: str) -> list[Passage]:
+        """Return the passages of a document, in order."""
+        return self._catalogue.passages_of(document_id)
 
-    async def passages(self, ids: Sequence[str]) -> list[Passage]:
-        """The passages with these ids, in this order; those that are gone are left out."""
-        return await asyncio.to_thread(self._catalogue.passages, ids)
+    @in_thread
+    def passages(self, ids: Sequence[str]) -> list[Passage]:
+        """Return the passages with these ids, in this order, without deleted ones."""
+        return self._catalogue.passages(ids)
 
-    async def known_ids(self, ids: Sequence[str]) -> set[str]:
-        """Those of the ids that are a passage's or a document's."""
-        passages = await self.passages(ids)
-        documents = await asyncio.to_thread(self._catalogue.sources_of_ids, ids)
-        return {passage.id for passage in passages} | documents.keys()
+    @in_thread
+    def known_ids(self, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that belong to a passage or a document."""
+        return {passage.id for passage in self._catalogue.passages(ids)} | self._catalogue.sources_of_ids(ids).keys()
 
-    async def fingerprint(self) -> str:
-        """SHA-256 over every passage's id, title and text: equal collections have equal ones."""
-        return await asyncio.to_thread(self._fingerprint)
+    @in_thread
+    def fingerprint(self) -> str:
+        """Return a SHA-256 over the id, title and text of all passages: equal collections have equal ones."""
+        digest = sha256()
+        for passage in self._catalogue.passages(sorted(self._catalogue.passage_ids())):
+            digest.update(f"{passage.id}\0{passage.fingerprint()}\n".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
-    async def count(self) -> tuple[int, int]:
-        """How many documents and how many passages there are."""
-        return await asyncio.to_thread(lambda: (self._catalogue.count_documents(), self._catalogue.count_passages()))
+    @in_thread
+    def count(self) -> tuple[int, int]:
+        """Return the numbers of documents and passages."""
+        return self._catalogue.count_documents(), self._catalogue.count_passages()
 
     async def search(self, query: Query) -> list[Hit]:
-        """The best `query.k` passages, best first; what graph search finds explains itself.
+        """Return the best `query.k` passages, best first; hits of graph search contain an explanation.
 
         Raises:
-            UsageError: the collection is empty, the question is, or the mode is dense where there is no embedder;
-                hybrid then goes by words alone, and says so once in the log.
+            UsageError: the collection or the question is empty, or the mode is dense without an embedder. Hybrid search
+                then uses the keyword index only, and logs that once.
         """
         if not query.text.strip():
-            raise UsageError("The question is empty: say what to search for.")
+            raise UsageError("The question is empty: enter the text to search for.")
         check_unicode(query.text)
         return await asyncio.to_thread(self._search, query)
 
-    async def index_seconds(self, mode: Mode) -> float | None:
-        """How long the indexes that a mode needs have worked in all; None where that was not kept for one of them."""
-        seconds = await asyncio.to_thread(self._catalogue.timings().seconds)
+    @in_thread
+    def index_seconds(self, mode: Mode) -> float | None:
+        """Return the seconds of indexing for the indexes of a mode; None if that is unknown for one of them."""
+        seconds = self._catalogue.index_times()
         wanted = self._wanted(mode)
         return sum(seconds[name] for name in wanted) if seconds.keys() >= set(wanted) else None
 
     async def require_documents(self) -> None:
-        """Raises UsageError where there is nothing to search yet."""
+        """Raise UsageError if the collection is empty."""
         await asyncio.to_thread(self._require_documents)
 
     def _require_documents(self) -> None:
         if self._catalogue.is_empty():
             raise UsageError(
-                f"Collection {self._settings.collection!r} has no documents yet: `sleuth ingest PATH` reads some in."
+                f"Collection {self._settings.collection!r} has no documents yet: `sleuth ingest PATH` adds some."
             )
 
     async def catch_up(self, *, on_indexed: OnIndexed = _ignore) -> None:
-        """Brings the indexes to the catalogue's state; `on_indexed` is told of passages as they are written."""
+        """Update the indexes from the catalogue; call `on_indexed` with the number of passages written."""
         for name in self._indexes.names:
             await asyncio.to_thread(self._indexes.ready, name, on_indexed)
-        await asyncio.to_thread(self._indexes.forget_deleted)
+        await asyncio.to_thread(self._indexes.delete_removed)
 
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
-        """Builds the indexes anew from the catalogue, with the present embedder."""
+        """Rebuild the indexes from the catalogue with the present embedder."""
         await asyncio.to_thread(self._indexes.clear)
         await self.catch_up(on_indexed=on_indexed)
 
@@ -217,39 +233,23 @@ class Library:
             return (mode,)
         if mode != "hybrid":
             return self._indexes.names
-        if "dense" not in self._indexes.names and not self._told:
-            self._told = True
-            _log.warning("SLEUTH_EMBEDDER is none: hybrid search goes by words alone.")
+        if "dense" not in self._indexes.names and not self._has_warned:
+            self._has_warned = True
+            _log.warning("SLEUTH_EMBEDDER is none: hybrid search uses the keyword index only.")
         return tuple(name for name in self._indexes.names if name != "graph")
 
-    def _fingerprint(self) -> str:
-        digest = sha256()
-        for passage in self._catalogue.passages(sorted(self._catalogue.passage_ids())):
-            digest.update(f"{passage.id}\0{passage.fingerprint()}\n".encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
-
-    def _delete(self, document_ids: Sequence[str]) -> int:
-        self._trust()
-        return self._catalogue.delete_documents(document_ids)
-
-    def _trust(self) -> None:
-        """Before the first change: what the indexes know has to be of this catalogue."""
-        if not self._trusted:
-            self._indexes.distrust()
-            self._trusted = True
-
-    def _put(self, entries: Sequence[Entry]) -> Stored:
-        self._trust()
-        if self.embedder is not None and self._catalogue.embedder() is None:
-            self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
-        return self._catalogue.put_documents(entries)
+    def _reset_stale_indexes(self) -> None:
+        """Before the first change, clear indexes that do not belong to this catalogue."""
+        if not self._is_checked:
+            self._indexes.reset_if_ahead()
+            self._is_checked = True
 
     def _search(self, query: Query) -> list[Hit]:
         self._require_documents()
         try:
             return self._found(query)
         except VectorsReplaced:
-            self._indexes.look_again("dense")
+            self._indexes.reopen("dense")
             return self._found(query)
 
     def _found(self, query: Query) -> list[Hit]:
@@ -257,11 +257,8 @@ class Library:
         if query.mode == "graph":
             return search_graph(query, indexes, self._catalogue.passages, self._model)
         if query.mode == "graph-ppr":
-            return self._walk(query, indexes)
+            return search_pagerank(query, indexes, self._catalogue.passages, self._triples.graph())
         return self._find(query, [each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex)])
-
-    def _walk(self, query: Query, indexes: Mapping[IndexName, Index]) -> list[Hit]:
-        return search_pagerank(query, indexes, self._catalogue.passages, self._triples.graph())
 
     def _find(self, query: Query, indexes: Sequence[KeywordIndex | VectorIndex]) -> list[Hit]:
         lists = [index.search(query.text, depth(query.k)) for index in indexes]

@@ -1,4 +1,4 @@
-"""The indexes of a collection, opened when first needed and brought to the catalogue's state before each use.
+"""The indexes of a collection, opened when first needed and updated from the catalogue before each use.
 
 All methods block: call them in a thread.
 """
@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from sleuth.tools.collection.index_sync import catch_up, forget_deleted, mend
+from sleuth.tools.collection.index_sync import catch_up, delete_removed, repair
 from sleuth.tools.errors import StoreBusy, StoreError
 from sleuth.tools.search import Index, IndexName, KeywordIndex
 from sleuth.tools.search.entity_graph import GraphIndex
@@ -28,20 +28,20 @@ ALL: tuple[IndexName, ...] = ("keyword", "graph", "dense")
 
 OnIndexed = Callable[[IndexName, int], None]
 
-# Another process may be embedding what a killed one left; whoever searches meanwhile waits this long.
+# Seconds that a search waits for another process that updates the indexes.
 _INDEXING_SECONDS = 60.0
 _IMPORTED = uuid4().hex
 
 
 class _Signature(NamedTuple):
-    """Who has last written an index."""
+    """The last writer of an index."""
 
     process: str
     writer: str
 
     @classmethod
     def of(cls, writer: str) -> Self:
-        return cls(f"{_IMPORTED}-{os.getpid()}", writer)  # what is forked is a process of its own
+        return cls(f"{_IMPORTED}-{os.getpid()}", writer)  # a forked process has another id
 
     @classmethod
     def read(cls, file: Path) -> Self:
@@ -49,8 +49,8 @@ class _Signature(NamedTuple):
         return cls(process, writer)
 
 
-class Indexes:
-    """Keyword index, mention graph and vectors; `notes` are lines about what had to be mended."""
+class IndexSet:
+    """Keyword index, mention graph and vectors; `notes` has a line for each repair."""
 
     def __init__(self, settings: Settings, catalogue: Catalogue, embedder: Embedder) -> None:
         self.notes: list[str] = []
@@ -61,62 +61,62 @@ class Indexes:
         self._known: dict[IndexName, int] = {}
         self._files: dict[IndexName, tuple[int, int] | None] = {}
         self._turn = threading.Lock()
-        self._closing = threading.Event()
+        self._is_closing = threading.Event()
         self._folder = settings.home / "locks"
         self._token = uuid4().hex
 
     @property
     def names(self) -> tuple[IndexName, ...]:
-        """The indexes that are kept up to date, the slowest last; without an embedder there are no vectors."""
+        """Return the indexes in use, the slowest last; without an embedder there are no vectors."""
         return ALL[:-1] if isinstance(self._embedder, NoEmbedder) else ALL
 
     def close(self) -> None:
-        """Closes what was opened; indexing under way in another thread stops after the passages it has in hand."""
-        self._closing.set()
+        """Close the open indexes; indexing in another thread stops after its present batch."""
+        self._is_closing.set()
         with self._turn:
             for index in self._open.values():
                 index.close()
             self._open.clear()
 
     def ready(self, name: IndexName, on_indexed: OnIndexed) -> Index:
-        """The index, holding what the catalogue holds at this moment.
+        """Return an index that is up to date with the catalogue.
 
         Raises:
             EmbedderChanged: the vectors are those of another embedder.
-            UsageError: vectors are wanted where there is no embedder.
+            UsageError: vectors are requested without an embedder.
         """
         if name not in self.names:
             raise no_embedder()
         with self._turn:
-            if self._closing.is_set():
-                raise StoreError("The library is closed.")
-            self._let_go_of_deleted(name)
+            if self._is_closing.is_set():
+                raise StoreError("The collection is closed.")
+            self._close_if_deleted(name)
             if self._known.get(name) != self._catalogue.head():
                 with self._indexing():
                     self._follow(name, on_indexed)
             return self._open[name]
 
-    def look_again(self, name: IndexName) -> None:
-        """Has an index that somebody else has made anew, or lost, opened again and followed at its next use."""
+    def reopen(self, name: IndexName) -> None:
+        """Have an index that another process has rebuilt or deleted opened again and updated at its next use."""
         with self._turn:
             self._known.pop(name, None)
             if name in self._open:
                 self._open[name].refresh(anew=True)
 
     def clear(self) -> None:
-        """Empties the indexes, so that they are built anew, by the present embedder."""
+        """Clear the indexes, so that they are rebuilt with the present embedder."""
         with self._turn, self._indexing():
             if "dense" in self.names:
                 self._catalogue.set_embedder(EmbedderRecord(name=self._embedder.name, dimension=None))
             for name in self.names:
                 self._opened(name).clear()
-                self._catalogue.timings().forget(name)
+                self._catalogue.delete_index_time(name)
             self._known.clear()
 
-    def distrust(self) -> None:
-        """Empties what knows of later changes than the catalogue: an older one was put back, and counts on from there.
+    def reset_if_ahead(self) -> None:
+        """Clear indexes that are ahead of the catalogue, which happens after restoring it from an older backup.
 
-        To be done before a change is written, which would get a number that is known already.
+        Call this before a change is written: its sequence number may already be used by an index.
         """
         names = self.names if self._catalogue.embedder() is None else ALL
         with self._turn, self._indexing():
@@ -124,11 +124,11 @@ class Indexes:
                 if self._is_ahead(index := self._opened(name)):
                     index.clear()
 
-    def forget_deleted(self) -> None:
-        """What is deleted also leaves vectors that an embedder of earlier made, though they are not used now."""
+    def delete_removed(self) -> None:
+        """Delete the vectors of deleted passages also if they are not in use now, since there is no embedder."""
         if "dense" not in self.names and self._catalogue.embedder() is not None:
             with self._turn, self._indexing():
-                forget_deleted(self._catalogue, self._opened("dense"))
+                delete_removed(self._catalogue, self._opened("dense"))
 
     def _follow(self, name: IndexName, on_indexed: OnIndexed) -> None:
         index = self._opened(name)
@@ -139,34 +139,34 @@ class Indexes:
             self._record(index)
         began, worked = time.monotonic(), False
 
-        def told(passages: int) -> None:
+        def count(passages: int) -> None:
             nonlocal worked
             worked = True
             on_indexed(name, passages)
-            if self._closing.is_set():
-                raise StoreError("The library was closed while it was indexing; the next start goes on from here.")
+            if self._is_closing.is_set():
+                raise StoreError("The collection was closed during indexing; the next start resumes it.")
 
-        catch_up(self._catalogue, index, on_indexed=told)
-        if name not in self._known and (note := mend(self._catalogue, index, on_indexed=told)):
+        catch_up(self._catalogue, index, on_indexed=count)
+        if name not in self._known and (note := repair(self._catalogue, index, on_indexed=count)):
             self.notes.append(note)
         if isinstance(index, VectorIndex):
             self._record(index)
             index.tidy()
         if worked:
-            self._catalogue.timings().add(name, time.monotonic() - began)
+            self._catalogue.add_index_time(name, time.monotonic() - began)
         self._known[name] = index.applied()
 
     def _is_ahead(self, index: Index) -> bool:
-        """Whether it knows of later changes than the catalogue, which may be older than any vectors."""
+        """Return whether an index has later changes than the catalogue."""
         unknown = isinstance(index, VectorIndex) and self._catalogue.embedder() is None
         return index.reached() > (0 if unknown else self._catalogue.head())
 
     def _opened(self, name: IndexName) -> Index:
-        """The index, seeing what other processes have written.
+        """Return an index that includes the writes of other processes.
 
-        Whoever writes signs beforehand, so that one who writes batch after batch need not read its own files again.
+        Each writer signs before it writes, so that a process that writes several batches need not reload its own files.
         """
-        self._let_go_of_deleted(name)
+        self._close_if_deleted(name)
         last, mine = self._sign(name)
         if name not in self._open:
             self._open[name] = self._make(name)
@@ -175,31 +175,31 @@ class Indexes:
             self._open[name].refresh(anew=last.process != mine.process)
         return self._open[name]
 
-    def _let_go_of_deleted(self, name: IndexName) -> None:
+    def _close_if_deleted(self, name: IndexName) -> None:
         """Close an index whose files were deleted under it, so that its next use builds it again."""
         if name in self._open and self._file(name) != self._files[name]:
             index = self._open.pop(name)
             self._known.pop(name, None)
             with suppress(StoreError):
-                index.refresh(anew=True)  # Chroma's files are shared by all libraries of this process
+                index.refresh(anew=True)  # Chroma's files are shared by all collections of this process
             with suppress(StoreError):
                 index.close()
 
     def _file(self, name: IndexName) -> tuple[int, int] | None:
-        """Return what identifies the file or folder that an index is in; None where it is not there or on a server."""
+        """Return the identity of the file or folder of an index; None if it does not exist or is on a server."""
         place = self._place(name)
         if isinstance(place, str):
             return None
         try:
             found = (place / "chroma.sqlite3" if name == "dense" else place).stat()
-            if name == "keyword":  # the folder lasts, its files are replaced
+            if name == "keyword":  # its files are replaced, not the folder
                 (place / "meta.json").stat()
         except OSError:
             return None
         return found.st_dev, found.st_ino
 
     def _sign(self, name: IndexName) -> tuple[_Signature, _Signature]:
-        """The last signature, and the present one, which is this one's."""
+        """Sign an index; return the previous signature and the new one."""
         file, mine = self._folder / f"last-writer-{name}", _Signature.of(self._token)
         try:
             last = _Signature.read(file)
@@ -211,7 +211,7 @@ class Indexes:
 
     def _place(self, name: IndexName) -> Path | str:
         collection = self._settings.collection
-        # The hash keeps apart what some file systems hold to be the same name, and ".." harmless.
+        # The hash distinguishes names that some file systems treat as equal, and makes ".." harmless.
         mark = sha256(f"{self._settings.owner}\0{collection}".encode()).hexdigest()[:12]
         match name:
             case "keyword":
@@ -237,19 +237,19 @@ class Indexes:
         )
 
     def _record(self, vectors: VectorIndex) -> None:
-        """The catalogue knows whose vectors there are, also where documents were first read without an embedder."""
+        """Store the embedder of the vectors, also if documents were first ingested without one."""
         record = EmbedderRecord(name=self._embedder.name, dimension=vectors.dimension())
         if self._catalogue.embedder() != record:
             self._catalogue.set_embedder(record)
 
     @contextmanager
     def _indexing(self) -> Iterator[None]:
-        """Two processes that only search may both find something to catch up on: they take turns."""
+        """Exclude other processes: two that only search may both have to update an index."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             turn = FileLock(self._folder / "indexing.lock").acquire(timeout=_INDEXING_SECONDS)
         except Timeout:  # a kind of OSError
-            raise StoreBusy("Another process is bringing the indexes up to date. Try again in a while.") from None
+            raise StoreBusy("Another process is updating the indexes. Try again later.") from None
         except OSError as error:
             raise self._unwritable(error) from error
         with turn:

@@ -1,7 +1,7 @@
-"""How a derived index follows the catalogue: by the journal day by day, by comparing ids when the two disagree.
+"""Synchronization of an index with the catalogue: by the journal, or by comparing ids if the two disagree.
 
-Everything here may be done twice: an index is told of a change before it is marked as known, so a kill between the two
-repeats work and loses nothing. All functions block: call them in a thread.
+All operations may be repeated: a change is written to an index before it is recorded as applied, so a kill in between
+loses nothing. All functions block: call them in a thread.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from sleuth.tools.search import Index
 from sleuth.tools.storage import Catalogue
 
-# Passages written at a time: large enough for well-filled embedding batches, small enough to show progress.
+# Passages per write: enough to fill embedding batches, few enough to show progress.
 _BATCH = 256
 _JOURNAL_PAGE = 512
 
@@ -17,35 +17,35 @@ OnIndexed = Callable[[int], None]
 
 
 def catch_up(catalogue: Catalogue, index: Index, *, on_indexed: OnIndexed) -> None:
-    """Applies the journal from where the index is up to its end."""
+    """Apply the rest of the journal to an index."""
     seq = index.applied()
-    if index.reached() > catalogue.head():  # an older catalogue was put back: nothing in the index can be trusted
+    if index.reached() > catalogue.head():  # the catalogue was restored from an older backup
         index.clear()
         seq = 0
     while changes := catalogue.changes(seq, limit=_JOURNAL_PAGE):
-        # Only what holds now matters: a passage that came and went again is never embedded.
+        # Only the present state matters: a passage that was added and deleted again is never embedded.
         seq = changes[-1].seq
         index.set_reached(seq)
-        _bring(catalogue, index, dict.fromkeys(id_ for change in changes for id_ in change.passage_ids), on_indexed)
+        _update(catalogue, index, dict.fromkeys(id_ for change in changes for id_ in change.passage_ids), on_indexed)
         index.set_applied(seq)
 
 
-def mend(catalogue: Catalogue, index: Index, *, on_indexed: OnIndexed) -> str | None:
-    """Makes an index equal to the catalogue where their numbers of passages differ; says in a line what it found."""
+def repair(catalogue: Catalogue, index: Index, *, on_indexed: OnIndexed) -> str | None:
+    """Make an index equal to the catalogue if their numbers of passages differ; return a line about it, or None."""
     if index.count() == catalogue.count_passages():
         return None
     have, want = index.ids(), catalogue.passage_ids()
     missing, left_over = sorted(want - have), sorted(have - want)
-    _bring(catalogue, index, [*left_over, *missing], on_indexed)
-    return f"{index.name}: {len(missing)} passages were missing and {len(left_over)} left over; mended."
+    _update(catalogue, index, [*left_over, *missing], on_indexed)
+    return f"{index.name}: {len(missing)} passages were missing and {len(left_over)} left over; repaired."
 
 
-def forget_deleted(catalogue: Catalogue, index: Index) -> None:
-    """Takes out what the catalogue no longer has, and puts nothing in: for an index that is not in use."""
-    _bring(catalogue, index, sorted(index.ids() - catalogue.passage_ids()), lambda _passages: None)
+def delete_removed(catalogue: Catalogue, index: Index) -> None:
+    """Delete passages that the catalogue does not have, and add none: for an index that is not in use."""
+    _update(catalogue, index, sorted(index.ids() - catalogue.passage_ids()), lambda _passages: None)
 
 
-def _bring(catalogue: Catalogue, index: Index, ids: Iterable[str], on_indexed: OnIndexed) -> None:
+def _update(catalogue: Catalogue, index: Index, ids: Iterable[str], on_indexed: OnIndexed) -> None:
     for part in _parts(list(ids)):
         present = catalogue.passages(part)
         kept = {passage.id for passage in present}

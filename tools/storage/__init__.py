@@ -1,22 +1,22 @@
-"""The SQL catalogue, the archive of passages, triples, and locks."""
+"""SQL catalogue, archive of texts, triples, and locks on files."""
 
 from sleuth.tools.storage.archive import Archive, MemoryArchive, SqlArchive
 from sleuth.tools.storage.catalogue import Catalogue, Entry, Listed, Stored
 from sleuth.tools.storage.database import (
     catalogue_url,
+    in_thread,
     is_away,
     is_damaged,
-    is_of_database,
+    is_database_error,
     make_tables,
     open_engine,
     sqlite_url,
     transaction,
 )
-from sleuth.tools.storage.home_lock import LockMode, hold
-from sleuth.tools.storage.liveness import Mark, is_left
+from sleuth.tools.storage.locks import LivenessFile, LockHeld, LockMode, NamedLock, hold, is_stale
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.storage.triple_import import Imported, read_triples, triple_lines
-from sleuth.tools.storage.triple_stats import Reading, Readings
+from sleuth.tools.storage.triple_stats import ModelCoverage, TripleStats
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, Triple, TripleStore
 
 __all__ = [
@@ -26,24 +26,27 @@ __all__ = [
     "Entry",
     "Imported",
     "Listed",
+    "LivenessFile",
+    "LockHeld",
     "LockMode",
-    "Mark",
     "MemoryArchive",
     "MemoryTriples",
-    "Reading",
-    "Readings",
+    "ModelCoverage",
+    "NamedLock",
     "SqlArchive",
     "SqlTriples",
     "Stored",
     "Triple",
+    "TripleStats",
     "TripleStore",
     "catalogue_url",
     "documents",
     "hold",
+    "in_thread",
     "is_away",
     "is_damaged",
-    "is_left",
-    "is_of_database",
+    "is_database_error",
+    "is_stale",
     "make_tables",
     "meta",
     "open_engine",

@@ -1,12 +1,11 @@
-"""Texts that a run has seen, kept once by content hash: passages as they were, prompts as they were sent.
+"""Archive of the texts of runs, stored once by content hash: passages as retrieved, prompts as sent.
 
-A run's state names them by hash; its history stays readable after the documents have changed.
+The state of a run names them by hash, so its history stays readable after the documents have changed.
 
-An era begins with each prune. A text is of the era in which it was last kept, so that a prune does not take what a run,
-on whichever machine, has kept since the prune began.
+Each prune starts a new epoch and deletes only texts that were last stored in an earlier one. Runs that store texts
+during the prune, also on other machines, lose nothing. In the database an epoch is called `era`.
 """
 
-import asyncio
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -32,7 +31,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreDamaged, UnknownName
-from sleuth.tools.storage.database import make_tables
+from sleuth.tools.storage.database import in_thread, make_tables
 from sleuth.tools.types import content_hash
 
 BATCH = 500
@@ -46,26 +45,26 @@ texts = Table(
     Column("era", Integer, nullable=False, server_default="0"),
 )
 eras = Table("sleuth_texts_era", metadata, Column("era", Integer, nullable=False))
-"""One row, the era now; none before the first prune."""
+"""One row with the present prune epoch; empty before the first prune."""
 
 _NOW = select(func.coalesce(func.max(cast(eras.c.era, Integer)), 0)).scalar_subquery()
 _WITH_ERAS = "ALTER TABLE sleuth_texts ADD COLUMN era INTEGER NOT NULL DEFAULT 0"
 
 
 class Archive(Protocol):
-    """Keeps texts and gives them back."""
+    """An archive of texts."""
 
     async def keep(self, new: Iterable[str]) -> list[str]:
-        """Keeps each text; returns their content hashes in order."""
+        """Store each text; return their content hashes in order."""
         ...
 
     async def load(self, hashes: Iterable[str]) -> list[str]:
-        """The texts of these hashes in order; raises UnknownName for one that was never kept."""
+        """Return the texts of these hashes in order; raise UnknownName for an unknown one."""
         ...
 
 
 def _texts(hashes: Iterable[str], kept: Mapping[str, str]) -> list[str]:
-    """Raises UnknownName: a fork has put into the state what is none of its texts."""
+    """Return texts in order; raise UnknownName for a hash that only a fork can have put into the state."""
     wanted = list(hashes)
     if missing := next((name for name in wanted if name not in kept), None):
         hint = "A state names its passages and prompts as its run found them: take references from its checkpoints."
@@ -80,13 +79,13 @@ class MemoryArchive:
         self.texts: dict[str, str] = {}
 
     async def keep(self, new: Iterable[str]) -> list[str]:
-        """Keeps each text; returns their content hashes in order."""
+        """Store each text; return their content hashes in order."""
         named = [(content_hash(text), text) for text in new]
         self.texts.update(named)
         return [name for name, _ in named]
 
     async def load(self, hashes: Iterable[str]) -> list[str]:
-        """The texts of these hashes in order; raises UnknownName for one that was never kept."""
+        """Return the texts of these hashes in order; raise UnknownName for an unknown one."""
         return _texts(hashes, self.texts)
 
 
@@ -96,49 +95,53 @@ class SqlArchive:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         make_tables(engine, metadata)
-        if not _has_eras(engine):  # an older release made the table without
+        if not _has_eras(engine):  # an older release created the table without it
             with engine.execution_options(sleuth_write=True).begin() as connection:
                 if not _has_eras(connection):
                     connection.execute(text(_WITH_ERAS))
 
-    async def keep(self, new: Iterable[str]) -> list[str]:
-        """Keeps each text; returns their content hashes in order."""
+    @in_thread
+    def keep(self, new: Iterable[str]) -> list[str]:
+        """Store each text; return their content hashes in order."""
         named = [(content_hash(text), text) for text in new]
         if named:
-            await asyncio.to_thread(self._insert, dict(named))
+            self._insert(dict(named))
         return [name for name, _ in named]
 
-    async def load(self, hashes: Iterable[str]) -> list[str]:
-        """The texts of these hashes in order; raises UnknownName for one that was never kept."""
+    @in_thread
+    def load(self, hashes: Iterable[str]) -> list[str]:
+        """Return the texts of these hashes in order; raise UnknownName for an unknown one."""
         wanted = list(hashes)
-        return _texts(wanted, await asyncio.to_thread(self._select, sorted(set(wanted))))
+        return _texts(wanted, self._select(sorted(set(wanted))))
 
-    async def begin_era(self) -> int:
-        """Begins another era and returns its number: what is kept from here on, also once more, is told from before."""
-        return await asyncio.to_thread(self._begin_era)
+    @in_thread
+    def start_prune_epoch(self) -> int:
+        """Start the next prune epoch and return its number: texts stored from here on, also again, belong to it."""
+        with self.engine.execution_options(sleuth_write=True).begin() as connection:
+            epoch = int(connection.scalar(select(_NOW)) or 0) + 1
+            connection.execute(delete(eras))
+            connection.execute(insert(eras).values(era=epoch))
+        return epoch
 
-    async def drop_all_but(self, kept: set[str], *, before: int) -> int:
-        """Removes every text of the eras `before` whose hash is not in `kept`; returns how many went."""
-        return await asyncio.to_thread(self._delete_others, kept, before)
+    @in_thread
+    def delete_all_but(self, kept: set[str], *, before: int) -> int:
+        """Delete the texts of earlier epochs than `before` whose hashes are not in `kept`; return their number."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(select(texts.c.hash).where(texts.c.era < before))
+            others = sorted(name for (name,) in rows if name not in kept)
+        return sum(self._delete(others[at : at + BATCH], before) for at in range(0, len(others), BATCH))
 
     def _insert(self, bodies: dict[str, str]) -> None:
         dialect = postgresql if self.engine.dialect.name == "postgresql" else sqlite
         rows = [
             {"name": name, "packed": zlib.compress(text.encode("utf-8", "surrogatepass"))}
-            for name, text in sorted(bodies.items())  # in one order, so that no two wait for each other
+            for name, text in sorted(bodies.items())  # in one order, so that two writers never deadlock
         ]
         new = dialect.insert(texts).values(hash=bindparam("name"), body=bindparam("packed"), era=_NOW)
         later = texts.c.era < new.excluded.era
         kept = new.on_conflict_do_update(index_elements=["hash"], set_={"era": new.excluded.era}, where=later)
         with self.engine.begin() as connection:
             connection.execute(kept, rows)
-
-    def _begin_era(self) -> int:
-        with self.engine.execution_options(sleuth_write=True).begin() as connection:
-            era = int(connection.scalar(select(_NOW)) or 0) + 1
-            connection.execute(delete(eras))
-            connection.execute(insert(eras).values(era=era))
-        return era
 
     def _select(self, hashes: list[str]) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -148,14 +151,8 @@ class SqlArchive:
                 found |= {row.hash: _unpacked(row.hash, row.body) for row in rows}
         return found
 
-    def _delete_others(self, kept: set[str], before: int) -> int:
-        with self.engine.connect() as connection:
-            rows = connection.execute(select(texts.c.hash).where(texts.c.era < before))
-            others = sorted(name for (name,) in rows if name not in kept)
-        return sum(self._delete(others[at : at + BATCH], before) for at in range(0, len(others), BATCH))
-
     def _delete(self, names: list[str], before: int) -> int:
-        """Those of them that nobody has kept once more."""
+        """Delete those of the texts that have not been stored again since."""
         wanted = select(texts.c.hash).where(texts.c.hash.in_(names), texts.c.era < before)
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
             gone = [name for (name,) in connection.execute(wanted.order_by(texts.c.hash).with_for_update())]

@@ -1,6 +1,6 @@
-"""The one truth about a collection: documents, passages and the journal of every change to them.
+"""The source of truth of a collection: documents, passages and the journal of all changes to them.
 
-The keyword index and the vectors are derived from it and follow the journal. All methods block: call them in a thread.
+The indexes are derived from it and follow the journal. All methods block: call them in a thread.
 """
 
 import json
@@ -13,21 +13,20 @@ from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delet
 
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.storage.database import CountedRows, open_engine, transaction
-from sleuth.tools.storage.index_timings import Timings
-from sleuth.tools.storage.rows import ids_in, is_same, made, readable
-from sleuth.tools.storage.schema import collections, documents, journal, passages, prepare
-from sleuth.tools.storage.triple_stats import Readings
-from sleuth.tools.storage.triples import SqlTriples, forget
+from sleuth.tools.storage.rows import is_same, parse_ids, parse_number, parse_readable, parse_row
+from sleuth.tools.storage.schema import collections, documents, increment, journal, meta, passages, prepare_tables
+from sleuth.tools.storage.triple_stats import TripleStats
+from sleuth.tools.storage.triples import SqlTriples, delete_orphaned
 from sleuth.tools.types import Document, EmbedderRecord, Passage, now
 
 ChangeKind = Literal["add", "delete"]
-# Below every driver's limit on the parameters of one statement.
+# Less than the limit of any driver on the parameters of a statement.
 _IDS_PER_STATEMENT = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """A document together with the passages it was cut into, in order."""
+    """A document and its passages, in order."""
 
     document: Document
     passages: tuple[Passage, ...]
@@ -35,7 +34,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listed:
-    """A document in a listing, without its text; `passages` is how many it has."""
+    """A document in a listing, without its text; `passages` is their number."""
 
     id: str
     title: str
@@ -47,7 +46,7 @@ class Listed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """One journal row: passages of a document that came or went, at a place in the order of all changes."""
+    """One row of the journal: passages of a document that were added or deleted, with its sequence number."""
 
     seq: int
     kind: ChangeKind
@@ -57,7 +56,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stored:
-    """How many documents of a batch were new, changed or the same, and how many passages entered."""
+    """Numbers of new, changed and unchanged documents of a batch, and of the passages that were added."""
 
     added: int = 0
     updated: int = 0
@@ -71,21 +70,22 @@ class Catalogue:
     def __init__(self, url: str | URL, *, owner: str, collection: str) -> None:
         self.owner = owner
         self.collection = collection
+        self._time_keys = f"indexing:{owner}:{collection}:"
         self._engine = open_engine(url)
         self._rows = CountedRows(self._engine, documents, passages, journal)
         try:
             with self._begin(write=True) as connection:
-                prepare(connection)
+                prepare_tables(connection)
         except BaseException:
             self._engine.dispose()
             raise
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Close the connections."""
         self._engine.dispose()
 
     def put_documents(self, entries: Sequence[Entry]) -> Stored:
-        """Stores a batch in one transaction; of equal ids the last wins, unchanged documents are left alone."""
+        """Store a batch in one transaction. The last of equal ids wins; unchanged documents are skipped."""
         batch = {entry.document.id: entry for entry in entries}
         with self._begin(write=True) as connection:
             known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
@@ -107,7 +107,7 @@ class Catalogue:
         return Stored(**counts, passages=len(entered))
 
     def delete_documents(self, ids: Sequence[str]) -> int:
-        """Removes documents with their passages; returns how many there were."""
+        """Delete documents with their passages; return their number."""
         with self._begin(write=True) as connection:
             gone = self._select(connection, passages, passages.c.document_id, ids)
             self._record(connection, "delete", {row.id: row.document_id for row in gone})
@@ -116,16 +116,16 @@ class Catalogue:
         return deleted
 
     def get_document(self, document_id: str) -> Document:
-        """One document with its text; raises UnknownName where there is none."""
+        """Return a document with its text; raise UnknownName if it does not exist."""
         with self._begin() as connection:
             rows = self._select(connection, documents, documents.c.id, [document_id])
             known = [] if rows else connection.scalars(self._mine(documents, documents.c.id).limit(20_000)).all()
         if not rows:
-            raise UnknownName("document", document_id, list(known), "`sleuth docs list` shows what is there.")
-        return made(Document, rows[0])
+            raise UnknownName("document", document_id, list(known), "`sleuth docs list` shows the documents.")
+        return parse_row(Document, rows[0])
 
     def list_documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
-        """Documents with `find` in their title in the order of their ids: pass the last id seen as `after`."""
+        """Return documents with `find` in their title, ordered by id; `after` is the last id of the previous page."""
         count = (
             select(func.count())
             .where(
@@ -144,59 +144,59 @@ class Catalogue:
         return [Listed(**each, passages=row.passages) for each, row in zip(texts, rows, strict=True)]
 
     def passages(self, ids: Sequence[str]) -> list[Passage]:
-        """The passages with these ids, in this order; those that are gone are left out."""
+        """Return the passages with these ids, in this order, without deleted ones."""
         with self._begin() as connection:
-            found = {each.id: each for each in readable(self._select(connection, passages, passages.c.id, ids))}
+            found = {each.id: each for each in parse_readable(self._select(connection, passages, passages.c.id, ids))}
         return [found[id_] for id_ in ids if id_ in found]
 
     def passages_of(self, document_id: str) -> list[Passage]:
-        """A document's passages in their order."""
+        """Return the passages of a document, in order."""
         mine = self._mine(passages).where(passages.c.document_id == document_id)
         with self._begin() as connection:
-            return [made(Passage, row) for row in connection.execute(mine.order_by(passages.c.ordinal))]
+            return [parse_row(Passage, row) for row in connection.execute(mine.order_by(passages.c.ordinal))]
 
     def passage_ids(self) -> set[str]:
-        """The ids of all passages."""
+        """Return the ids of all passages."""
         with self._begin() as connection:
             return set(connection.scalars(self._mine(passages, passages.c.id)))
 
     def is_empty(self) -> bool:
-        """Whether there is no passage at all."""
+        """Return whether the collection has no passage."""
         with self._begin() as connection:
             return connection.execute(self._mine(passages, passages.c.id).limit(1)).first() is None
 
     def count_documents(self) -> int:
-        """How many documents there are."""
+        """Return the number of documents."""
         return self._count(documents)
 
     def count_passages(self) -> int:
-        """How many passages there are."""
+        """Return the number of passages."""
         return self._count(passages)
 
     def ids_of_sources(self, sources: Sequence[str]) -> dict[str, str]:
-        """The id of a document read from each of these sources, where there is one."""
+        """Return the ids of the documents from these sources, by source."""
         with self._begin() as connection:
             return {row.source: row.id for row in self._select(connection, documents, documents.c.source, sources)}
 
     def sources_of_ids(self, ids: Sequence[str]) -> dict[str, str]:
-        """Where each of these documents was read from, for those that are there."""
+        """Return the sources of those of the documents that exist, by id."""
         with self._begin() as connection:
             return {row.id: str(row.source) for row in self._select(connection, documents, documents.c.id, ids)}
 
     def head(self) -> int:
-        """The sequence number of the last change; 0 before the first."""
+        """Return the sequence number of the last change; 0 before the first."""
         with self._begin() as connection:
             return connection.scalar(self._mine(journal, func.max(journal.c.seq))) or 0
 
     def changes(self, since: int, *, limit: int = 512) -> list[Change]:
-        """The next changes after a sequence number, until they name about `limit` passages."""
+        """Return the next changes after a sequence number, until they name about `limit` passages."""
         query = self._mine(journal).where(journal.c.seq > since).order_by(journal.c.seq).limit(limit)
         page: list[Change] = []
         named = 0
         with self._begin() as connection:
             for row in connection.execute(query):
-                ids = ids_in(row.passage_ids)
-                if ids is None:  # what is in the index and not here is left out of searches
+                ids = parse_ids(row.passage_ids)
+                if ids is None:  # searches skip passages that only an index has
                     own = self._mine(passages, passages.c.id).where(passages.c.document_id == row.document_id)
                     ids = tuple(connection.scalars(own))
                 page.append(Change(seq=row.seq, kind=row.kind, document_id=row.document_id, passage_ids=ids))
@@ -206,30 +206,42 @@ class Catalogue:
         return page
 
     def embedder(self) -> EmbedderRecord | None:
-        """The embedder this collection was built with; None before the first ingest."""
+        """Return the embedder that this collection was built with; None before the first ingest."""
         query = select(collections.c.embedder, collections.c.dimension).where(*self._own_row())
         with self._begin() as connection:
             row = connection.execute(query).first()
         return EmbedderRecord(name=row.embedder, dimension=row.dimension) if row else None
 
     def set_embedder(self, record: EmbedderRecord) -> None:
-        """Writes down the embedder, in place of what stood there."""
+        """Store the embedder, in place of the previous one."""
         values = {"embedder": record.name, "dimension": record.dimension}
         with self._begin(write=True) as connection:
             if not connection.execute(update(collections).where(*self._own_row()).values(values)).rowcount:
                 connection.execute(insert(collections).values(owner=self.owner, name=self.collection, **values))
 
     def triples(self, *, model: str) -> SqlTriples:
-        """What a model has found in this collection's passages."""
+        """Return the triples that a model has found in this collection's passages."""
         return SqlTriples(self._engine, owner=self.owner, collection=self.collection, model=model)
 
-    def readings(self) -> Readings:
-        """What all models have found in this collection's passages."""
-        return Readings(self._engine, owner=self.owner, collection=self.collection)
+    def triple_stats(self) -> TripleStats:
+        """Return the triples that all models have found in this collection's passages."""
+        return TripleStats(self._engine, owner=self.owner, collection=self.collection)
 
-    def timings(self) -> Timings:
-        """How long this collection's indexes have worked."""
-        return Timings(self._engine, owner=self.owner, collection=self.collection)
+    def add_index_time(self, index: str, seconds: float) -> None:
+        """Add to the time that an index has taken."""
+        with self._begin(write=True) as connection:
+            increment(connection, self._time_keys + index, round(1000 * seconds))
+
+    def delete_index_time(self, index: str) -> None:
+        """Delete the time of an index that is rebuilt."""
+        with self._begin(write=True) as connection:
+            connection.execute(delete(meta).where(meta.c.key == self._time_keys + index))
+
+    def index_times(self) -> dict[str, float]:
+        """Return the seconds of indexing by index; indexes of older releases are missing."""
+        with self._begin() as connection:
+            rows = connection.execute(select(meta).where(meta.c.key.startswith(self._time_keys, autoescape=True))).all()
+        return {row.key.removeprefix(self._time_keys): parse_number(row.value) / 1000 for row in rows}
 
     def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
         return transaction(self._engine, write=write)
@@ -258,7 +270,7 @@ class Catalogue:
         return sum(connection.execute(mine.where(column.in_(part))).rowcount for part in _parts(values))
 
     def _replace(self, connection: Connection, entries: Sequence[Entry]) -> dict[str, tuple[str, str]]:
-        """Puts entries in place of what was there; returns the old passages' document and fingerprint by id."""
+        """Replace documents; return the document and fingerprint of each old passage by id."""
         ids = [entry.document.id for entry in entries]
         old = self._select(connection, passages, passages.c.document_id, ids)
         self._delete(connection, documents, documents.c.id, ids)
@@ -276,10 +288,10 @@ class Catalogue:
 
     def _forget(self, connection: Connection, fingerprints: Sequence[str]) -> None:
         for part in _parts(fingerprints):
-            forget(connection, owner=self.owner, collection=self.collection, fingerprints=part)
+            delete_orphaned(connection, owner=self.owner, collection=self.collection, fingerprints=part)
 
     def _record(self, connection: Connection, kind: ChangeKind, changed: Mapping[str, str]) -> None:
-        """Appends to the journal, one row per document; `changed` maps passage ids to document ids."""
+        """Append to the journal, one row per document; `changed` maps passage ids to document ids."""
         by_document: dict[str, list[str]] = {}
         for passage_id, document_id in changed.items():
             by_document.setdefault(document_id, []).append(passage_id)

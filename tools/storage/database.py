@@ -1,11 +1,13 @@
-"""Opens the catalogue's database: a SQLite file or Postgres, each with the guarantees that the catalogue counts on."""
+"""Database of the catalogue: a SQLite file or Postgres, with the guarantees that the catalogue needs."""
 
+import asyncio
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, MetaData, Table, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
@@ -15,21 +17,35 @@ from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.optional_imports import extra
 
 _BUSY_MILLISECONDS = 30_000
-# The SQLSTATE of a write to a server that takes none, such as a standby during a failover; drivers call it internal.
+# SQLSTATE of a write to a read-only server, such as a standby during a failover; drivers raise an internal error.
 _READ_ONLY = "25006"
-# Any constant of our own: writers of one Postgres catalogue take turns on it.
+# Key of the lock that serializes writers of a Postgres catalogue; any constant.
 _WRITER_LOCK = 0x51E07
-# Rows after which Postgres looks at its tables for the first time.
+# Rows before the first ANALYZE.
 _FIRST_LOOK = 1_000
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def in_thread(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Decorate a blocking function: the result is a coroutine function that runs it in a thread."""
+
+    @wraps(function)
+    async def run(*args: P.args, **options: P.kwargs) -> T:
+        return await asyncio.to_thread(function, *args, **options)
+
+    return run
+
+
 def sqlite_url(file: Path) -> URL:
-    """Return SQLAlchemy's URL of a file, whatever characters its path contains."""
+    """Return SQLAlchemy's URL of a file with any characters in its path."""
     return URL.create("sqlite", database=str(file))
 
 
 def catalogue_url(home: Path, database_url: str | None) -> str | URL:
-    """SQLAlchemy's URL of the catalogue: Postgres where one is set, else a file below SLEUTH_HOME."""
+    """Return SQLAlchemy's URL of the catalogue: Postgres if one is set, else a file below SLEUTH_HOME."""
     if database_url is None:
         return sqlite_url(home / "catalogue.db")
     scheme, divider, rest = database_url.partition("://")
@@ -39,7 +55,7 @@ def catalogue_url(home: Path, database_url: str | None) -> str | URL:
 
 
 def open_engine(url: str | URL) -> Engine:
-    """An engine whose write transactions are serialised, so that journal numbers become visible in their order."""
+    """Return an engine that serializes write transactions, so that journal numbers become visible in order."""
     try:
         with extra("postgres", "Postgres"):
             made = make_url(url)
@@ -56,25 +72,25 @@ def open_engine(url: str | URL) -> Engine:
 
 @contextmanager
 def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
-    """One transaction; raises StoreError where the database complains."""
+    """Run one transaction; raise StoreError for errors of the database."""
     try:
         with engine.connect().execution_options(sleuth_write=write) as connection, connection.begin():
             yield connection
     except (DBAPIError, PoolExhausted) as error:
-        raise unusable(engine, error, "written" if write else "read") from error
+        raise explain_database_error(engine, error, "written" if write else "read") from error
 
 
 def make_tables(engine: Engine, metadata: MetaData) -> None:
-    """Makes those that are missing; another process that does the same meanwhile waits."""
+    """Create missing tables; another process that does the same meanwhile waits."""
     with engine.execution_options(sleuth_write=True).begin() as connection:
         metadata.create_all(connection)
 
 
 class CountedRows:
-    """Has Postgres look at how many rows some tables have whenever they may have doubled; SQLite need not know.
+    """Count of added rows that runs ANALYZE in Postgres whenever tables may have doubled; SQLite needs none.
 
-    Until Postgres knows, it may read a whole collection to find a few rows of it. Its own daemon looks too, but
-    minutes after a large ingest has begun.
+    Without statistics Postgres may scan a whole collection to find a few rows. Its autovacuum daemon updates them only
+    minutes after the start of a large ingest.
     """
 
     def __init__(self, engine: Engine, *tables: Table) -> None:
@@ -83,7 +99,7 @@ class CountedRows:
         self._left = self._next = _FIRST_LOOK
 
     def grown(self, by: int) -> None:
-        """So many rows have come."""
+        """Count added rows, and update the statistics if necessary."""
         self._left -= by
         if self._left <= 0 and self._engine.dialect.name == "postgresql":
             with transaction(self._engine) as connection:
@@ -92,32 +108,32 @@ class CountedRows:
             self._left = self._next
 
 
-def unusable(engine: Engine, error: DBAPIError | PoolExhausted, what: str) -> StoreError:
-    """The database's complaint in a line, with where to look."""
+def explain_database_error(engine: Engine, error: DBAPIError | PoolExhausted, what: str) -> StoreError:
+    """Return the error of the database in one line, with a remedy."""
     cause = getattr(error, "orig", None) or error
     reason = " ".join(str(cause).split())
     if is_damaged(cause):
         return StoreError(
             f"The catalogue {engine.url.database} is damaged: {reason}. Put a backup of it in its place, "
-            "or move it away and read the documents in anew."
+            "or move it away and ingest the documents again."
         )
     look = "the disk's free space and SLEUTH_HOME" if engine.dialect.name == "sqlite" else "SLEUTH_DATABASE_URL"
     return StoreError(f"The catalogue cannot be {what}: {reason}. Check {look}.")
 
 
 def is_damaged(error: BaseException | None) -> bool:
-    """Whether SQLite finds pages in a file that it cannot have written."""
+    """Return whether SQLite found a file that is corrupt or not a database."""
     damaged = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in damaged
 
 
-def is_of_database(error: BaseException) -> bool:
-    """Whether a database or its driver raised it."""
+def is_database_error(error: BaseException) -> bool:
+    """Return whether a database or its driver raised an error."""
     return isinstance(error, (SQLAlchemyError, sqlite3.Error, *_of_psycopg("Error")))
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether a database cannot be reached or written at this moment, whatever was asked of it."""
+    """Return whether an error means that a database cannot be reached or written at the moment."""
     if isinstance(error, StoreError) and error.__cause__:
         return is_away(error.__cause__)
     kinds = (OperationalError, InterfaceError, PoolExhausted, sqlite3.OperationalError)
@@ -127,23 +143,23 @@ def is_away(error: BaseException) -> bool:
 
 
 def _of_psycopg(*names: str) -> list[type[Exception]]:
-    """Nothing of a driver that was never loaded can have been raised."""
+    """Return exception classes of psycopg; none if it was never imported."""
     driver = sys.modules.get("psycopg")
     return [getattr(driver, name) for name in names] if driver else []
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # A text whose bytes are not UTF-8 shows U+FFFD for each of them; SQLite's own way hides every row next to it.
+    # Invalid UTF-8 is read as U+FFFD; by default it would raise an error for the whole query.
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-    connection.isolation_level = None  # transactions begin where `_begin_sqlite` says, not at the driver's guess
-    # WAL lets readers go on beside the writer. FULL: a commit also survives a power cut, or the indexes, which sync on
-    # their own, could be ahead of the truth; a batch commits once, so the sync costs little.
+    connection.isolation_level = None  # `_begin_sqlite` begins transactions, not the driver
+    # WAL lets readers work in parallel with the writer. FULL: a commit survives a power cut, or the indexes, which sync
+    # by themselves, could be ahead of the catalogue. A batch commits once, so the sync costs little.
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={_BUSY_MILLISECONDS}"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A write takes its lock at the start: a read that turns into a write could fail half-way, without waiting.
+    # A write takes its lock at the start: a read that becomes a write could fail without waiting.
     writes = connection.get_execution_options().get("sleuth_write", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

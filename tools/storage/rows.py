@@ -1,4 +1,4 @@
-"""Cells of the catalogue's rows as values: a damaged cell is named, or left out where it can be made again."""
+"""Values of the catalogue's rows. A damaged cell is an error that names it, or is skipped if it can be derived."""
 
 import json
 import logging
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 _NUMBERS = {"start", "end"}
 
 
-def made(kind: type[Kept], row: Row[Any]) -> Kept:
+def parse_row(kind: type[Kept], row: Row[Any]) -> Kept:
     """Return a row as a document or passage.
 
     Raises:
@@ -34,31 +34,31 @@ def made(kind: type[Kept], row: Row[Any]) -> Kept:
     return kind(**{name: values[name] for name in kind.__dataclass_fields__})
 
 
-def readable(rows: Iterable[Row[Any]]) -> Iterator[Passage]:
-    """Return rows as passages; damaged ones are left out and named in the log."""
+def parse_readable(rows: Iterable[Row[Any]]) -> Iterator[Passage]:
+    """Yield rows as passages; skip damaged ones and log them."""
     for row in rows:
         try:
-            yield made(Passage, row)
+            yield parse_row(Passage, row)
         except StoreDamaged as error:
             _log.warning("%s", error)
 
 
 def is_same(document: Document, row: Row[Any] | None) -> bool:
-    """Whether a row is there and has what a document has, whoever put it in and whenever."""
+    """Return whether a row exists and equals a document, apart from owner and time."""
     if row is None or not isinstance(row.added_at, str):
         return False
     names = [name for name in Document.__dataclass_fields__ if name not in {"owner", "added_at"}]
     return all(row._mapping[name] == getattr(document, name) for name in names)
 
 
-def ids_in(cell: str) -> tuple[str, ...] | None:
-    """Return the ids that a cell lists; None where it is damaged."""
+def parse_ids(cell: str) -> tuple[str, ...] | None:
+    """Return the ids in a cell; None if it is damaged."""
     found = _json(cell)
     return tuple(found) if isinstance(found, list) and all(isinstance(each, str) for each in found) else None
 
 
-def triples_in(cell: str) -> list[tuple[str, str, str]] | None:
-    """Return the triples that a cell lists; None where it is damaged."""
+def parse_triples(cell: str) -> list[tuple[str, str, str]] | None:
+    """Return the triples in a cell; None if it is damaged."""
     found = _json(cell)
     if not isinstance(found, list):
         return None
@@ -66,8 +66,8 @@ def triples_in(cell: str) -> list[tuple[str, str, str]] | None:
     return [(one[0], one[1], one[2]) for one in found] if all(whole) else None
 
 
-def number_in(cell: object) -> int:
-    """Return the number that a cell holds; 0 where there is none, or where it is damaged."""
+def parse_number(cell: object) -> int:
+    """Return the number in a cell; 0 if it is empty or damaged."""
     try:
         return int(str(cell))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The catalogue's tables, the same for SQLite and Postgres, and how an older store becomes a current one."""
+"""Tables of the catalogue, the same for SQLite and Postgres, and migrations of older ones."""
 
 from sqlalchemy import (
     BigInteger,
@@ -18,14 +18,14 @@ from sqlalchemy import (
 )
 
 from sleuth.tools.errors import StoreDamaged, StoreTooNew
-from sleuth.tools.storage.rows import number_in
+from sleuth.tools.storage.rows import parse_number
 
 SCHEMA_VERSION = 1
 
-# Statements that lead from version n to n + 1, by n.
+# Statements of the migration from version n to n + 1, by n.
 MIGRATIONS: dict[int, tuple[str, ...]] = {}
 
-# The names carry a prefix because a Postgres database may be shared with the application around.
+# The names have a prefix because the application may use the same Postgres database.
 metadata = MetaData()
 
 meta = Table(
@@ -80,7 +80,7 @@ passages = Table(
     Index("sleuth_passages_document", "owner", "collection", "document_id"),
 )
 
-# What models found in passages; an empty list is a finding too. Passages with equal titles and texts share a row.
+# Triples by model; an empty list is a result too. Passages with equal titles and texts share a row.
 triples = Table(
     "sleuth_triples",
     metadata,
@@ -95,7 +95,7 @@ triples = Table(
 journal = Table(
     "sleuth_journal",
     metadata,
-    # SQLite numbers rows by itself only in an INTEGER column.
+    # SQLite numbers rows only in an INTEGER column.
     Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
     Column("owner", String, nullable=False),
     Column("collection", String, nullable=False),
@@ -108,8 +108,8 @@ journal = Table(
 )
 
 
-def prepare(connection: Connection) -> None:
-    """Creates tables that are missing and migrates an older store; raises StoreTooNew for one of a newer release."""
+def prepare_tables(connection: Connection) -> None:
+    """Create missing tables and migrate an older store; raise StoreTooNew for one of a newer release."""
     metadata.create_all(connection)
     found = connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version"))
     if found is None:
@@ -123,20 +123,20 @@ def prepare(connection: Connection) -> None:
         _migrate(connection, int(found))
 
 
-def increase(connection: Connection, key: str, by: int) -> None:
-    """Adds to a number among the facts about the store; it begins with 0."""
+def increment(connection: Connection, key: str, by: int) -> None:
+    """Add to a number in the table of facts about the store; it starts at 0."""
     before = connection.scalar(select(meta.c.value).where(meta.c.key == key))
     if before is None:
         connection.execute(insert(meta).values(key=key, value=str(by)))
     else:
-        connection.execute(update(meta).where(meta.c.key == key).values(value=str(number_in(before) + by)))
+        connection.execute(update(meta).where(meta.c.key == key).values(value=str(parse_number(before) + by)))
 
 
 def _migrate(connection: Connection, found: int) -> None:
     if found > SCHEMA_VERSION:
         raise StoreTooNew(
-            f"The catalogue was written by a newer sleuth (schema {found}, this release knows {SCHEMA_VERSION}). "
-            "Upgrade sleuth, or point SLEUTH_HOME elsewhere."
+            f"The catalogue was written by a newer sleuth (schema {found}, this release reads up to {SCHEMA_VERSION}). "
+            "Upgrade sleuth, or set SLEUTH_HOME to another folder."
         )
     for version in range(found, SCHEMA_VERSION):
         for statement in MIGRATIONS[version]:

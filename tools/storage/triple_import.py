@@ -1,4 +1,4 @@
-"""Triples that were found elsewhere, as JSON Lines: {"id" of a passage, or its "title" and "text", and "triples"}."""
+"""Import of triples from JSON Lines: {"id" of a passage, or its "title" and "text", and "triples"}."""
 
 import gzip
 import zlib
@@ -35,7 +35,7 @@ class TripleLine(BaseModel):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Imported:
-    """Triples by the fingerprints of the passages that they belong to, and how many lines name none that is there."""
+    """Triples by the fingerprints of their passages, and the numbers of lines and of lines with an unknown passage."""
 
     found: Mapping[str, list[Triple]]
     lines: int
@@ -43,10 +43,10 @@ class Imported:
 
 
 def read_triples(path: Path, fingerprints: Mapping[str, str]) -> Imported:
-    """Reads a file for passages with these fingerprints by id; several lines of one passage are added up.
+    """Read a file for passages with these fingerprints by id; merge several lines of one passage.
 
     Raises:
-        UsageError: the file or a line of it cannot be used, or no line belongs to a passage that is there.
+        UsageError: the file or a line of it is invalid, or no line belongs to a known passage.
     """
     known = set(fingerprints.values())
     found: dict[str, dict[Triple, None]] = {}
@@ -64,7 +64,7 @@ def read_triples(path: Path, fingerprints: Mapping[str, str]) -> Imported:
 
 
 def triple_lines(path: Path) -> Iterator[TripleLine]:
-    """The lines of a file, gzipped or not; raises UsageError, naming the line, for what cannot be used."""
+    """Yield the lines of a file, gzipped or not; raise UsageError with the number of an invalid line."""
     number = 0
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:

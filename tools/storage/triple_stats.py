@@ -1,4 +1,4 @@
-"""What models have read in a collection's passages, whichever model it was: counts, triples, and what is left to read.
+"""Triples of all models in a collection: coverage by model, triples by passage, and passages without triples.
 
 All methods block: call them in a thread.
 """
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Engine, Table, func, select
 
 from sleuth.tools.storage.database import transaction
-from sleuth.tools.storage.rows import number_in, triples_in
+from sleuth.tools.storage.rows import parse_number, parse_triples
 from sleuth.tools.storage.schema import meta, passages, triples
-from sleuth.tools.storage.triples import Triple, stamp_key
+from sleuth.tools.storage.triples import Triple, change_counter_key
 from sleuth.tools.types import Passage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
-    """How many of the passages one model has read by one version of the prompt, and how many triples it found."""
+class ModelCoverage:
+    """Numbers of passages that one model has read with one version of the prompt, and of triples found."""
 
     model: str
     version: str
@@ -25,15 +25,15 @@ class Reading:
     triples: int
 
 
-class Readings:
-    """The triples of one owner's collection."""
+class TripleStats:
+    """Statistics of the triples of one owner's collection."""
 
     def __init__(self, engine: Engine, *, owner: str, collection: str) -> None:
         self._engine = engine
         self._place = {"owner": owner, "collection": collection}
 
-    def summary(self) -> list[Reading]:
-        """One line for each model and prompt, those that have read most first."""
+    def summary(self) -> list[ModelCoverage]:
+        """Return the coverage of each model and prompt, the largest first."""
         found: dict[tuple[str, str], tuple[int, int]] = {}
         query = select(
             triples.c.model, triples.c.version, triples.c.triples, func.count(passages.c.id).label("passages")
@@ -45,18 +45,18 @@ class Readings:
                 )
             ):
                 before = found.get((row.model, row.version), (0, 0))
-                here = len(triples_in(row.triples) or [])
+                here = len(parse_triples(row.triples) or [])
                 found[row.model, row.version] = (before[0] + row.passages, before[1] + here)
-        readings = [
-            Reading(model=model, version=version, passages=read, triples=count)
+        coverage = [
+            ModelCoverage(model=model, version=version, passages=read, triples=count)
             for (model, version), (read, count) in found.items()
         ]
-        return sorted(readings, key=lambda each: (-each.passages, each.model, each.version))
+        return sorted(coverage, key=lambda each: (-each.passages, each.model, each.version))
 
     def unread(self, *, model: str, version: str, after: str, limit: int) -> list[Passage]:
-        """The next passages, in the order of their fingerprints, that nobody with this name and prompt has read.
+        """Return the next passages, ordered by fingerprint, that this model has not read with this prompt.
 
-        Of passages with the same title and text one stands for all.
+        One passage represents all with the same title and text.
         """
         read = select(triples.c.content_hash).where(
             *self._mine(triples), triples.c.model == model, triples.c.version == version
@@ -74,22 +74,22 @@ class Readings:
         return [Passage(**{name: row._mapping[name] for name in Passage.__dataclass_fields__}) for row in rows]
 
     def triples(self) -> dict[str, list[Triple]]:
-        """All triples that any model has found, by the ids of the passages that they stand in."""
+        """Return the triples of all models, by passage id."""
         found: dict[str, dict[Triple, None]] = {}
         query = select(passages.c.id, triples.c.triples).join(passages, _same_content()).where(*self._mine(triples))
         with transaction(self._engine) as connection:
             for row in connection.execute(query.order_by(passages.c.id, triples.c.model, triples.c.version)):
-                found.setdefault(row.id, {}).update(dict.fromkeys(triples_in(row.triples) or []))
+                found.setdefault(row.id, {}).update(dict.fromkeys(parse_triples(row.triples) or []))
         return {id_: list(those) for id_, those in found.items()}
 
-    def stamp(self) -> int:
-        """A number that is another one whenever triples have come; which have gone, the journal tells."""
-        key = stamp_key(**self._place)
+    def change_counter(self) -> int:
+        """Return a number that changes whenever triples are added; deletions are in the journal."""
+        key = change_counter_key(**self._place)
         with transaction(self._engine) as connection:
-            return number_in(connection.scalar(select(meta.c.value).where(meta.c.key == key)))
+            return parse_number(connection.scalar(select(meta.c.value).where(meta.c.key == key)))
 
     def fingerprints(self) -> Mapping[str, str]:
-        """The fingerprint of each passage by its id."""
+        """Return the fingerprint of each passage by id."""
         query = select(passages.c.id, passages.c.content_hash).where(*self._mine(passages))
         with transaction(self._engine) as connection:
             return {row.id: row.content_hash for row in connection.execute(query)}

@@ -1,35 +1,34 @@
-"""Triples found in passages, kept in the catalogue by the passages' content, so that no passage is read twice.
+"""Triples of passages, stored in the catalogue by the content of the passage, so that no passage is read twice.
 
-A model's reading holds for that model and that prompt only. It goes when the last passage with that content goes.
+Triples belong to one model and one version of the prompt. They are deleted with the last passage of that content.
 """
 
-import asyncio
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, insert, select
 
-from sleuth.tools.storage.database import transaction
-from sleuth.tools.storage.rows import triples_in
-from sleuth.tools.storage.schema import increase, passages, triples
+from sleuth.tools.storage.database import in_thread, transaction
+from sleuth.tools.storage.rows import parse_triples
+from sleuth.tools.storage.schema import increment, passages, triples
 
 Triple = tuple[str, str, str]
 """Subject, predicate and object."""
 
 _MOST_ROWS = 1000
-"""Passages looked at for one name."""
+"""Limit of passages for one name."""
 
 
 class TripleStore(Protocol):
-    """Keeps what was found in passages, by their fingerprints and the version of the prompt that found it."""
+    """Store of triples by the fingerprints of passages and the version of the prompt."""
 
     async def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
-        """The triples of those passages that were read before; a passage without any has an empty list."""
+        """Return the triples of those passages that were read before; a passage without any has an empty list."""
         ...
 
     async def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
-        """Keeps the triples of passages that were read."""
+        """Store the triples of passages that were read."""
         ...
 
 
@@ -40,46 +39,63 @@ class MemoryTriples:
         self.kept: dict[tuple[str, str], list[Triple]] = {}
 
     async def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
-        """The triples of those passages that were read before; a passage without any has an empty list."""
+        """Return the triples of those passages that were read before; a passage without any has an empty list."""
         return {mark: self.kept[version, mark] for mark in fingerprints if (version, mark) in self.kept}
 
     async def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
-        """Keeps the triples of passages that were read."""
+        """Store the triples of passages that were read."""
         self.kept.update({(version, mark): list(those) for mark, those in found.items()})
 
 
 class SqlTriples:
-    """The triples that one model has found in a collection, in the catalogue's database."""
+    """Triples that one model has found in a collection, in the catalogue's database."""
 
     def __init__(self, engine: Engine, *, owner: str, collection: str, model: str) -> None:
         self._engine = engine
         self._place = {"owner": owner, "collection": collection}
         self._model = model
 
-    async def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
-        """The triples of those passages that were read before; a passage without any has an empty list."""
-        return await asyncio.to_thread(self._get, set(fingerprints), version)
+    @in_thread
+    def get(self, fingerprints: Iterable[str], *, version: str) -> dict[str, list[Triple]]:
+        """Return the triples of those passages that were read before; a passage without any has an empty list."""
+        wanted = set(fingerprints)
+        query = select(triples.c.content_hash, triples.c.triples).where(
+            *_at(triples, self._place, wanted), triples.c.model == self._model, triples.c.version == version
+        )
+        with transaction(self._engine) as connection:
+            read = {row.content_hash: parse_triples(row.triples) for row in connection.execute(query)}
+        return {mark: found for mark, found in read.items() if found is not None}  # damaged ones are read again
 
-    async def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
-        """Keeps the triples of passages that are still there: a run may have read what was deleted since."""
-        if found:
-            await asyncio.to_thread(self._put, found, version)
+    @in_thread
+    def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
+        """Store the triples of those passages that still exist: some may have been deleted since a run read them."""
+        if not found:
+            return
+        made_by = {"model": self._model, "version": version}
+        with transaction(self._engine, write=True) as connection:
+            rows = [
+                {**self._place, **made_by, "content_hash": mark, "triples": json.dumps(found[mark])}
+                for mark in sorted(_present(connection, self._place, found))
+            ]
+            older = (triples.c.model == self._model, triples.c.version == version)
+            connection.execute(delete(triples).where(*_at(triples, self._place, found), *older))
+            if rows:
+                connection.execute(insert(triples), rows)
+            # Data derived from triples compares this number; deletions are in the journal.
+            increment(connection, change_counter_key(**self._place), 1)
 
-    async def any(self) -> bool:
-        """Whether anything was read at all."""
-        return await asyncio.to_thread(self._any)
-
-    def _any(self) -> bool:
+    @in_thread
+    def any(self) -> bool:
+        """Return whether there is any triple."""
         mine = [triples.c[column] == value for column, value in self._place.items()]
         query = select(triples.c.content_hash).where(*mine, triples.c.model == self._model, triples.c.triples != "[]")
         with transaction(self._engine) as connection:
             return connection.execute(query.limit(1)).first() is not None
 
-    async def naming(self, text: str) -> list[tuple[Triple, str]]:
-        """Triples that have the text in a subject or an object, in any letter case, each with a passage's id."""
-        return await asyncio.to_thread(self._naming, " ".join(text.split()))
-
-    def _naming(self, text: str) -> list[tuple[Triple, str]]:
+    @in_thread
+    def naming(self, text: str) -> list[tuple[Triple, str]]:
+        """Return the triples with this text in subject or object, in any letter case, each with a passage id."""
+        text = " ".join(text.split())
         wanted = text.casefold()
         mine = [table.c[column] == value for table in (triples, passages) for column, value in self._place.items()]
         query = (
@@ -95,40 +111,18 @@ class SqlTriples:
         read = [
             ((subject, predicate, object), row.id)
             for row in rows
-            for subject, predicate, object in triples_in(row.triples) or []
+            for subject, predicate, object in parse_triples(row.triples) or []
         ]
         return [each for each in read if any(wanted in end.casefold() for end in (each[0][0], each[0][2]))]
 
-    def _get(self, wanted: set[str], version: str) -> dict[str, list[Triple]]:
-        query = select(triples.c.content_hash, triples.c.triples).where(
-            *_at(triples, self._place, wanted), triples.c.model == self._model, triples.c.version == version
-        )
-        with transaction(self._engine) as connection:
-            read = {row.content_hash: triples_in(row.triples) for row in connection.execute(query)}
-        return {mark: found for mark, found in read.items() if found is not None}  # damaged ones are read again
 
-    def _put(self, found: Mapping[str, Sequence[Triple]], version: str) -> None:
-        made_by = {"model": self._model, "version": version}
-        with transaction(self._engine, write=True) as connection:
-            rows = [
-                {**self._place, **made_by, "content_hash": mark, "triples": json.dumps(found[mark])}
-                for mark in sorted(_present(connection, self._place, found))
-            ]
-            older = (triples.c.model == self._model, triples.c.version == version)
-            connection.execute(delete(triples).where(*_at(triples, self._place, found), *older))
-            if rows:
-                connection.execute(insert(triples), rows)
-            # What is built of triples can tell that they are others now; what deletion takes away, the journal tells.
-            increase(connection, stamp_key(**self._place), 1)
-
-
-def stamp_key(owner: str, collection: str) -> str:
-    """Where the number of changes to a collection's triples is kept, in the table of facts about the store."""
+def change_counter_key(owner: str, collection: str) -> str:
+    """Return the key of the number of changes to a collection's triples, in the table of facts about the store."""
     return f"triples:{owner}:{collection}"
 
 
-def forget(connection: Connection, *, owner: str, collection: str, fingerprints: Collection[str]) -> None:
-    """Removes the triples of contents that no passage of the collection has any more."""
+def delete_orphaned(connection: Connection, *, owner: str, collection: str, fingerprints: Collection[str]) -> None:
+    """Delete the triples of contents that no passage of the collection has."""
     place = {"owner": owner, "collection": collection}
     kept = select(triples.c.content_hash).where(*_at(triples, place, fingerprints))
     if read := set(connection.scalars(kept)):

@@ -8,7 +8,7 @@ import typer
 from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
-from sleuth.graphs.runs import Runs, check_question
+from sleuth.graphs.runs import RunService, check_question
 from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
 from sleuth.studio.console import JsonOption, answer_view, emit, progress_console, watch
 from sleuth.tools.errors import UsageError
@@ -81,7 +81,7 @@ async def _resume(thread: str, budget: Budget | None, *, as_json: bool) -> None:
     settings = Settings()
     async with open_store(settings) as store:
         if (await store.threads.get(thread)).state in ("done", "waiting") and budget is None:
-            finished = await Runs(store).answer(thread)
+            finished = await RunService(store).answer(thread)
             emit(finished.to_json(), as_json, answer_view(finished))
             return
     async with open_sleuth(settings, command="sleuth resume") as sleuth:

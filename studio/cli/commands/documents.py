@@ -16,12 +16,12 @@ from rich.text import Text
 from sleuth.graphs.ingestion import IngestProgress, IngestReport
 from sleuth.graphs.ingestion import ingest as ingest_paths
 from sleuth.studio.console import JsonOption, Listing, emit, explanation_lines, progress_console
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import GRAPH_MODES, Mode, Query, find_mode
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import Listed, LockMode, hold
-from sleuth.tools.types import Document, Hit, hit_json
+from sleuth.tools.types import Document, Hit, hit_to_json
 
 docs_app = typer.Typer(no_args_is_help=True, help="Documents that were read in.")
 
@@ -84,9 +84,9 @@ def _in_words(report: IngestReport, failures: list[str]) -> Text:
 
 
 @asynccontextmanager
-async def _library(command: str, mode: LockMode = "shared") -> AsyncIterator[Library]:
+async def _library(command: str, mode: LockMode = "shared") -> AsyncIterator[Collection]:
     settings = Settings()
-    async with hold(settings.home, mode, command=command), await Library.open(settings) as library:
+    async with hold(settings.home, mode, command=command), await Collection.open(settings) as library:
         yield library
 
 
@@ -100,7 +100,7 @@ def list_(
     """List documents by id."""
 
     async def go() -> list[Listed]:
-        async with await Library.open(Settings(), check_embedder=False) as library:
+        async with await Collection.open(Settings(), check_embedder=False) as library:
             return await library.documents(limit=limit, after=after)
 
     listed = asyncio.run(go())
@@ -117,7 +117,7 @@ def show(id_: Annotated[str, typer.Argument(metavar="ID")], *, as_json: JsonOpti
     """Show one document with its text."""
 
     async def go() -> Document:
-        async with await Library.open(Settings(), check_embedder=False) as library:
+        async with await Collection.open(Settings(), check_embedder=False) as library:
             return await library.document(id_)
 
     document = asyncio.run(go())
@@ -161,7 +161,7 @@ def search(
 
     hits = asyncio.run(go())
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
-    emit([hit_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "Nothing was found.")
+    emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "Nothing was found.")
 
 
 SCORERS: dict[str, Mode] = {"mentions": "graph", "ppr": "graph-ppr"}

@@ -16,11 +16,18 @@ from rich.text import Text
 from sleuth.graphs.core import Answer
 from sleuth.graphs.methods.retro_rag import summarize_removed
 from sleuth.graphs.persistence import Thread, open_store
-from sleuth.graphs.runs import Moment, Preview, Pruned, Runs, preview, remove
-from sleuth.graphs.runs import export as export_run
-from sleuth.graphs.runs import fork as fork_run
+from sleuth.graphs.runs import (
+    CheckpointView,
+    PrunePreview,
+    PruneReport,
+    RunService,
+    export_run,
+    fork_run,
+    preview_prune,
+    remove_runs,
+)
 from sleuth.graphs.runs import prune as prune_runs
-from sleuth.graphs.runs.history import history as history_of
+from sleuth.graphs.runs.history import list_checkpoints as history_of
 from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console import JsonOption, Listing, answer_view, emit, graph_view
 from sleuth.studio.server.runs import Conversations, EventLog
@@ -32,9 +39,9 @@ runs_app = typer.Typer(no_args_is_help=True, help="Runs: what was asked, step by
 
 
 @asynccontextmanager
-async def _reading() -> AsyncIterator[Runs]:
+async def _reading() -> AsyncIterator[RunService]:
     async with open_store(Settings()) as store:
-        yield Runs(store)
+        yield RunService(store)
 
 
 @runs_app.command("list")
@@ -47,7 +54,7 @@ def list_(
 
     async def go() -> list[Thread]:
         async with _reading() as runs:
-            return await runs.store.threads.newest(limit=limit)
+            return await runs.store.threads.list_newest(limit=limit)
 
     threads = asyncio.run(go())
     table = Listing("thread", "method", "state", "last touched (UTC)", "question", folded=["question"])
@@ -82,7 +89,7 @@ def show(thread: str, *, as_json: JsonOption = False) -> None:
 def history(thread: str, *, as_json: JsonOption = False) -> None:
     """Show every checkpoint of a run, the newest first: fork from any of them."""
 
-    async def go() -> list[Moment]:
+    async def go() -> list[CheckpointView]:
         async with _reading() as runs:
             return await history_of(runs, thread)
 
@@ -91,7 +98,7 @@ def history(thread: str, *, as_json: JsonOption = False) -> None:
     emit([moment.to_json() for moment in moments], as_json, lines)
 
 
-def _moment_lines(moment: Moment) -> list[Text]:
+def _moment_lines(moment: CheckpointView) -> list[Text]:
     """A checkpoint in a line, and one for each field that changed, cut at the edge of the screen."""
     place = f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}"
     head = Text.assemble((moment.checkpoint, "cyan"), f"  step {moment.step}: ", (place, "bold"))
@@ -157,7 +164,7 @@ def delete_(threads: Annotated[list[str], typer.Argument(metavar="THREAD...")], 
     async def go() -> list[Thread]:
         settings = Settings()
         async with hold(settings.home, "shared", command="sleuth runs delete"), open_store(settings) as store:
-            deleted = await remove(Runs(store), *threads)
+            deleted = await remove_runs(RunService(store), *threads)
             log = await asyncio.to_thread(EventLog, store.engine)
             conversations = await asyncio.to_thread(Conversations, store.engine)
             for thread in deleted:
@@ -191,7 +198,7 @@ def prune(
     if not yes:
         planned = asyncio.run(_preview(seconds, keep_last))
         would = {"threads": [thread.id for thread in planned.threads], "checkpoints": planned.checkpoints}
-        emit({**asdict(Pruned()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
+        emit({**asdict(PruneReport()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
         return
     gone = asyncio.run(_prune(seconds, keep_last))
     human = f"Removed {gone.threads} runs, {gone.checkpoints} checkpoints and {gone.texts} texts."
@@ -201,20 +208,20 @@ def prune(
     emit(gone, as_json, human + left)
 
 
-async def _preview(older_than: float | None, keep_last: int | None) -> Preview:
+async def _preview(older_than: float | None, keep_last: int | None) -> PrunePreview:
     async with _reading() as runs:
-        return await preview(runs, older_than=older_than, keep_last=keep_last)
+        return await preview_prune(runs, older_than=older_than, keep_last=keep_last)
 
 
-async def _prune(older_than: float | None, keep_last: int | None) -> Pruned:
+async def _prune(older_than: float | None, keep_last: int | None) -> PruneReport:
     settings = Settings()
     async with hold(settings.home, "exclusive", command="sleuth runs prune"), open_store(settings) as store:
-        pruned = await prune_runs(Runs(store), older_than=older_than, keep_last=keep_last)
+        pruned = await prune_runs(RunService(store), older_than=older_than, keep_last=keep_last)
         await (await asyncio.to_thread(EventLog, store.engine)).tidy()  # a server would, but at its next start only
         return pruned
 
 
-def _in_words(planned: Preview, older_than: str | None, keep_last: int | None) -> RenderableType:
+def _in_words(planned: PrunePreview, older_than: str | None, keep_last: int | None) -> RenderableType:
     """A table of what would be removed, and the command that removes it."""
     if not planned.threads and not planned.checkpoints:
         return "There is nothing to remove."

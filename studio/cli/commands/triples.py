@@ -12,14 +12,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from sleuth.graphs.core import Budget
-from sleuth.graphs.ingestion import ReadingContext, ReadingState, read_passages
+from sleuth.graphs.ingestion import ExtractionContext, ExtractionState, extract_all_triples
 from sleuth.graphs.methods.ras import prompt_version
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption
 from sleuth.studio.client import gateway_class
 from sleuth.studio.console import JsonOption, emit, progress_console
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Imported, Reading, read_triples
+from sleuth.tools.storage import Imported, ModelCoverage, read_triples
 
 triples_app = typer.Typer(no_args_is_help=True, help="Facts that models read in passages, for graph search and RAS.")
 
@@ -50,31 +50,31 @@ def read(
     emit(shown, as_json, Text(f"{counts}.\n{where}{more}{warnings}"))
 
 
-async def _read(budget: Budget) -> tuple[ReadingState, int, int]:
+async def _read(budget: Budget) -> tuple[ExtractionState, int, int]:
     settings = Settings()
-    async with await Library.open(settings, check_embedder=False) as library:
+    async with await Collection.open(settings, check_embedder=False) as library:
         await library.require_documents()
         gateway = await asyncio.to_thread(gateway_class)
         async with gateway.open(settings) as model:
             name = model.name_of("extractor")
-            context = ReadingContext(
+            context = ExtractionContext(
                 model=model,
                 name=name,
-                readings=library.readings,
+                readings=library.triple_stats,
                 store=library.triples(model=name),
                 budget=budget,
                 concurrency=settings.concurrency,
             )
             before, passages = await _coverage(library, name)
             with _progress(before, passages) as show:
-                done = await read_passages(context, on_read=show)
+                done = await extract_all_triples(context, on_read=show)
             return done, (await _coverage(library, name))[0], passages
 
 
-async def _coverage(library: Library, name: str) -> tuple[int, int]:
+async def _coverage(library: Collection, name: str) -> tuple[int, int]:
     """How many passages a model has read by today's prompt, and how many there are."""
     version = await prompt_version()
-    found = await asyncio.to_thread(library.readings.summary)
+    found = await asyncio.to_thread(library.triple_stats.summary)
     read_by_now = next((each.passages for each in found if (each.model, each.version) == (name, version)), 0)
     return read_by_now, (await library.count())[1]
 
@@ -102,9 +102,9 @@ def _progress(before: int, passages: int) -> Iterator[Callable[[Mapping[str, Any
 def status(*, as_json: JsonOption = False) -> None:
     """Show which models have read how many of the passages."""
 
-    async def go() -> tuple[list[Reading], int]:
-        async with await Library.open(Settings(), check_embedder=False) as library:
-            return await asyncio.to_thread(library.readings.summary), (await library.count())[1]
+    async def go() -> tuple[list[ModelCoverage], int]:
+        async with await Collection.open(Settings(), check_embedder=False) as library:
+            return await asyncio.to_thread(library.triple_stats.summary), (await library.count())[1]
 
     found, passages = asyncio.run(go())
     lines = [
@@ -116,7 +116,7 @@ def status(*, as_json: JsonOption = False) -> None:
     emit(shown, as_json, Text("\n".join(lines) or nothing))
 
 
-def _prompt(reading: Reading) -> str:
+def _prompt(reading: ModelCoverage) -> str:
     return "from a file" if reading.version == IMPORTED else f"prompt {reading.version[:8]}"
 
 
@@ -130,8 +130,8 @@ def import_(
     """Take triples over that were found elsewhere; graph search uses them, RAS reads with its own model."""
 
     async def go() -> Imported:
-        async with await Library.open(Settings(), check_embedder=False) as library:
-            fingerprints = await asyncio.to_thread(library.readings.fingerprints)
+        async with await Collection.open(Settings(), check_embedder=False) as library:
+            fingerprints = await asyncio.to_thread(library.triple_stats.fingerprints)
             read = await asyncio.to_thread(read_triples, file, fingerprints)
             store, marks = library.triples(model=model), sorted(read.found)
             for at in range(0, len(marks), PART):

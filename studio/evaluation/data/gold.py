@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sleuth.agents.formatting import Source, escape_chat_markers, format_sources, parse_sources
 from sleuth.studio.evaluation.data.questions import GoldQuestion
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +26,7 @@ class GoldTexts:
         return sorted(found)
 
 
-async def gold_texts(library: Library, questions: Sequence[GoldQuestion]) -> GoldTexts:
+async def gold_texts(library: Collection, questions: Sequence[GoldQuestion]) -> GoldTexts:
     """Reads them from the collection; ids that are not there are left out."""
     wanted = sorted({id for question in questions for id in question.gold})
     known = await library.known_ids(wanted)

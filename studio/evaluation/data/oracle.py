@@ -8,7 +8,7 @@ from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.studio.evaluation.data.questions import GoldQuestion
 from sleuth.studio.simulation import SimulatedModel
 from sleuth.studio.simulation.parameters import ROLES
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.types import Hit, Passage
@@ -79,7 +79,7 @@ class FindingGold:
         return [replace(hit, rank=rank) for rank, hit in enumerate([*kept, *added][: query.k], start=1)]
 
 
-async def gold_passages(library: Library, question: GoldQuestion) -> list[Passage]:
+async def gold_passages(library: Collection, question: GoldQuestion) -> list[Passage]:
     """Those that the question names; of a document that it names, all."""
     known = {passage.id: passage for passage in await library.passages(question.gold)}
     documents = await library.known_ids([id for id in question.gold if id not in known])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.sources.web_pages import Page, PageRow
 
@@ -133,7 +133,7 @@ def sample(questions: Sequence[GoldQuestion], limit: int | None, *, seed: int) -
     return chosen
 
 
-async def require_gold(library: Library, questions: Sequence[GoldQuestion]) -> str | None:
+async def require_gold(library: Collection, questions: Sequence[GoldQuestion]) -> str | None:
     """A warning where some gold ids are not in the collection; None if all are.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any
 from sleuth.graphs.core import Answer, Cost
 from sleuth.graphs.persistence import LONGEST_NAME, Store
 from sleuth.graphs.registry import method
-from sleuth.graphs.runs import Runs, Services
+from sleuth.graphs.runs import RunService, Services
 from sleuth.studio.client import last
 from sleuth.studio.evaluation.data import GoldQuestion, GoldTexts, PagesOf, System
 from sleuth.studio.evaluation.scoring import AllowanceSpent, Result, Results, metrics, scores
@@ -82,7 +82,7 @@ class Harness:
         return ""
 
     async def _result(self, job: Job) -> Result:
-        runs = Runs(self.store, await self.services_for(job.question))
+        runs = RunService(self.store, await self.services_for(job.question))
         try:
             await self._prepare(runs, job)
             answer = await last(runs.run(job.thread))
@@ -92,7 +92,7 @@ class Harness:
             return _failed(job, str(error), simulated=self.simulated)
         return await self._read(runs, job, answer)
 
-    async def _prepare(self, runs: Runs, job: Job) -> None:
+    async def _prepare(self, runs: RunService, job: Job) -> None:
         """Writes the run down; a simulated one that was interrupted begins anew, since its model's cache is gone."""
         if await runs.store.threads.exists(job.thread):
             if not self.simulated or (await runs.store.threads.get(job.thread)).state == "done":
@@ -109,7 +109,7 @@ class Harness:
             pages=await self.pages.of(question),
         )
 
-    async def _read(self, runs: Runs, job: Job, answer: Answer) -> Result:
+    async def _read(self, runs: RunService, job: Job, answer: Answer) -> Result:
         """A result from the run's end, and from the prompts that it has sent."""
         thread = await runs.store.threads.get(job.thread)
         state = await runs.graph(thread).aget_state(runs.config(thread))

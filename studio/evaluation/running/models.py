@@ -24,7 +24,7 @@ from sleuth.studio.evaluation.running.harness import ServicesFor
 from sleuth.studio.evaluation.scoring import Allowance, Metered
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
 from sleuth.studio.simulation.model import NAME as SIMULATED
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import MemoryTriples
 
@@ -54,7 +54,7 @@ class Known:
 
 @asynccontextmanager
 async def served(
-    settings: Settings, library: Library, known: Known, parts: Parts, allowance: Allowance
+    settings: Settings, library: Collection, known: Known, parts: Parts, allowance: Allowance
 ) -> AsyncIterator[Models]:
     """The model server of the settings, less the parts that are gold; raises ModelError where it cannot be used.
 
@@ -85,7 +85,7 @@ async def served(
 
 @asynccontextmanager
 async def simulated(
-    settings: Settings, library: Library, known: Known, simulation: Simulation, allowance: Allowance
+    settings: Settings, library: Collection, known: Known, simulation: Simulation, allowance: Allowance
 ) -> AsyncIterator[Models]:
     """A simulated model for each run, which knows that run's question alone; all else as with a model server."""
     async with furnished(settings, library, model_of=lambda _: SIMULATED) as make:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from sleuth.studio.evaluation.data import QuestionFile
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.settings import Settings
@@ -52,7 +52,7 @@ def settings_record(settings: Settings) -> dict[str, Any]:
     return record
 
 
-async def data_record(library: Library, settings: Settings, files: Sequence[QuestionFile]) -> dict[str, Any]:
+async def data_record(library: Collection, settings: Settings, files: Sequence[QuestionFile]) -> dict[str, Any]:
     """The questions' files and the collection, each with a hash of its content."""
     documents, passages = await library.count()
     collection = {"name": settings.collection, "documents": documents, "passages": passages}

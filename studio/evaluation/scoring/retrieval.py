@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.scoring.summary import Own, Scores, Summary, summarise
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit
@@ -68,13 +68,13 @@ class Searching:
     """One way to search that is judged: a mode over a library, which may be opened with a part switched off."""
 
     name: str
-    library: Library
+    library: Collection
     mode: Mode
 
 
 @asynccontextmanager
 async def searching(
-    settings: Settings, library: Library, modes: Sequence[Mode], *, ablated: bool
+    settings: Settings, library: Collection, modes: Sequence[Mode], *, ablated: bool
 ) -> AsyncIterator[list[Searching]]:
     """The modes; with `ablated` also graph search with each of its parts switched off that is on."""
     systems = [Searching(name=mode, library=library, mode=mode) for mode in modes]
@@ -83,7 +83,7 @@ async def searching(
             less = settings.model_copy(update=values)
             if less != settings:
                 embedder = None if "embedder" in values else library.embedder
-                without = await opened.enter_async_context(await Library.open(less, embedder=embedder))
+                without = await opened.enter_async_context(await Collection.open(less, embedder=embedder))
                 systems.append(Searching(name=f"graph without {part}", library=without, mode="graph"))
         yield systems
 

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from sleuth.graphs.ingestion import IngestProgress, read_in
+from sleuth.graphs.ingestion import IngestProgress, ingest_into
 from sleuth.studio.server.home_lock import Door
 from sleuth.studio.server.ingestion.uploads import Failure, Ingest, Status, Uploads
 from sleuth.studio.server.retry import until_stored
 from sleuth.studio.server.schemas.errors import STORE_AWAY
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
-from sleuth.tools.storage import is_of_database
+from sleuth.tools.storage import is_database_error
 from sleuth.tools.types import now
 
 _log = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ class Ingests:
             def show(progress: IngestProgress) -> None:
                 waiting.tell(_after(waiting.ingest, progress, paths))
 
-            await read_in(paths, settings=settings, library=library, on_progress=show, stopped=waiting.stopping)
+            await ingest_into(paths, settings=settings, library=library, on_progress=show, stopped=waiting.stopping)
             await library.catch_up()
             cut = waiting.stopping() and waiting.ingest.read < waiting.ingest.total
             # Before the door opens: another server with this SLEUTH_HOME may wait to read the same.
@@ -244,7 +244,7 @@ def _after(ingest: Ingest, progress: IngestProgress, paths: Sequence[Path]) -> I
 
 def _passes(error: BaseException) -> bool:
     """Whether what has failed may go well later, without anybody who sends the files again."""
-    passing = isinstance(error, errors.SleuthError | OSError) or is_of_database(error)
+    passing = isinstance(error, errors.SleuthError | OSError) or is_database_error(error)
     return passing and not isinstance(error, FOR_PEOPLE)
 
 
@@ -252,7 +252,7 @@ def _failed(ingest: Ingest, error: BaseException) -> Ingest:
     """With the reason why none of it can be read, in the place of an earlier one."""
     if isinstance(error, errors.SleuthError):
         problem = str(error)
-    elif is_of_database(error) or isinstance(error, OSError):
+    elif is_database_error(error) or isinstance(error, OSError):
         problem = STORE_AWAY
     else:
         problem = "The server failed; its log says why."

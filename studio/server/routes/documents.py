@@ -12,11 +12,11 @@ from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import House, TheHouse
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Query as Wanted
 from sleuth.tools.search import find_mode
-from sleuth.tools.types import hit_json
+from sleuth.tools.types import hit_to_json
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 
@@ -24,17 +24,17 @@ MOST_FILES = 1000
 MOST_NAME = 200
 
 
-async def _library(house: TheHouse, owner: Owner) -> Library:
+async def _library(house: TheHouse, owner: Owner) -> Collection:
     return await house.tenants.library(owner)
 
 
-Collection = Annotated[Library, Depends(_library)]
+LibraryDep = Annotated[Collection, Depends(_library)]
 
 
 @router.get("/documents")
 async def list_documents(
     *,
-    library: Collection,
+    library: LibraryDep,
     house: TheHouse,
     owner: Owner,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
@@ -85,7 +85,7 @@ def _source(path: str, house: House, owner: str) -> str:
 
 
 @router.get("/documents/{id:path}")
-async def show_document(id: str, library: Collection, house: TheHouse, owner: Owner) -> forms.DocumentView:
+async def show_document(id: str, library: LibraryDep, house: TheHouse, owner: Owner) -> forms.DocumentView:
     """A document with its text, and where its passages are in it."""
     document = await library.document(id)
     spans = [forms.Span(id=each.id, start=each.start, end=each.end) for each in await library.passages_of(id)]
@@ -101,7 +101,7 @@ async def show_document(id: str, library: Collection, house: TheHouse, owner: Ow
 
 
 @router.delete("/documents/{id:path}", status_code=204)
-async def delete_document(id: str, library: Collection, house: TheHouse) -> None:
+async def delete_document(id: str, library: LibraryDep, house: TheHouse) -> None:
     """Deletes a document from the catalogue and every index; runs that have read it keep what they read."""
     async with house.door.open("exclusive"):
         await library.delete([id])
@@ -135,7 +135,7 @@ async def ingest_events(ingest: Known, house: TheHouse) -> AsyncIterator[ServerS
 
 
 @router.get("/passages/{id:path}")
-async def show_passage(id: str, library: Collection) -> forms.PassageView:
+async def show_passage(id: str, library: LibraryDep) -> forms.PassageView:
     """A passage."""
     found = await library.passages([id])
     if not found:
@@ -153,7 +153,7 @@ async def show_passage(id: str, library: Collection) -> forms.PassageView:
 
 @router.get("/search")
 async def search(
-    library: Collection,
+    library: LibraryDep,
     house: TheHouse,
     q: Annotated[str, Query(min_length=1, max_length=20_000)],
     mode: Annotated[str, Query(max_length=20)] = "hybrid",
@@ -162,4 +162,4 @@ async def search(
     """The best passages for a query, without asking a model."""
     async with house.door.open("shared"):
         hits = await library.search(Wanted(text=q, k=k, mode=find_mode(mode)))
-    return [forms.HitView.model_validate(hit_json(hit)) for hit in hits]
+    return [forms.HitView.model_validate(hit_to_json(hit)) for hit in hits]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sleuth.graphs.core import Budget, Step
 from sleuth.studio.mcp import Asked, Events
 from sleuth.studio.server.state import House
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 
 
@@ -20,7 +20,7 @@ class Served:
     owner: str
 
     @asynccontextmanager
-    async def library(self) -> AsyncIterator[Library]:
+    async def library(self) -> AsyncIterator[Collection]:
         """The owner's documents."""
         async with self.house.door.open("shared"):
             yield await self.house.tenants.library(self.owner)

@@ -10,12 +10,12 @@ from fastapi import APIRouter, Body, Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core import seconds_at, total_cost
-from sleuth.graphs.persistence import naming
+from sleuth.graphs.persistence import explain_damage
 from sleuth.graphs.registry import configure, runnable
-from sleuth.graphs.runs import Runs, check_question, export, fork
+from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
 from sleuth.graphs.runs import model_calls as calls
 from sleuth.graphs.runs import pruning as prune
-from sleuth.graphs.runs.history import history
+from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs import FollowUp
 from sleuth.studio.server.schemas import runs as forms
@@ -26,7 +26,7 @@ from sleuth.tools.errors import RunError, UsageError
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
 
-async def _reading(house: TheHouse, owner: Owner) -> Runs:
+async def _reading(house: TheHouse, owner: Owner) -> RunService:
     return await house.tenants.reading(owner)
 
 
@@ -35,7 +35,7 @@ async def _known(thread: str, runs: "Reading", house: TheHouse, owner: Owner) ->
     return (await runs.store.threads.get(await _named(thread, runs, house, owner) or thread)).id
 
 
-async def _named(name: str, runs: Runs, house: House, owner: str) -> str | None:
+async def _named(name: str, runs: RunService, house: House, owner: str) -> str | None:
     """The id of the owner's run of this name; None where there is none.
 
     Ids are unique among all owners. On a server with keys a new run of a chosen name gets the id `owner:name`, so that
@@ -51,7 +51,7 @@ def _scoped(name: str, house: House, owner: str) -> str:
     return name if house.settings.api_keys is None else f"{owner}:{name}"
 
 
-Reading = Annotated[Runs, Depends(_reading)]
+Reading = Annotated[RunService, Depends(_reading)]
 Known = Annotated[str, Depends(_known)]
 
 
@@ -62,7 +62,7 @@ async def list_runs(
     before: Annotated[str | None, Query(max_length=40, description="ISO 8601: those last touched before it")] = None,
 ) -> list[forms.ThreadRow]:
     """Runs, the latest first."""
-    found = await runs.store.threads.newest(limit=limit, before=before)
+    found = await runs.store.threads.list_newest(limit=limit, before=before)
     return [forms.ThreadRow(**thread.to_json()) for thread in found]
 
 
@@ -119,7 +119,7 @@ async def _follow_up(asked: forms.RunForm, id: str, house: House, owner: str) ->
 async def show(thread: Known, runs: Reading, house: TheHouse) -> forms.RunView:
     """A run as it stands."""
     row = await runs.store.threads.get(thread)
-    with naming(thread):
+    with explain_damage(thread):
         snapshot = await runs.graph(row).aget_state(runs.config(row))
     state = snapshot.values
     follow_up = await house.conversations.get(thread)
@@ -133,7 +133,7 @@ async def show(thread: Known, runs: Reading, house: TheHouse) -> forms.RunView:
     )
 
 
-async def _answer(runs: Runs, thread: str) -> dict[str, Any] | None:
+async def _answer(runs: RunService, thread: str) -> dict[str, Any] | None:
     try:
         return (await runs.answer(thread)).to_json()
     except RunError:  # it has none yet
@@ -163,7 +163,7 @@ async def show_conversation(thread: Known, runs: Reading, house: TheHouse) -> li
 async def remove(thread: Known, runs: Reading, house: TheHouse) -> None:
     """Removes a run with its checkpoints and hops."""
     await house.jobs.require_idle(thread)
-    await prune.remove(runs, thread)
+    await prune.remove_runs(runs, thread)
     await house.log.remove(thread)
     await house.conversations.remove(thread)
 
@@ -207,24 +207,24 @@ async def resume(
 @router.get("/{thread}/history")
 async def show_history(thread: Known, runs: Reading) -> list[forms.MomentRow]:
     """Every checkpoint of a run, the newest first, all its branches together."""
-    return [forms.MomentRow(**moment.to_json()) for moment in await history(runs, thread)]
+    return [forms.MomentRow(**moment.to_json()) for moment in await list_checkpoints(runs, thread)]
 
 
 @router.get("/{thread}/checkpoints/{checkpoint}")
 async def show_checkpoint(thread: Known, checkpoint: str, runs: Reading) -> forms.MomentView:
     """A checkpoint with its whole state, and what was said to the model on the way to it."""
-    return forms.MomentView(**(await calls.moment(runs, thread, checkpoint)).to_json())
+    return forms.MomentView(**(await calls.load_checkpoint(runs, thread, checkpoint)).to_json())
 
 
 @router.post("/{thread}/fork", status_code=201)
 async def make_fork(thread: Known, asked: forms.ForkForm, runs: Reading, house: TheHouse) -> forms.Forked:
     """Branches a run from a checkpoint without running the branch: `resume` does."""
     await house.jobs.require_idle(thread)
-    made = await fork(runs, thread, at=asked.at, changes=asked.state, into=asked.method)
+    made = await fork_run(runs, thread, at=asked.at, changes=asked.state, into=asked.method)
     return forms.Forked(**made)
 
 
 @router.get("/{thread}/export")
 async def show_export(thread: Known, runs: Reading) -> dict[str, Any]:
     """A run as one JSON value: history, state, prompts and passages as they were."""
-    return await export(runs, thread)
+    return await export_run(runs, thread)

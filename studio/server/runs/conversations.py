@@ -17,7 +17,7 @@ from sleuth.graphs.core import Cost, Verdict, upgrade_cost
 from sleuth.graphs.evidence import with_footnotes
 from sleuth.graphs.persistence import LONGEST_NAME
 from sleuth.graphs.persistence.threads import threads
-from sleuth.graphs.runs import Runs
+from sleuth.graphs.runs import RunService
 from sleuth.tools.errors import RunError
 from sleuth.tools.storage import make_tables, transaction
 
@@ -81,7 +81,7 @@ class Conversations:
         gone = follow_ups.c.thread.not_in(select(threads.c.id))
         await asyncio.to_thread(self._write, delete(follow_ups).where(gone))
 
-    async def before(self, runs: Runs, thread: str) -> list[Turn]:
+    async def before(self, runs: RunService, thread: str) -> list[Turn]:
         """What was said up to a run's answer, as the rewriter reads it.
 
         Raises:
@@ -110,7 +110,7 @@ class Conversations:
                 connection.execute(statement)
 
 
-async def _said(runs: Runs, thread: str, *, needed: bool) -> Sequence[Turn]:
+async def _said(runs: RunService, thread: str, *, needed: bool) -> Sequence[Turn]:
     """A run's question, and its answer if it has one."""
     try:
         answer = await runs.answer(thread)

@@ -17,7 +17,7 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, i
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core import Delta
-from sleuth.graphs.persistence import LONGEST_NAME, check
+from sleuth.graphs.persistence import LONGEST_NAME, check_token
 from sleuth.graphs.persistence.threads import threads
 from sleuth.studio.server.retry import until_stored
 from sleuth.studio.server.runs.live_stream import Ears, Said
@@ -154,14 +154,14 @@ class EventLog:
     def _insert(self, batch: Sequence[Event]) -> None:
         with transaction(self._engine, write=True) as connection:
             for thread, token in sorted({(event.thread, event.token or "") for event in batch}):
-                check(connection, thread, token or None)
+                check_token(connection, thread, token or None)
             connection.execute(insert(events), [event.to_row() for event in batch])
 
     def _insert_after(self, told: Sequence[Event]) -> None:
         """Events of one thread, numbered on from what another process may have told of it; none of a key twice."""
         own = select(events.c.id, events.c.key).where(events.c.thread == told[0].thread)
         with transaction(self._engine, write=True) as connection:
-            check(connection, told[0].thread, told[0].token)
+            check_token(connection, told[0].thread, told[0].token)
             kept = {key: id for id, key in connection.execute(own)}
             new = [event for event in told if event.key not in kept]
             last = max(kept.values(), default=0)

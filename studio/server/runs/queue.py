@@ -3,7 +3,7 @@
 from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
 from sqlalchemy.engine import Engine
 
-from sleuth.graphs.persistence import LONGEST_NAME, check
+from sleuth.graphs.persistence import LONGEST_NAME, check_token
 from sleuth.tools.storage import make_tables, transaction
 
 metadata = MetaData()
@@ -31,14 +31,14 @@ class JobList:
     def write_down(self, owner: str, thread: str, token: str | None) -> None:
         """A thread has a job."""
         with transaction(self._engine, write=True) as connection:
-            check(connection, thread, token)
+            check_token(connection, thread, token)
             connection.execute(delete(jobs).where(jobs.c.thread == thread))
             connection.execute(insert(jobs).values(thread=thread, owner=owner))
 
     def cross_out(self, thread: str, token: str | None) -> None:
         """Its job has ended."""
         with transaction(self._engine, write=True) as connection:
-            check(connection, thread, token)
+            check_token(connection, thread, token)
             connection.execute(delete(jobs).where(jobs.c.thread == thread))
 
     def has(self, thread: str) -> bool:

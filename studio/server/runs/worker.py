@@ -13,9 +13,9 @@ from time import monotonic
 from uuid import uuid4
 
 from sleuth.graphs.core import Answer, Budget, Step
-from sleuth.graphs.runs import Runs, happened, now
+from sleuth.graphs.runs import RunService, now, replay_steps
 from sleuth.studio.server.home_lock import Door
-from sleuth.studio.server.locks_elsewhere import OthersLeases
+from sleuth.studio.server.locks_elsewhere import OtherThreadLocks
 from sleuth.studio.server.middleware.rate_limit import Quota
 from sleuth.studio.server.retry import until_stored
 from sleuth.studio.server.runs.event_log import EventLog, Trail
@@ -24,7 +24,7 @@ from sleuth.studio.server.schemas.errors import STORE_AWAY, kind_of
 from sleuth.studio.server.telemetry import RunRecord, Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, ThreadBusy, UnknownName
-from sleuth.tools.storage import is_of_database
+from sleuth.tools.storage import is_database_error
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Jobs:
     async def require_idle(self, thread: str) -> None:
         """Raises ThreadBusy while the thread is being run, here or elsewhere; waits for a run that is just ending."""
         await self._require_idle_here(thread)
-        async with self._tenants.store.leases.hold(thread):
+        async with self._tenants.store.locks.hold(thread):
             pass
 
     async def _require_idle_here(self, thread: str) -> None:
@@ -166,7 +166,7 @@ class Jobs:
     async def _work(self, job: _Job) -> None:
         """One run from taking its thread to its end."""
         try:
-            async with self._tenants.store.leases.hold(job.thread):
+            async with self._tenants.store.locks.hold(job.thread):
                 await self._enter(job)
                 job.begun.set_result(None)
                 await self._go_on(job)
@@ -185,7 +185,7 @@ class Jobs:
     async def _enter(self, job: _Job) -> None:
         if job.left and not await asyncio.to_thread(self._list.has, job.thread):
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
-        job.token = self._tenants.store.leases.token(job.thread)
+        job.token = self._tenants.store.locks.token(job.thread)
         await asyncio.to_thread(self._list.write_down, job.owner, job.thread, job.token)
         job.trail = await self._log.trail(job.thread, token=job.token)
         if self._closing:
@@ -228,7 +228,9 @@ class Jobs:
     async def _tell(self, job: _Job, record: RunRecord) -> None:
         async with self._door.open("shared", patience=job.patience):
             opened = await self._tenants.runs(job.owner)
-            runs = Runs(replace(opened.store, leases=OthersLeases(opened.store.leases, job.thread)), opened.services)
+            runs = RunService(
+                replace(opened.store, locks=OtherThreadLocks(opened.store.locks, job.thread)), opened.services
+            )
             if not job.trail.fresh:
                 await self._tell_again(runs, job, record)
             run = runs.run(job.thread, budget=job.budget, listening=lambda: self._is_heard(job))
@@ -246,9 +248,9 @@ class Jobs:
     def _is_heard(self, job: _Job) -> bool:
         return self._log.ears.listening(job.thread) or monotonic() < job.awaited
 
-    async def _tell_again(self, runs: Runs, job: _Job, record: RunRecord) -> None:
+    async def _tell_again(self, runs: RunService, job: _Job, record: RunRecord) -> None:
         """What was done when the last server was killed, and not told any more."""
-        for step in await happened(runs, job.thread):
+        for step in await replay_steps(runs, job.thread):
             self._tell_step(replace(step, state="started", update={}), job, record)
             self._tell_step(step, job, record)
 
@@ -264,7 +266,7 @@ class Jobs:
         about = {"about": {"thread": job.thread}}
         if isinstance(error, SleuthError):
             told, kind = str(error), kind_of(error)
-        elif is_of_database(error):
+        elif is_database_error(error):
             _log.error("a run ended since the store cannot be used", exc_info=error, extra=about)
             told, kind = f"{STORE_AWAY} The run can be resumed.", "store_error"
         else:
@@ -276,7 +278,7 @@ class Jobs:
 
     async def _mark_failed(self, job: _Job, problem: str) -> None:
         runs = await self._tenants.reading(job.owner)
-        await runs.store.threads.mark(job.thread, "failed", at=now(), problem=problem)
+        await runs.store.threads.set_state(job.thread, "failed", at=now(), problem=problem)
 
     async def _mark_stopped(self, job: _Job) -> None:
         runs = await self._tenants.reading(job.owner)

@@ -13,8 +13,8 @@ from sleuth.graphs.baselines import closed_book
 from sleuth.graphs.baselines.closed_book import Settings
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.runs.history import fork, history
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 
 
 def closed(*replies: Any, settings: Settings | None = None, **more: Any) -> Case:
@@ -50,10 +50,10 @@ async def test_closed_book_without_budget_makes_no_call() -> None:
 async def test_closed_book_fork_knows_and_cites_notes(store: Store) -> None:
     chain = example("q08")
     services = Services(model=Judging(AllRolesModel(chain).reply_to), retriever=finds(chain, at_once=True))
-    runs = Runs(store, services)
+    runs = RunService(store, services)
     id = await runs.start(chain.question, "plain-rag")
     cited = (await finish(runs, id)).citations
-    at = (await history(runs, id))[0].checkpoint
-    answer = await finish(runs, (await fork(runs, id, at=at, into="closed-book"))["thread"])
+    at = (await list_checkpoints(runs, id))[0].checkpoint
+    answer = await finish(runs, (await fork_run(runs, id, at=at, into="closed-book"))["thread"])
     assert (answer.status, answer.text, answer.cost["calls"]) == ("answered", chain.answer, 1)
     assert answer.citations == cited != []

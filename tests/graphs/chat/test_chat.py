@@ -17,8 +17,8 @@ from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.registry import CHAT, METHODS, configure
-from sleuth.graphs.runs.execution import compiled
-from sleuth.graphs.runs.subruns import SaverHops
+from sleuth.graphs.runs.execution import compile_method
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.storage.archive import MemoryArchive
 
@@ -69,7 +69,7 @@ class Talk:
     async def hop(self, said: AIMessage) -> Json:
         """The state of the thread in which a message's question was looked up."""
         about = said.additional_kwargs
-        graph = compiled(about["method"], self.saver)
+        graph = compile_method(about["method"], self.saver)
         return dict((await graph.aget_state({"configurable": {"thread_id": about["thread"]}})).values)
 
     def _context(self) -> Context:
@@ -80,7 +80,7 @@ class Talk:
             settings=self.settings,
             budget=self.budget,
         )
-        return replace(context, hops=SaverHops(saver=self.saver, context=context))
+        return replace(context, hops=CheckpointerSubruns(saver=self.saver, context=context))
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.wall_clock import seconds_at
-from sleuth.graphs.runs.history import fork, history
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService
 
 AT = "1970-01-01T00:01:40+00:00"
 """100 seconds after the epoch."""
@@ -53,11 +53,11 @@ class Busy(Replying):
 
 
 @pytest.fixture
-def busy(runs_with: RunsFor, chain: Chain) -> Runs:
+def busy(runs_with: RunsFor, chain: Chain) -> RunService:
     return runs_with(Busy(chain.reply_to))
 
 
-async def test_seconds_are_wall_clock_and_model_seconds_a_sum(busy: Runs, chain: Chain) -> None:
+async def test_seconds_are_wall_clock_and_model_seconds_a_sum(busy: RunService, chain: Chain) -> None:
     began = time.time()
     answer = await finish(busy, await busy.start(chain.question, "par-rag"))
     took = time.time() - began
@@ -68,7 +68,7 @@ async def test_seconds_are_wall_clock_and_model_seconds_a_sum(busy: Runs, chain:
     assert (await busy.answer(answer.thread)).seconds == answer.seconds
 
 
-async def test_seconds_leave_out_the_pause_before_a_resume(busy: Runs, chain: Chain) -> None:
+async def test_seconds_leave_out_the_pause_before_a_resume(busy: RunService, chain: Chain) -> None:
     id, began = await busy.start(chain.question, "par-rag"), time.time()
     async with aclosing(busy.run(id)) as events:
         async for event in events:
@@ -85,21 +85,21 @@ async def test_seconds_leave_out_the_pause_before_a_resume(busy: Runs, chain: Ch
     assert 0 < before < answer.seconds <= worked
 
 
-async def test_seconds_of_a_fork_are_those_of_its_path(busy: Runs, chain: Chain) -> None:
+async def test_seconds_of_a_fork_are_those_of_its_path(busy: RunService, chain: Chain) -> None:
     id = await busy.start(chain.question, "plain-rag")
     first = await finish(busy, id)
     await asyncio.sleep(0.3)
-    moments = await history(busy, id)
-    await fork(busy, id, at=moments[0].checkpoint)
+    moments = await list_checkpoints(busy, id)
+    await fork_run(busy, id, at=moments[0].checkpoint)
     assert (await busy.answer(id)).seconds == first.seconds
     began = time.time()
-    await fork(busy, id, at=moments[1].checkpoint)
+    await fork_run(busy, id, at=moments[1].checkpoint)
     again = await finish(busy, id)
     assert first.seconds and again.seconds
     assert 0.02 <= again.seconds <= first.seconds + time.time() - began
 
 
-async def test_seconds_of_a_run_that_is_given_more_budget_are_kept(busy: Runs, chain: Chain) -> None:
+async def test_seconds_of_a_run_that_is_given_more_budget_are_kept(busy: RunService, chain: Chain) -> None:
     id = await busy.start(chain.question, "par-rag", budget=Budget(max_calls=3))
     ended = await finish(busy, id)
     answer = await finish(busy, id, budget=Budget())
@@ -107,6 +107,6 @@ async def test_seconds_of_a_run_that_is_given_more_budget_are_kept(busy: Runs, c
     assert answer.seconds >= answer.cost["calls"] * 0.02
 
 
-async def test_seconds_of_a_run_of_an_older_release_are_absent(busy: Runs, chain: Chain) -> None:
+async def test_seconds_of_a_run_of_an_older_release_are_absent(busy: RunService, chain: Chain) -> None:
     answer: Answer = await finish(busy, await busy.start(chain.question, "plain-rag"))
     assert "seconds" not in replace(answer, seconds=None).to_json()

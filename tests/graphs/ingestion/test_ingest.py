@@ -12,7 +12,7 @@ def test_every_update_is_a_field_of_the_state() -> None:
     assert set(get_type_hints(IngestUpdate)) <= {field.name for field in fields(IngestState)}
 
 
-def test_reading_goes_on_beside_embedding_until_all_is_read() -> None:
+def test_reading_runs_in_parallel_with_embedding() -> None:
     assert after_read(state()) == ["read", "embed"]
     assert after_read(state(all_read=True)) == ["embed"]
     assert after_embed(state()) == "__end__"
@@ -24,6 +24,6 @@ def test_nodes_are_named_as_their_functions() -> None:
     assert all(f"{name}({name})" in drawn for name in ("discover", "read", "embed", "report"))
 
 
-def test_only_the_first_failures_are_kept() -> None:
+def test_checkpoint_keeps_only_the_first_failures() -> None:
     assert first_few(["a"], ["b"]) == ["a", "b"]
     assert len(first_few(["a"] * 15, ["b"] * 15)) == 20

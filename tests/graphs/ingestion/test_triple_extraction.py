@@ -1,4 +1,4 @@
-"""Reading ahead keeps each passage as it is read, goes on where it was, and stays within its budget."""
+"""Extraction of triples ahead of time: stored per passage, resumed, and within its budget."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from scenes import Replying
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.ingestion.triple_extraction import BATCH, ReadingContext, ReadingState, read_passages
+from sleuth.graphs.ingestion.triple_extraction import BATCH, ExtractionContext, ExtractionState, extract_all_triples
 from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.catalogue import Catalogue
@@ -30,8 +30,8 @@ def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
 
 
 @dataclass
-class Told:
-    """What was told of each passage."""
+class Progress:
+    """Progress events, one per passage."""
 
     updates: list[Any] = field(default_factory=list)
 
@@ -46,32 +46,32 @@ def born(request: Request) -> Any:
 
 def context(
     catalogue: Catalogue, answer: Callable[[Request], Any], *, concurrency: int = 4, **budget: float
-) -> ReadingContext:
-    return ReadingContext(
+) -> ExtractionContext:
+    return ExtractionContext(
         model=Replying(answer),
         name="small",
-        readings=catalogue.readings(),
+        readings=catalogue.triple_stats(),
         store=catalogue.triples(model="small"),
         budget=Budget(**budget),  # type: ignore[arg-type]
         concurrency=concurrency,
     )
 
 
-async def run(given: ReadingContext) -> ReadingState:
-    return await read_passages(given, on_read=Told())
+async def run(given: ExtractionContext) -> ExtractionState:
+    return await extract_all_triples(given, on_read=Progress())
 
 
-async def test_all_passages_are_read_once_and_told_of(catalogue: Catalogue) -> None:
-    told = Told()
-    done = await read_passages(context(catalogue, born), on_read=told)
+async def test_all_passages_are_read_once_with_progress(catalogue: Catalogue) -> None:
+    told = Progress()
+    done = await extract_all_triples(context(catalogue, born), on_read=told)
     assert (done.read, done.triples, done.calls, done.failed, done.ended) == (MANY, MANY, MANY, 0, True)
     assert sum(update["read"] for update in told.updates) == MANY
-    (summary,) = catalogue.readings().summary()
+    (summary,) = catalogue.triple_stats().summary()
     assert (summary.model, summary.passages, summary.triples) == ("small", MANY, MANY)
     assert (await run(context(catalogue, born))).calls == 0
 
 
-async def test_what_was_read_before_a_fault_is_kept_and_not_read_again(catalogue: Catalogue) -> None:
+async def test_triples_found_before_a_failure_are_kept(catalogue: Catalogue) -> None:
     answered: list[str] = []
 
     def breaks_down(request: Request) -> Any:
@@ -91,7 +91,7 @@ async def test_what_was_read_before_a_fault_is_kept_and_not_read_again(catalogue
     assert len(asked) == MANY - 10
 
 
-async def test_a_failed_reading_is_left_for_the_next_time(catalogue: Catalogue) -> None:
+async def test_failed_extraction_is_retried_by_the_next_call(catalogue: Catalogue) -> None:
     def mumbles(request: Request) -> Any:
         return "No idea." if request.input["sources"][0]["title"] == "Oda 3" else born(request)
 
@@ -102,7 +102,7 @@ async def test_a_failed_reading_is_left_for_the_next_time(catalogue: Catalogue) 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize("most", [1, 7])
-async def test_no_more_calls_are_made_than_allowed(catalogue: Catalogue, most: int, concurrency: int) -> None:
+async def test_extraction_stays_within_max_calls(catalogue: Catalogue, most: int, concurrency: int) -> None:
     given = context(catalogue, lambda _: "No idea.", max_calls=most, concurrency=concurrency)
     done = await run(given)
     assert isinstance(given.model, Replying)
@@ -110,12 +110,12 @@ async def test_no_more_calls_are_made_than_allowed(catalogue: Catalogue, most: i
     assert (await run(context(catalogue, born, max_calls=most, concurrency=concurrency))).read == most
 
 
-async def test_tokens_and_seconds_end_it_too(catalogue: Catalogue) -> None:
+async def test_extraction_stays_within_tokens_and_seconds(catalogue: Catalogue) -> None:
     assert 0 < (await run(context(catalogue, born, max_tokens=200, concurrency=1))).read < MANY
     assert (await run(context(catalogue, born, max_seconds=0.0))).read == 0
 
 
-async def test_no_more_than_so_many_are_read_side_by_side(catalogue: Catalogue) -> None:
+async def test_extraction_stays_within_concurrency(catalogue: Catalogue) -> None:
     busy, most = 0, 0
 
     class Slow(Replying):
@@ -128,15 +128,15 @@ async def test_no_more_than_so_many_are_read_side_by_side(catalogue: Catalogue) 
             return await super().call(request)
 
     given = context(catalogue, born, concurrency=3)
-    slow = ReadingContext(
+    slow = ExtractionContext(
         model=Slow(born), name="small", readings=given.readings, store=given.store, concurrency=given.concurrency
     )
     await run(slow)
     assert most == 3
 
 
-async def test_what_ras_has_read_is_not_read_again(catalogue: Catalogue) -> None:
-    (passage,) = catalogue.readings().unread(model="small", version=await prompt_version(), after="", limit=1)
+async def test_passages_read_by_ras_are_not_read_again(catalogue: Catalogue) -> None:
+    (passage,) = catalogue.triple_stats().unread(model="small", version=await prompt_version(), after="", limit=1)
     await catalogue.triples(model="small").put({passage.fingerprint(): []}, version=await prompt_version())
     assert (await run(context(catalogue, born))).read == MANY - 1
-    assert json.dumps(catalogue.readings().triples()[passage.id]) == "[]"
+    assert json.dumps(catalogue.triple_stats().triples()[passage.id]) == "[]"

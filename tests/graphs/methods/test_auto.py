@@ -22,10 +22,10 @@ from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.methods.auto.escalation import best_verdict, has_independent_parts
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.history import export, fork, history
-from sleuth.graphs.runs.pruning import Pruned, prune
-from sleuth.graphs.runs.service import Runs, Services
-from sleuth.graphs.runs.subruns import SaverHops
+from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
+from sleuth.graphs.runs.pruning import PruneReport, prune
+from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
 
@@ -63,7 +63,7 @@ def reading(answer: str) -> dict[str, Any]:
     return {"answerable": True, "answer": answer, "citations": []}
 
 
-async def ask(runs: Runs, question: str, **options: Any) -> Answer:
+async def ask(runs: RunService, question: str, **options: Any) -> Answer:
     return await finish(runs, await runs.start(question, "auto", **options))
 
 
@@ -191,7 +191,7 @@ def half_known(chain: Chain) -> Clerk:
 
 async def test_auto_escalates_twice_with_inherited_notes(store: Store, chain: Chain) -> None:
     model, shelf = half_known(chain), Shelf(chain.passages)
-    runs = Runs(store, Services(model=model, retriever=shelf))
+    runs = RunService(store, Services(model=model, retriever=shelf))
     answer = await ask(runs, chain.question, values=REFUSING)
     assert [method for method, _ in turns(answer)] == ["plain-rag", "par-rag", "ras"]
     found = (chain.hops[0].asked, chain.hops[0].answer)
@@ -207,12 +207,12 @@ async def test_auto_escalates_twice_with_inherited_notes(store: Store, chain: Ch
 
 async def test_auto_subruns_do_not_search_given_notes(store: Store, chain: Chain) -> None:
     model, shelf = Clerk(chain, read=UNKNOWN), Shelf(chain.passages)
-    runs = Runs(store, Services(model=model, retriever=shelf))
+    runs = RunService(store, Services(model=model, retriever=shelf))
     model.chain = replace(chain, hops=[replace(hop, planned=hop.asked) for hop in chain.hops])
     first = await runs.start(chain.question, "par-rag")
     await finish(runs, first)
-    notes = (await history(runs, first))[0].checkpoint
-    forked = await fork(runs, first, at=notes, into="auto")
+    notes = (await list_checkpoints(runs, first))[0].checkpoint
+    forked = await fork_run(runs, first, at=notes, into="auto")
     searched = len(shelf.queries)
     answer = await finish(runs, forked["thread"])
     assert turns(answer) == [("plain-rag", "unknown"), ("par-rag", "answered")]
@@ -222,11 +222,11 @@ async def test_auto_subruns_do_not_search_given_notes(store: Store, chain: Chain
 
 async def test_auto_subruns_search_given_pages(store: Store, chain: Chain) -> None:
     shelf = Shelf(chain.passages)
-    runs = Runs(store, Services(model=Clerk(chain, read=UNKNOWN), retriever=shelf))
+    runs = RunService(store, Services(model=Clerk(chain, read=UNKNOWN), retriever=shelf))
     page = PageText(id="yard", name="yard", text="Trevandle & Ruske was founded in 1868.")
     answer = await ask(runs, chain.question, pages=[page])
     assert shelf.queries == []
-    for hop in await store.threads.hops_of(answer.thread):
+    for hop in await store.threads.subruns_of(answer.thread):
         assert hop.options["pages"] == (await store.threads.get(answer.thread)).options["pages"]
 
 
@@ -304,10 +304,12 @@ async def test_auto_thresholds_are_settings(runs_with: RunsFor, chain: Chain) ->
         ({"min_confidence": "1"}, "min_confidence: .* less than 1"),
     ],
 )
-async def test_auto_refuses_invalid_settings_before_the_run(runs: Runs, values: dict[str, str], says: str) -> None:
+async def test_auto_refuses_invalid_settings_before_the_run(
+    runs: RunService, values: dict[str, str], says: str
+) -> None:
     with pytest.raises(UsageError, match=says):
         await runs.start("?", "auto", values=values)
-    assert await runs.store.threads.newest() == []
+    assert await runs.store.threads.list_newest() == []
 
 
 def test_auto_methods_exclude_further_baselines() -> None:
@@ -345,8 +347,8 @@ async def test_auto_streams_steps_of_subruns(runs_with: RunsFor, chain: Chain) -
 async def test_auto_subruns_name_their_parent(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Clerk(chain, read=UNKNOWN))
     answer = await ask(runs, chain.question, budget=Budget(max_calls=40))
-    moments = {moment.checkpoint: moment for moment in await history(runs, answer.thread)}
-    threads = await runs.store.threads.hops_of(answer.thread)
+    moments = {moment.checkpoint: moment for moment in await list_checkpoints(runs, answer.thread)}
+    threads = await runs.store.threads.subruns_of(answer.thread)
     assert [(thread.id, thread.method) for thread in threads] == [
         (hop["thread"], hop["method"]) for hop in hops(answer)
     ]
@@ -354,7 +356,7 @@ async def test_auto_subruns_name_their_parent(runs_with: RunsFor, chain: Chain) 
         assert (thread.part_of, thread.hop, thread.status) == (answer.thread, number, "done")
         assert moments[thread.parent_checkpoint].next == ["act"]
         assert (await runs.answer(thread.id)).status == hops(answer)[number - 1]["status"]
-    exported = await export(runs, answer.thread)
+    exported = await export_run(runs, answer.thread)
     assert [hop["thread"]["id"] for hop in exported["hops"]] == [thread.id for thread in threads]
 
 
@@ -389,14 +391,14 @@ async def test_auto_resumed_after_failure_repeats_no_call(runs_with: RunsFor, ch
         id = await runs.start(chain.question, "auto")
         with pytest.raises(ModelUnavailable):
             await finish(runs, id)
-        stopped = await runs.store.threads.hops_of(id)
+        stopped = await runs.store.threads.subruns_of(id)
         assert (await runs.store.threads.get(id)).status == "failed"
         answer = await finish(runs, id)
         assert sent(failing.requests) == sent(model.requests)
         ids = [request.call_id for request in failing.requests]
         assert len(ids) == len(set(ids))
         assert (answer.text, answer.cost, answer.warnings) == (expected.text, expected.cost, expected.warnings)
-        threads = await runs.store.threads.hops_of(id)
+        threads = await runs.store.threads.subruns_of(id)
         assert [thread.id for thread in threads[: len(stopped)]] == [thread.id for thread in stopped]
         assert len(threads) == 2
 
@@ -412,10 +414,10 @@ async def test_auto_resumes_between_or_within_subruns(runs_with: RunsFor, chain:
             if isinstance(event, Step) and (event.state, f"{event.method} {event.node}") == ("finished", stop):
                 break
     statuses = {(await runs.store.threads.get(id)).status}
-    statuses |= {thread.status for thread in await runs.store.threads.hops_of(id)}
+    statuses |= {thread.status for thread in await runs.store.threads.subruns_of(id)}
     assert statuses <= {"interrupted", "done"}
     answer = await finish(runs, id)
-    assert (answer.text, len(await runs.store.threads.hops_of(id))) == ("1868", 2)
+    assert (answer.text, len(await runs.store.threads.subruns_of(id))) == ("1868", 2)
     ids = [request.call_id for request in model.requests]
     assert len(ids) - len(set(ids)) <= 1, "only the call in flight may go out again"
 
@@ -427,8 +429,8 @@ async def test_auto_subrun_is_locked(runs_with: RunsFor, chain: Chain) -> None:
     id = await runs.start(chain.question, "auto")
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
-    hop = (await runs.store.threads.hops_of(id))[1]
-    async with runs.store.leases.hold(hop.id):
+    hop = (await runs.store.threads.subruns_of(id))[1]
+    async with runs.store.locks.hold(hop.id):
         with pytest.raises(ThreadBusy, match=f"Thread {hop.id} is being run"):
             await finish(runs, id)
     assert (await finish(runs, hop.id)).text == "1868", "by hand, as any run"
@@ -437,11 +439,11 @@ async def test_auto_subrun_is_locked(runs_with: RunsFor, chain: Chain) -> None:
     assert len(model.requests) == asked == 2 + PAR_CALLS
 
 
-def in_memory(case: Case) -> SaverHops:
+def in_memory(case: Case) -> CheckpointerSubruns:
     async def announce(thread: str, hop: SubrunRequest) -> None:
         assert thread and hop.parent == "1"
 
-    return SaverHops(saver=case.saver, context=case._context(), profile="default", announce=announce)
+    return CheckpointerSubruns(saver=case.saver, context=case._context(), profile="default", announce=announce)
 
 
 async def test_auto_subrun_in_other_checkpointer_resumes(chain: Chain) -> None:
@@ -476,7 +478,7 @@ async def test_auto_cancelled_cancels_subrun(runs_with: RunsFor, chain: Chain) -
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert [thread.status for thread in await runs.store.threads.hops_of(id)] == ["done", "interrupted"]
+    assert [thread.status for thread in await runs.store.threads.subruns_of(id)] == ["done", "interrupted"]
     assert (await finish(runs_with(clerk), id)).text == "1868"
     assert len(stuck.requests) + len(clerk.requests) == 2 + PAR_CALLS
 
@@ -485,17 +487,17 @@ async def test_auto_fork_before_subrun_gets_new_thread(runs_with: RunsFor, chain
     model = Clerk(chain, read=UNKNOWN)
     runs = runs_with(model)
     first = await ask(runs, chain.question)
-    moments = await history(runs, first.thread)
+    moments = await list_checkpoints(runs, first.thread)
     before_second = next(moment for moment in moments if moment.next == ["act"])
     asked = len(model.requests)
-    await fork(runs, first.thread, at=before_second.checkpoint)
+    await fork_run(runs, first.thread, at=before_second.checkpoint)
     again = await finish(runs, first.thread)
     assert (again.text, again.cost) == (first.text, first.cost)
     assert len(model.requests) - asked == PAR_CALLS
     (plain, old), (same, new) = ([hop["thread"] for hop in hops(answer)] for answer in (first, again))
     assert plain == same
     assert old != new
-    assert len(await runs.store.threads.hops_of(first.thread)) == 3
+    assert len(await runs.store.threads.subruns_of(first.thread)) == 3
     assert (await runs.answer(old)).text == "1868"
 
 
@@ -504,8 +506,8 @@ async def test_auto_fork_after_subrun_keeps_thread(runs_with: RunsFor, chain: Ch
     runs = runs_with(model)
     first = await ask(runs, chain.question)
     asked = len(model.requests)
-    acted = next(moment for moment in await history(runs, first.thread) if moment.next == ["verify"])
-    await fork(runs, first.thread, at=acted.checkpoint)
+    acted = next(moment for moment in await list_checkpoints(runs, first.thread) if moment.next == ["verify"])
+    await fork_run(runs, first.thread, at=acted.checkpoint)
     assert hops(await finish(runs, first.thread)) == hops(first)
     assert len(model.requests) == asked
 
@@ -513,17 +515,17 @@ async def test_auto_fork_after_subrun_keeps_thread(runs_with: RunsFor, chain: Ch
 async def test_auto_fork_accepts_other_methods(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Clerk(chain, read=UNKNOWN))
     first = await ask(runs, chain.question)
-    checked = next(moment for moment in await history(runs, first.thread) if moment.next == ["plan"])
-    await fork(runs, first.thread, at=checked.checkpoint, changes={"order": ["plain-rag", "par-rag"]})
+    checked = next(moment for moment in await list_checkpoints(runs, first.thread) if moment.next == ["plan"])
+    await fork_run(runs, first.thread, at=checked.checkpoint, changes={"order": ["plain-rag", "par-rag"]})
     assert "parts" not in hops(await finish(runs, first.thread))[1]["why"]
 
 
 # Pruning
 
 
-async def touched(runs: Runs, id: str, year: int) -> None:
+async def touched(runs: RunService, id: str, year: int) -> None:
     thread = await runs.store.threads.get(id)
-    await runs.store.threads.mark(id, thread.status, at=f"{year}-01-01T00:00:00.000+00:00")
+    await runs.store.threads.set_state(id, thread.status, at=f"{year}-01-01T00:00:00.000+00:00")
 
 
 async def test_auto_subruns_are_pruned_with_their_run(runs_with: RunsFor, chain: Chain) -> None:
@@ -539,9 +541,9 @@ async def test_auto_subruns_are_pruned_with_their_run(runs_with: RunsFor, chain:
     assert (await prune(runs, older_than=3600, keep_last=None)).threads == 0, "another process has resumed a subrun"
     await touched(runs, hops(answer)[0]["thread"], 2020)
     gone = await prune(runs, older_than=3600, keep_last=None)
-    assert gone == Pruned(threads=3, checkpoints=0, texts=gone.texts)
+    assert gone == PruneReport(threads=3, checkpoints=0, texts=gone.texts)
     assert gone.texts > 0
-    assert await runs.store.threads.newest() == []
+    assert await runs.store.threads.list_newest() == []
 
 
 async def test_auto_stopped_in_subrun_resumes_after_prune(runs_with: RunsFor, chain: Chain) -> None:
@@ -551,7 +553,7 @@ async def test_auto_stopped_in_subrun_resumes_after_prune(runs_with: RunsFor, ch
     id = await runs.start(chain.question, "auto")
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
-    for thread in await runs.store.threads.hops_of(id):
+    for thread in await runs.store.threads.subruns_of(id):
         await touched(runs, thread.id, 2020)
     await prune(runs, older_than=3600, keep_last=1)
     assert (await finish(runs, id)).text == "1868"

@@ -14,8 +14,8 @@ from sleuth.graphs.core.answer import Threshold
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.crp_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.runs.history import fork, history
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable
 
 GRAPH = Settings(shortcut=False)
@@ -277,13 +277,15 @@ async def test_crp_rag_answer_names_origin_of_threshold(
     store: Store, given: float | None, fitted: Threshold | None, holds: Threshold, status: str
 ) -> None:
     model = Replying(PathsModel([A]))
-    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER]), thresholds={VERIFY: fitted} if fitted else {}))
+    runs = RunService(
+        store, Services(model=model, retriever=Shelf([TOWER]), thresholds={VERIFY: fitted} if fitted else {})
+    )
     values = {"shortcut": False} | ({"perplexity_threshold": given} if given else {})
     id = await runs.start("?", "crp-rag", values=values)
     answer = await finish(runs, id)
     assert answer.status == status
     assert answer.to_json()["threshold"] == holds
-    assert await finish(Runs(store, Services(model=model, retriever=Shelf([TOWER]))), id) == answer
+    assert await finish(RunService(store, Services(model=model, retriever=Shelf([TOWER]))), id) == answer
 
 
 @pytest.mark.parametrize(
@@ -516,14 +518,16 @@ async def test_crp_rag_failure_repeats_no_completed_call() -> None:
 
 
 async def test_crp_rag_stored_run_uses_services_embedder(store: Store) -> None:
-    runs = Runs(store, Services(model=two_ways(), retriever=Shelf([TOWER]), embedder=HashingEmbedder()))
+    runs = RunService(store, Services(model=two_ways(), retriever=Shelf([TOWER]), embedder=HashingEmbedder()))
     id = await runs.start("?", "crp-rag", values={"samples": 3})
     answer = await finish(runs, id)
     assert (answer.status, answer.text) == ("answered", "Ostel")
     assert not any("embedder" in warning for warning in answer.warnings)
     assert answer.cost["nodes"].keys() == {"plan", "aggregate", "verify", "answer"}
     visited = [
-        moment.node for moment in reversed(await history(runs, id)) if moment.node and moment.node != ["__start__"]
+        moment.node
+        for moment in reversed(await list_checkpoints(runs, id))
+        if moment.node and moment.node != ["__start__"]
     ]
     assert visited == [[node] for node in ["plan", *KNOW, "plan", "plan", *KNOW, "answer"]]
 
@@ -532,12 +536,12 @@ async def test_crp_rag_fork_from_par_rag_has_its_notes(store: Store) -> None:
     chain = example("q08")
     ways = PathsModel(way(chain), [(chain.question, chain.answer)])
     model = Replying(lambda request: ways(request) if request.role in CRP_ROLES else chain.reply_to(request))
-    runs = Runs(store, Services(model=model, retriever=Shelf(chain.passages)))
+    runs = RunService(store, Services(model=model, retriever=Shelf(chain.passages)))
     id = await runs.start(chain.question, "par-rag")
     await finish(runs, id)
-    answered = next(moment for moment in await history(runs, id) if moment.node == ["review"])
+    answered = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["review"])
     asked = len(model.requests)
-    forked = await fork(runs, id, at=answered.checkpoint, into="crp-rag")
+    forked = await fork_run(runs, id, at=answered.checkpoint, into="crp-rag")
     answer = await finish(runs, forked["thread"])
     assert (answer.text, answer.status) == (chain.answer, "answered")
     assert [request.prompt for request in model.requests[asked:]] == [AGGREGATE, VERIFY, STEP]
@@ -550,10 +554,10 @@ async def test_crp_rag_fork_from_any_checkpoint_ends_equally(store: Store) -> No
         return PathsModel([A, C])(request)
 
     model = Replying(steady)
-    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER])))
+    runs = RunService(store, Services(model=model, retriever=Shelf([TOWER])))
     id = await runs.start("?", "crp-rag")
     first = await finish(runs, id)
-    moments = await history(runs, id)
+    moments = await list_checkpoints(runs, id)
     for moment in moments[1:-1]:
-        await fork(runs, id, at=moment.checkpoint)
+        await fork_run(runs, id, at=moment.checkpoint)
         assert (await finish(runs, id)).text == first.text

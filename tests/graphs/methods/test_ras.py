@@ -19,8 +19,8 @@ from sleuth.graphs.methods.ras.graph import Settings
 from sleuth.graphs.methods.ras.triple_graph import entity_key
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import configure, method
-from sleuth.graphs.runs.history import fork, history
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.storage.triples import MemoryTriples
 
@@ -309,7 +309,7 @@ async def test_ras_passage_at_fact_limit_is_named() -> None:
 
 async def test_ras_answer_contains_graph(store: Store) -> None:
     chain = example("q08")
-    runs = Runs(store, Services(model=Replying(reply_to(chain)), retriever=shelf(chain)))
+    runs = RunService(store, Services(model=Replying(reply_to(chain)), retriever=shelf(chain)))
     answer = await finish(runs, await runs.start(chain.question, "ras"))
     first, second = (hop.asked.rstrip("?") for hop in chain.hops)
     one, two = (hop.passage.id for hop in chain.hops)
@@ -326,7 +326,7 @@ async def test_ras_answer_contains_graph(store: Store) -> None:
 
 async def test_answer_json_without_graph_omits_it(store: Store) -> None:
     model = ScriptedModel(["[NO_RETRIEVAL]", {"answer": "4", "known": True}])
-    runs = Runs(store, Services(model=model, retriever=Shelf([TOWER])))
+    runs = RunService(store, Services(model=model, retriever=Shelf([TOWER])))
     assert "graph" not in (await finish(runs, await runs.start("2 and 2?", "ras"))).to_json()
 
 
@@ -334,7 +334,7 @@ async def test_answer_json_without_graph_omits_it(store: Store) -> None:
 async def test_ras_later_runs_use_stored_triples(store: Store) -> None:
     chain = example("q08")
     model = Replying(reply_to(chain))
-    runs = Runs(store, Services(model=model, retriever=shelf(chain)))
+    runs = RunService(store, Services(model=model, retriever=shelf(chain)))
     first = await finish(runs, await runs.start(chain.question, "ras"))
     second = await finish(runs, await runs.start(chain.question, "ras"))
     assert second.cost["calls"] == first.cost["calls"] - 2
@@ -344,11 +344,11 @@ async def test_ras_later_runs_use_stored_triples(store: Store) -> None:
 async def test_ras_notes_can_be_inherited(store: Store) -> None:
     chain = example("q24")
     model = Replying(reply_to(chain))
-    runs = Runs(store, Services(model=model, retriever=shelf(chain)))
+    runs = RunService(store, Services(model=model, retriever=shelf(chain)))
     id = await runs.start(chain.question, "ras")
     await finish(runs, id)
-    before = next(moment for moment in await history(runs, id) if moment.next == ["answer"])
-    forked = await fork(runs, id, at=before.checkpoint, into="par-rag")
+    before = next(moment for moment in await list_checkpoints(runs, id) if moment.next == ["answer"])
+    forked = await fork_run(runs, id, at=before.checkpoint, into="par-rag")
     thread = await runs.store.threads.get(forked["thread"])
     given = (await runs.graph(thread).aget_state(runs.config(thread))).values
     first, *rest = chain.hops

@@ -20,8 +20,8 @@ from sleuth.graphs.evidence.outcomes import is_declarative
 from sleuth.graphs.methods.retro_rag.evidence_state import AnswerAttempt, EvidencePassage, best_attempt, rank_passages
 from sleuth.graphs.methods.retro_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.runs.history import fork, history
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage
@@ -272,11 +272,11 @@ async def test_retro_rag_drops_inference_without_passage(two_hops: Chain) -> Non
 
 async def test_retro_rag_history_shows_removed_evidence(store: Store, two_hops: Chain) -> None:
     case = forgetful(two_hops, Settings())
-    runs = Runs(store, Services(model=case.model, retriever=case.retriever))
+    runs = RunService(store, Services(model=case.model, retriever=case.retriever))
     id = await runs.start(two_hops.question, "retro-rag", values={"max_sources": 1, "max_iterations": 2})
     assert (await finish(runs, id)).status == "unknown"
 
-    moments = await history(runs, id)
+    moments = await list_checkpoints(runs, id)
     left = next(moment for moment in moments if "departures" in moment.changed)
     assert left.node == ["collate"]
     assert list(left.changed["departures"]) == ["2 q08-1", "2 inference 1.1"]
@@ -286,9 +286,9 @@ async def test_retro_rag_history_shows_removed_evidence(store: Store, two_hops: 
     before = next(moment for moment in moments if moment.node == ["plan"])
     elsewhere = "Who sailed on the Lady Morrable?"
     case.retriever.found = {elsewhere: NOISE[:1]}
-    await fork(runs, id, at=before.checkpoint, changes={"query": elsewhere})
+    await fork_run(runs, id, at=before.checkpoint, changes={"query": elsewhere})
     await finish(runs, id)
-    branch, *rest = await history(runs, id)
+    branch, *rest = await list_checkpoints(runs, id)
     assert rest[-len(moments) :] == moments, "the run that was left stays as it was"
     thread = await runs.store.threads.get(id)
     state = (await runs.graph(thread).aget_state(runs.config(thread, branch.checkpoint))).values
@@ -343,13 +343,13 @@ async def test_retro_rag_answer_names_origin_of_threshold(
     detective = Detective(two_hops)
     model = Judging(lambda request: 0.6 if request.prompt in CONSISTENCY else detective.reply_to(request))
     services = Services(model=model, retriever=shelf(two_hops), thresholds=fitted)
-    runs = Runs(store, services)
+    runs = RunService(store, services)
     id = await runs.start(two_hops.question, "retro-rag", values={"threshold": given} if given else {})
     answer = await finish(runs, id)
     assert answer.threshold and answer.threshold["value"] == value
     asked = [request.prompt for request in model.requests]
     assert asked.count("reasoner/reason") == rounds
-    without = Runs(store, replace(services, thresholds={}))
+    without = RunService(store, replace(services, thresholds={}))
     assert await finish(without, id) == answer
 
 
@@ -411,12 +411,12 @@ async def test_retro_rag_fork_into_par_rag_keeps_inferences(store: Store, two_ho
         return detective.reply_to(request) if own else two_hops.reply_to(request)
 
     model = Judging(reply_to)
-    runs = Runs(store, Services(model=model, retriever=shelf(two_hops)))
+    runs = RunService(store, Services(model=model, retriever=shelf(two_hops)))
     id = await runs.start(two_hops.question, "retro-rag")
     await finish(runs, id)
-    discovered = next(moment for moment in await history(runs, id) if moment.node == ["discover"])
+    discovered = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["discover"])
     model.requests.clear()
-    forked = await fork(runs, id, at=discovered.checkpoint, into="par-rag")
+    forked = await fork_run(runs, id, at=discovered.checkpoint, into="par-rag")
     answer = await finish(runs, forked["thread"])
     drafted = [request.input["question"] for request in model.requests if request.role == "drafter"]
     assert two_hops.hops[0].asked not in drafted

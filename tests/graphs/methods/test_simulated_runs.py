@@ -14,7 +14,7 @@ from scenes import without_checkpoints
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.registry import CHAT, METHODS
-from sleuth.graphs.runs.subruns import SaverHops
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.archive import MemoryArchive
@@ -91,7 +91,7 @@ async def ended(
         settings=METHODS[name].settings(),
         embedder=HashingEmbedder(),
     )
-    context = replace(context, hops=SaverHops(saver=InMemorySaver(), context=context))
+    context = replace(context, hops=CheckpointerSubruns(saver=InMemorySaver(), context=context))
     state = await without_checkpoints(METHODS[name].graph).ainvoke({"question": asked.question}, context=context)
     return state["verdict"], model
 
@@ -101,7 +101,7 @@ async def test_simulated_chat_answers_follow_up() -> None:
     model = SimulatedModel(asked, Simulation(rates={}))
     context = Context(model=model, retriever=Words(), archive=MemoryArchive(), settings=CHAT.settings(method="par-rag"))
     saver = InMemorySaver()
-    context = replace(context, hops=SaverHops(saver=saver, context=context))
+    context = replace(context, hops=CheckpointerSubruns(saver=saver, context=context))
     graph = without_checkpoints(CHAT.graph).copy({"checkpointer": saver})
     for text in ("Which shipyard built the ferry Lady Morrable?", "In which year was it founded?"):
         given = {"messages": [{"role": "user", "content": text}]}

@@ -13,7 +13,7 @@ from ordering import latest, listed, put
 from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
 
 
-async def test_langgraphs_own_saver_reads_what_was_written(tmp_path: Path) -> None:
+async def test_langgraph_saver_reads_our_checkpoints(tmp_path: Path) -> None:
     serde = JsonPlusSerializer()
     async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", serde, "PRAGMA synchronous=NORMAL") as written:
         start = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
@@ -28,7 +28,7 @@ async def test_langgraphs_own_saver_reads_what_was_written(tmp_path: Path) -> No
     assert again.pending_writes == [("task", "notes", {"1": "Kestrow"}), ("task", "plan", None)]
 
 
-async def test_a_write_whose_task_was_cancelled_is_finished_before_the_file_is_closed(tmp_path: Path) -> None:
+async def test_cancelled_write_finishes_before_the_file_is_closed(tmp_path: Path) -> None:
     begun = threading.Event()
 
     def slowly(cursor: sqlite3.Cursor) -> None:
@@ -59,14 +59,14 @@ async def test_checkpoints_with_decreasing_ids_are_in_insertion_order(tmp_path: 
         assert await listed(saver, before={"configurable": {"checkpoint_id": "3"}}, limit=1) == ["9"]
 
 
-async def test_a_rewritten_checkpoint_keeps_its_place(tmp_path: Path) -> None:
+async def test_rewritten_checkpoint_keeps_its_number(tmp_path: Path) -> None:
     async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as saver:
         for id, parent in (("8", None), ("3", "8"), ("8", None)):
             await put(saver, id, parent)
         assert await listed(saver) == ["3", "8"]
 
 
-async def test_checkpoints_of_an_older_release_come_first_by_id(tmp_path: Path) -> None:
+async def test_checkpoints_of_older_release_come_first_by_id(tmp_path: Path) -> None:
     async with aiosqlite.connect(tmp_path / "runs.sqlite") as connection:
         older = AsyncSqliteSaver(connection, serde=JsonPlusSerializer())
         for id, parent in (("7", None), ("8", "7"), ("9", "8")):

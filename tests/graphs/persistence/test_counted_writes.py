@@ -1,24 +1,24 @@
-"""What a stopped node leaves behind: of what it had written nothing counts, of a task that had returned all."""
+"""Writes of a stopped node: none of its own count, all of a task that had returned do."""
 
 import asyncio
 
 from langgraph.checkpoint.serde.types import ERROR
 
-from sleuth.graphs.persistence.sqlite_checkpoints import counted
+from sleuth.graphs.persistence.sqlite_checkpoints import drop_partial_writes
 
 STOPPED = (ERROR, asyncio.CancelledError())
 
 
-def test_of_a_node_that_was_stopped_only_the_error_is_kept() -> None:
-    assert counted([("notes", {"1": "found"}), STOPPED]) == [STOPPED]
-    assert counted([STOPPED, ("branch:to:review", None)]) == [STOPPED]
+def test_stopped_node_keeps_only_its_error() -> None:
+    assert drop_partial_writes([("notes", {"1": "found"}), STOPPED]) == [STOPPED]
+    assert drop_partial_writes([STOPPED, ("branch:to:review", None)]) == [STOPPED]
 
 
-def test_a_task_that_had_returned_has_returned() -> None:
+def test_returned_task_counts_as_finished() -> None:
     returned = [("__return__", {"reply": "yes"}), STOPPED]
-    assert counted(returned) == returned
+    assert drop_partial_writes(returned) == returned
 
 
-def test_what_ended_well_and_what_others_write_as_errors_stays() -> None:
+def test_writes_of_finished_tasks_are_kept() -> None:
     for writes in ([("notes", {"1": "found"})], [(ERROR, "a text"), ("notes", 1)], []):
-        assert counted(writes) == writes
+        assert drop_partial_writes(writes) == writes

@@ -10,10 +10,10 @@ import pytest
 from scenes import finish
 
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.history import export, fork, history
-from sleuth.graphs.runs.model_calls import moment
-from sleuth.graphs.runs.pruning import prune, remove
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
+from sleuth.graphs.runs.model_calls import load_checkpoint
+from sleuth.graphs.runs.pruning import prune, remove_runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import StoreDamaged
 from sleuth.tools.settings import Settings
 
@@ -68,19 +68,19 @@ CELLS = {
     "write-type": ("writes", "type", "'pickle'"),
 }
 
-Reading = Callable[[Runs], Awaitable[Any]]
+Reading = Callable[[RunService], Awaitable[Any]]
 READINGS: dict[str, Reading] = {
-    "history": lambda runs: history(runs, "bad"),
-    "export": lambda runs: export(runs, "bad"),
+    "history": lambda runs: list_checkpoints(runs, "bad"),
+    "export": lambda runs: export_run(runs, "bad"),
     "show": lambda runs: runs.answer("bad"),
-    "fork": lambda runs: fork(runs, "bad", at="1f0"),
-    "moment": lambda runs: moment(runs, "bad", "1f0"),
+    "fork": lambda runs: fork_run(runs, "bad", at="1f0"),
+    "moment": lambda runs: load_checkpoint(runs, "bad", "1f0"),
     "resume": lambda runs: finish(runs, "bad"),
 }
 
 
 @pytest.mark.parametrize("row", ROWS)
-async def test_a_damaged_row_is_an_error_that_names_the_run(runs: Runs, file: Path, row: str) -> None:
+async def test_damaged_row_error_names_the_run(runs: RunService, file: Path, row: str) -> None:
     damage(file, "sleuth_threads", *ROWS[row])
     for reading in ("show", "resume"):
         with pytest.raises(StoreDamaged, match=r"[Rr]un bad (is damaged \(|cannot be read).*Put a backup"):
@@ -88,20 +88,20 @@ async def test_a_damaged_row_is_an_error_that_names_the_run(runs: Runs, file: Pa
 
 
 @pytest.mark.parametrize("row", [*ROWS.values(), *NOT_UTF8.values()], ids=[*ROWS, *NOT_UTF8])
-async def test_a_damaged_row_is_listed_and_blocks_no_prune(runs: Runs, file: Path, row: tuple[str, str]) -> None:
-    before = await export(runs, "good")
+async def test_damaged_row_is_listed_and_blocks_no_prune(runs: RunService, file: Path, row: tuple[str, str]) -> None:
+    before = await export_run(runs, "good")
     damage(file, "sleuth_threads", *row)
-    assert {thread.id for thread in await runs.store.threads.newest()} == {"good", "bad"}
+    assert {thread.id for thread in await runs.store.threads.list_newest()} == {"good", "bad"}
     pruned = await prune(runs, older_than=None, keep_last=1)
     assert (pruned.threads, pruned.texts) == (0, 0)
     assert set(pruned.damaged) <= {"bad"}
-    assert (await export(runs, "good"))["texts"].items() <= before["texts"].items()
+    assert (await export_run(runs, "good"))["texts"].items() <= before["texts"].items()
     assert (await prune(runs, older_than=0, keep_last=None)).threads == 2
-    assert await runs.store.threads.newest() == []
+    assert await runs.store.threads.list_newest() == []
 
 
 @pytest.mark.parametrize("cell", CELLS)
-async def test_a_damaged_cell_is_an_error_that_names_the_run(runs: Runs, file: Path, cell: str) -> None:
+async def test_damaged_cell_error_names_the_run(runs: RunService, file: Path, cell: str) -> None:
     damage(file, *CELLS[cell])
     for read in READINGS.values():
         with pytest.raises(StoreDamaged, match=r"Run bad.* cannot be read: .* Put a backup") as raised:
@@ -110,38 +110,38 @@ async def test_a_damaged_cell_is_an_error_that_names_the_run(runs: Runs, file: P
 
 
 @pytest.mark.parametrize("cell", CELLS)
-async def test_a_damaged_cell_blocks_no_prune(runs: Runs, file: Path, cell: str) -> None:
-    texts = (await export(runs, "bad"))["texts"]
+async def test_damaged_cell_blocks_no_prune(runs: RunService, file: Path, cell: str) -> None:
+    texts = (await export_run(runs, "bad"))["texts"]
     damage(file, *CELLS[cell])
     pruned = await prune(runs, older_than=None, keep_last=1)
     assert pruned.damaged == ["bad"]
     if not cell.startswith("checkpoint"):
         assert await runs.store.archive.load(texts) == list(texts.values())
     assert (await runs.answer("good")).status == "answered"
-    await remove(runs, "bad")
-    assert [thread.id for thread in await runs.store.threads.newest()] == ["good"]
+    await remove_runs(runs, "bad")
+    assert [thread.id for thread in await runs.store.threads.list_newest()] == ["good"]
 
 
-async def test_texts_that_a_damaged_run_names_are_kept(runs: Runs, file: Path) -> None:
-    texts = (await export(runs, "bad"))["texts"]
-    await remove(runs, "good")
+async def test_texts_that_a_damaged_run_names_are_kept(runs: RunService, file: Path) -> None:
+    texts = (await export_run(runs, "bad"))["texts"]
+    await remove_runs(runs, "good")
     damage(file, "checkpoints", "metadata", "'[1]'")
     assert (await prune(runs, older_than=None, keep_last=None)).texts == 0
     assert await runs.store.archive.load(texts) == list(texts.values())
 
 
 @pytest.mark.parametrize("body", ["x'00ff'", "7", "'text'"])
-async def test_a_damaged_text_is_named(runs: Runs, file: Path, body: str) -> None:
+async def test_damaged_text_is_named(runs: RunService, file: Path, body: str) -> None:
     connection = sqlite3.connect(file)
     with connection:
         connection.execute(f"UPDATE sleuth_texts SET body = {body}, era = 'x'")
     connection.close()
     with pytest.raises(StoreDamaged, match=r"archived text [0-9a-f]{64} cannot be read"):
-        await export(runs, "good")
+        await export_run(runs, "good")
     assert (await prune(runs, older_than=None, keep_last=1)).damaged == []
 
 
-async def test_a_damaged_era_blocks_no_prune(runs: Runs, file: Path) -> None:
+async def test_damaged_prune_epoch_blocks_no_prune(runs: RunService, file: Path) -> None:
     await prune(runs, older_than=None, keep_last=None)
     connection = sqlite3.connect(file)
     with connection:
@@ -150,7 +150,7 @@ async def test_a_damaged_era_blocks_no_prune(runs: Runs, file: Path) -> None:
     assert (await prune(runs, older_than=None, keep_last=1)).damaged == []
 
 
-async def test_a_damaged_version_of_the_runs_is_named(store: Store, file: Path, settings: Settings) -> None:
+async def test_damaged_version_of_runs_is_named(store: Store, file: Path, settings: Settings) -> None:
     connection = sqlite3.connect(file)
     with connection:
         connection.execute("UPDATE sleuth_runs_version SET version = 'zzz'")

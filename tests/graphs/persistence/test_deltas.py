@@ -1,4 +1,4 @@
-"""What those who listen are told while replies are written, and that it changes nothing."""
+"""Tokens streamed to a listener while replies are written; a listener changes nothing else."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -10,13 +10,13 @@ from scenes import Chain, Replying, RunsFor, finish
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.events import Delta, Event, Reset, Step
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable
 
 
 @dataclass
 class Talking(Replying):
-    """Says its replies to who listens, in two halves; breaks off in the middle of call `breaks_at`, once."""
+    """Model that streams its replies in two halves, and fails once in the middle of call `breaks_at`."""
 
     breaks_at: int = 0
 
@@ -35,12 +35,12 @@ def always() -> bool:
     return True
 
 
-async def told(runs: Runs, thread: str, listening: Callable[[], bool] | None = always) -> list[Event]:
+async def told(runs: RunService, thread: str, listening: Callable[[], bool] | None = always) -> list[Event]:
     return [event async for event in runs.run(thread, listening=listening)]
 
 
 def texts(events: list[Event]) -> dict[str, str]:
-    """What a listener has at the end: words by call, without what was taken back."""
+    """Return the tokens of a listener by call, without those that were reset."""
     heard: dict[str, str] = {}
     for event in events:
         if isinstance(event, Delta):
@@ -50,7 +50,7 @@ def texts(events: list[Event]) -> dict[str, str]:
     return heard
 
 
-async def test_the_words_of_every_call_come_within_its_step(runs_with: RunsFor, chain: Chain) -> None:
+async def test_tokens_of_a_call_come_within_its_step(runs_with: RunsFor, chain: Chain) -> None:
     model = Talking(chain.reply_to)
     runs = runs_with(model)
     events = await told(runs, thread := await runs.start(chain.question, "par-rag"))
@@ -68,7 +68,7 @@ async def test_the_words_of_every_call_come_within_its_step(runs_with: RunsFor, 
             assert (calls[event.call]["node"], calls[event.call]["role"]) == (event.node, event.role)
 
 
-async def test_a_run_is_the_same_whether_somebody_listens_or_not(runs_with: RunsFor, chain: Chain) -> None:
+async def test_run_is_the_same_with_and_without_listener(runs_with: RunsFor, chain: Chain) -> None:
     ends = []
     for listening in (always, lambda: False, None):
         runs = runs_with(Talking(chain.reply_to))
@@ -86,14 +86,14 @@ def _without_ids(values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "calls": list(values["calls"].values())}
 
 
-async def test_whoever_comes_later_hears_the_calls_that_begin_after(runs_with: RunsFor, chain: Chain) -> None:
+async def test_late_listener_gets_tokens_of_later_calls(runs_with: RunsFor, chain: Chain) -> None:
     model = Talking(chain.reply_to)
     runs = runs_with(model)
     events = await told(runs, await runs.start(chain.question, "par-rag"), lambda: len(model.requests) >= 3)
     assert list(texts(events)) == [request.call_id for request in model.requests[3:]]
 
 
-async def test_a_reply_that_cannot_be_read_is_taken_back(runs_with: RunsFor, chain: Chain) -> None:
+async def test_tokens_of_an_unreadable_reply_are_reset(runs_with: RunsFor, chain: Chain) -> None:
     def at_first_half(request: Request) -> Any:
         repaired = len(request.messages) > 2
         return '{"steps": [' if request.role == "planner" and not repaired else chain.reply_to(request)
@@ -108,7 +108,7 @@ async def test_a_reply_that_cannot_be_read_is_taken_back(runs_with: RunsFor, cha
 
 
 @pytest.mark.parametrize("breaks_at", [1, 3])
-async def test_a_call_that_is_repeated_takes_its_words_back(runs_with: RunsFor, chain: Chain, breaks_at: int) -> None:
+async def test_repeated_call_resets_its_streamed_tokens(runs_with: RunsFor, chain: Chain, breaks_at: int) -> None:
     model = Talking(chain.reply_to, breaks_at=breaks_at)
     runs = runs_with(model)
     thread = await runs.start(chain.question, "par-rag")
@@ -131,7 +131,7 @@ async def test_a_call_that_is_repeated_takes_its_words_back(runs_with: RunsFor, 
     assert list(texts(events + again).values()) == list(texts(expected).values())
 
 
-async def test_a_hop_is_heard_in_the_run_that_it_is_part_of(runs_with: RunsFor, chain: Chain) -> None:
+async def test_subrun_tokens_are_streamed_in_the_outer_run(runs_with: RunsFor, chain: Chain) -> None:
     model = Talking(lambda request: "Yes" if request.role == "evaluator" else chain.reply_to(request))
     runs = runs_with(model)
     events = await told(runs, thread := await runs.start(chain.question, "auto"))
@@ -142,14 +142,14 @@ async def test_a_hop_is_heard_in_the_run_that_it_is_part_of(runs_with: RunsFor, 
     assert not any(isinstance(event, Reset) for event in events)
 
 
-async def test_small_talk_that_is_not_sent_is_not_streamed(runs_with: RunsFor, chain: Chain) -> None:
+async def test_unsent_small_talk_is_not_streamed(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Talking(ChatModel(chain, "small talk", reply="It opened in 1871.").answer))
     events = await told(runs, await runs.start("Tell me more", "chat", values={"method": "par-rag"}))
     assert {event.node for event in events if isinstance(event, Delta) and event.method == "chat"} == {"classify"}
     assert any(isinstance(event, Delta) and event.method == "par-rag" for event in events)
 
 
-async def test_nobody_listens_to_what_is_only_finished(runs_with: RunsFor, chain: Chain) -> None:
+async def test_finishing_run_streams_no_tokens(runs_with: RunsFor, chain: Chain) -> None:
     model = Talking(chain.reply_to)
     await finish(runs := runs_with(model), await runs.start(chain.question, "par-rag"))
     assert [request.listener for request in model.requests] == [None] * len(model.requests)

@@ -1,4 +1,4 @@
-"""A home is the folder of its name, whatever characters the name contains."""
+"""A home is the folder of its name, with any characters in it."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ from hashing_embedder import HashingEmbedder
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.cli.doctor_checks import examine
 from sleuth.studio.client.sleuth import last
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
 
 PAIRS = [
@@ -35,8 +35,8 @@ async def use(home: Path, documents: Path, place: str) -> None:
     settings = Settings(home=home, embedder="hashing")
     assert (await ingest([documents], settings=settings, embedder=HashingEmbedder())).added == 1
     reply = {"answerable": True, "answer": place, "citations": [{"source": 1, "quote": f"stands at {place}"}]}
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library, open_store(settings) as store:
-        runs = Runs(store, Services(model=ScriptedModel([reply]), retriever=library))
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library, open_store(settings) as store:
+        runs = RunService(store, Services(model=ScriptedModel([reply]), retriever=library))
         answer = await last(runs.run(await runs.start("Where is the light?", "plain-rag")))
     assert (answer.text, [citation["quote"] for citation in answer.citations]) == (place, [f"stands at {place}"])
 
@@ -50,9 +50,9 @@ async def test_homes_of_similar_names_keep_documents_and_runs_apart(tmp_path: Pa
     for name, place in zip(names, PLACES.values(), strict=True):
         settings = Settings(home=homes / name, embedder="hashing", model_url="http://127.0.0.1:1/v1")
         async with open_store(settings) as store:
-            (thread,) = await store.threads.newest()
-            assert (await Runs(store).answer(thread.id)).text == place
-        async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+            (thread,) = await store.threads.list_newest()
+            assert (await RunService(store).answer(thread.id)).text == place
+        async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
             (listed,) = await library.documents()
             assert place in (await library.document(listed.id)).text
         found = {finding.name: finding.detail for finding in await examine(settings)}

@@ -19,9 +19,9 @@ from scenes import finish
 
 from sleuth.graphs.ingestion.graph import IngestInput, ingest
 from sleuth.graphs.persistence.serializer import RENAMED, TYPES, CheckpointSerializer
-from sleuth.graphs.runs.execution import compiled
-from sleuth.graphs.runs.history import export, history
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.execution import compile_method
+from sleuth.graphs.runs.history import export_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.langgraph_dev.checkpointer import saver
 from sleuth.tools.errors import StoreDamaged, StoreError
 from sleuth.tools.settings import Settings
@@ -37,11 +37,11 @@ READ = [
     IngestInput(roots=["/a"], worklist="/b"),
 ]
 
-Reading = Callable[[Runs, str], Awaitable[Any]]
+Reading = Callable[[RunService, str], Awaitable[Any]]
 READINGS: dict[str, Reading] = {
-    "history": history,
-    "show": Runs.answer,
-    "export": export,
+    "history": list_checkpoints,
+    "show": RunService.answer,
+    "export": export_run,
     "resume": finish,
 }
 
@@ -97,7 +97,7 @@ def test_renamed_types_resolve_through_the_table() -> None:
     assert serde.loads_typed(stored) == Interrupt(value="Which?", id="i")
 
 
-def test_every_type_of_the_tables_can_be_imported() -> None:
+def test_types_in_the_tables_can_be_imported() -> None:
     assert all(isinstance(resolve_name(path), type) for path in TYPES)
     assert set(RENAMED.values()) <= TYPES
 
@@ -120,8 +120,8 @@ LATEST = "WHERE checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)"
 
 
 @pytest.mark.parametrize("name", malicious.NAMES)
-async def test_a_run_with_a_malicious_checkpoint_executes_nothing(
-    finished: str, runs: Runs, tmp_path: Path, name: str
+async def test_malicious_checkpoint_executes_nothing(
+    finished: str, runs: RunService, tmp_path: Path, name: str
 ) -> None:
     marker = tmp_path / "ran"
     stored = malicious.values(marker)[name]
@@ -133,19 +133,17 @@ async def test_a_run_with_a_malicious_checkpoint_executes_nothing(
 
 
 @pytest.mark.parametrize("name", malicious.NAMES)
-async def test_a_run_with_a_malicious_write_executes_nothing(
-    finished: str, runs: Runs, tmp_path: Path, name: str
-) -> None:
+async def test_malicious_write_executes_nothing(finished: str, runs: RunService, tmp_path: Path, name: str) -> None:
     marker = tmp_path / "ran"
     stored = malicious.values(marker)[name]
     change(tmp_path / "home" / "runs.sqlite", "UPDATE writes SET type = ?, value = ? WHERE channel = 'notes'", *stored)
     with pytest.raises(StoreDamaged, match=f"Run {finished}"):
-        await history(runs, finished)
+        await list_checkpoints(runs, finished)
     assert not marker.exists()
 
 
 @pytest.mark.parametrize("name", malicious.NAMES)
-async def test_the_ingest_executes_nothing_of_its_checkpoints(settings: Settings, tmp_path: Path, name: str) -> None:
+async def test_ingest_executes_no_stored_code(settings: Settings, tmp_path: Path, name: str) -> None:
     marker, folder = tmp_path / "ran", tmp_path / "documents"
     folder.mkdir()
     (folder / "a.txt").write_text("The light was built by Oda.")
@@ -168,16 +166,16 @@ async def test_the_ingest_executes_nothing_of_its_checkpoints(settings: Settings
 
 
 @pytest.mark.parametrize("name", malicious.NAMES)
-async def test_the_development_server_executes_nothing_of_its_checkpoints(
+async def test_development_server_executes_no_stored_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     monkeypatch.setenv("SLEUTH_HOME", str(tmp_path))
     marker, place = tmp_path / "ran", {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     async with saver() as kept:
-        await compiled("plain-rag", kept).aupdate_state(place, {"question": "Which?"}, as_node="__start__")
+        await compile_method("plain-rag", kept).aupdate_state(place, {"question": "Which?"}, as_node="__start__")
     stored = malicious.values(marker)[name]
     change(tmp_path / "studio-checkpoints.sqlite", "UPDATE checkpoints SET type = ?, checkpoint = ?", *stored)
     async with saver() as kept:
         with pytest.raises(StoreDamaged, match="Run t"):
-            await compiled("plain-rag", kept).aget_state(place)
+            await compile_method("plain-rag", kept).aget_state(place)
     assert not marker.exists()

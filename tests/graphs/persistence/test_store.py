@@ -1,4 +1,4 @@
-"""A store that cannot be used says so."""
+"""Errors of a store that cannot be used."""
 
 import sqlite3
 
@@ -8,21 +8,21 @@ import pytest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.tools.errors import StoreError, StoreTooNew
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.database import is_away, is_of_database
+from sleuth.tools.storage.database import is_away, is_database_error
 
 
-async def test_a_store_of_a_newer_release_is_left_alone(settings: Settings) -> None:
+async def test_store_of_newer_release_is_unchanged(settings: Settings) -> None:
     async with open_store(settings):
         pass
     with sqlite3.connect(settings.home / "runs.sqlite") as connection:
         connection.execute("UPDATE sleuth_runs_version SET version = 99")
     connection.close()
-    with pytest.raises(StoreTooNew, match=r"version 99, this release knows 1\): upgrade sleuth"):
+    with pytest.raises(StoreTooNew, match=r"version 99, this one reads up to 1\): upgrade sleuth"):
         async with open_store(settings):
             pytest.fail("it was opened")
 
 
-async def test_a_file_that_is_no_database_is_named(settings: Settings) -> None:
+async def test_file_without_database_is_named(settings: Settings) -> None:
     settings.home.mkdir()
     (settings.home / "runs.sqlite").write_bytes(b"my diary" * 1000)
     with pytest.raises(StoreError, match=r"runs\.sqlite are damaged: .* backup"):
@@ -39,18 +39,18 @@ async def test_damaged_pages_are_explained(settings: Settings) -> None:
     file.write_bytes(pages)
     with pytest.raises(StoreError, match=r"runs\.sqlite are damaged: .* backup"):
         async with open_store(settings) as store:
-            await store.archive.drop_all_but(set(), before=1)
+            await store.archive.delete_all_but(set(), before=1)
 
 
-async def test_a_home_that_cannot_be_made_is_named(settings: Settings) -> None:
+async def test_home_that_cannot_be_created_is_named(settings: Settings) -> None:
     settings.home.write_text("a file")
-    with pytest.raises(StoreError, match=r"SLEUTH_HOME .* cannot be made"):
+    with pytest.raises(StoreError, match=r"SLEUTH_HOME .* cannot be created"):
         async with open_store(settings):
             pytest.fail("it was opened")
 
 
 @pytest.mark.parametrize("error", [psycopg.OperationalError("gone"), sqlite3.OperationalError("gone")])
-async def test_a_database_that_goes_away_meanwhile_is_told_in_a_line(settings: Settings, error: Exception) -> None:
+async def test_lost_database_is_explained_in_one_line(settings: Settings, error: Exception) -> None:
     with pytest.raises(
         StoreError, match=r"cannot be read or written: gone\. What was saved before is not lost"
     ) as told:
@@ -60,9 +60,9 @@ async def test_a_database_that_goes_away_meanwhile_is_told_in_a_line(settings: S
     assert is_away(told.value)
 
 
-async def test_any_other_fault_stays_what_it_is(settings: Settings) -> None:
+async def test_other_errors_are_raised_unchanged(settings: Settings) -> None:
     with pytest.raises(ZeroDivisionError) as told:
         async with open_store(settings):
             _ = 1 / 0
     assert not is_away(told.value)
-    assert not is_of_database(told.value)
+    assert not is_database_error(told.value)

@@ -17,17 +17,17 @@ def thread(id: str, at: str = "2026-01-01", owner: str = "local") -> Thread:
     return Thread(id=id, owner=owner, method="plain-rag", question="?", options={"budget": {}}, updated_at=at)
 
 
-async def test_a_thread_is_kept_as_it_was_added(store: Store) -> None:
+async def test_thread_is_read_as_it_was_added(store: Store) -> None:
     await store.threads.add(thread("monday"))
     assert await store.threads.get("monday") == thread("monday")
 
 
-async def test_threads_are_listed_the_latest_first(store: Store) -> None:
+async def test_threads_are_listed_latest_first(store: Store) -> None:
     for id, at in (("a", "2026-01-02"), ("b", "2026-01-03"), ("c", "2026-01-01")):
         await store.threads.add(thread(id, at))
-    assert [each.id for each in await store.threads.newest()] == ["b", "a", "c"]
-    assert [each.id for each in await store.threads.newest(limit=1)] == ["b"]
-    assert [each.id for each in await store.threads.newest(before="2026-01-02")] == ["c"]
+    assert [each.id for each in await store.threads.list_newest()] == ["b", "a", "c"]
+    assert [each.id for each in await store.threads.list_newest(limit=1)] == ["b"]
+    assert [each.id for each in await store.threads.list_newest(before="2026-01-02")] == ["c"]
 
 
 INDEXED = {
@@ -37,10 +37,10 @@ INDEXED = {
 
 
 @pytest.mark.parametrize("index", INDEXED)
-async def test_of_many_threads_few_are_looked_at(store: Store, index: str) -> None:
+async def test_listing_many_threads_reads_few_rows(store: Store, index: str) -> None:
     with store.engine.execution_options(sleuth_write=True).begin() as connection:
         connection.execute(text(f"DROP INDEX {index}"))  # as in a store of an older release
-    Threads(store.engine, "local", store.leases)
+    Threads(store.engine, "local", store.locks)
     asked = f"EXPLAIN QUERY PLAN SELECT * FROM sleuth_threads WHERE owner = 'local' {INDEXED[index]}"
     with store.engine.connect() as connection:
         plan = " ".join(str(row) for row in connection.execute(text(asked)))
@@ -48,10 +48,10 @@ async def test_of_many_threads_few_are_looked_at(store: Store, index: str) -> No
     assert "TEMP B-TREE" not in plan, "all are sorted"
 
 
-async def test_another_owner_s_threads_are_not_seen_but_their_names_are_taken(store: Store) -> None:
-    theirs = Threads(store.engine, "somebody", store.leases)
+async def test_threads_of_others_are_hidden_but_names_are_used(store: Store) -> None:
+    theirs = Threads(store.engine, "somebody", store.locks)
     await theirs.add(thread("monday", owner="somebody"))
-    assert await store.threads.newest() == []
+    assert await store.threads.list_newest() == []
     assert await store.threads.exists("monday")
     with pytest.raises(UnknownName, match=r"There is no thread 'monday'\. `sleuth runs list` shows them"):
         await store.threads.get("monday")
@@ -59,9 +59,9 @@ async def test_another_owner_s_threads_are_not_seen_but_their_names_are_taken(st
     assert await theirs.get("monday") == thread("monday", owner="somebody")
 
 
-async def test_where_a_thread_stands_is_recorded(store: Store) -> None:
+async def test_thread_state_is_stored(store: Store) -> None:
     await store.threads.add(thread("monday"))
-    await store.threads.mark("monday", "failed", at="2026-02-02", problem="The server is down.")
+    await store.threads.set_state("monday", "failed", at="2026-02-02", problem="The server is down.")
     await store.threads.set_options("monday", {"budget": {"max_calls": 3}})
     assert await store.threads.get("monday") == replace(
         thread("monday", "2026-02-02"),
@@ -73,10 +73,10 @@ async def test_where_a_thread_stands_is_recorded(store: Store) -> None:
     assert not await store.threads.exists("monday")
 
 
-async def test_hops_are_found_by_their_run_and_forks_are_runs_of_their_own(store: Store) -> None:
+async def test_subruns_are_found_by_their_run_and_forks_are_not(store: Store) -> None:
     for id, parent, hop in (("late", "monday", 2), ("early", "monday", 1), ("fork", "monday", 0), ("other", "x", 1)):
         await store.threads.add(replace(thread(id), parent=parent, options={"hop": hop} if hop else {}))
-    hops = await store.threads.hops_of("monday")
+    hops = await store.threads.subruns_of("monday")
     assert [(hop.id, hop.hop, hop.part_of) for hop in hops] == [("early", 1, "monday"), ("late", 2, "monday")]
     fork = await store.threads.get("fork")
     assert (fork.parent, fork.hop, fork.part_of) == ("monday", 0, "")
@@ -107,24 +107,24 @@ async def test_thread_row_of_older_release_has_a_new_state(store: Store, written
     assert {"state": state, "status": status}.items() <= found.to_json().items()
 
 
-def test_every_state_has_an_old_name() -> None:
+def test_each_state_has_an_old_name() -> None:
     assert {*OLD_NAMES.values()} == {"new", "running", "interrupted", "failed", "done"}
 
 
-async def test_running_thread_without_lease_is_interrupted_in_every_reading(store: Store) -> None:
+async def test_running_thread_without_lock_is_interrupted(store: Store) -> None:
     write(store, row("lost", "running"), row("held", "running"), row("part", "running", parent="lost", hop=1))
-    async with store.leases.hold("held"):
-        found = {each.id: each.state for each in await store.threads.newest()}
+    async with store.locks.hold("held"):
+        found = {each.id: each.state for each in await store.threads.list_newest()}
         assert found == {"lost": "interrupted", "held": "running", "part": "interrupted"}
-        assert {each.id: each.state for each in await store.threads.everyones()} == found
+        assert {each.id: each.state for each in await store.threads.list_all_owners()} == found
         assert {id: (await store.threads.get(id)).state for id in found} == found
-        assert [each.state for each in await store.threads.hops_of("lost")] == ["interrupted"]
+        assert [each.state for each in await store.threads.subruns_of("lost")] == ["interrupted"]
     assert (await store.threads.get("held")).state == "interrupted"
 
 
 @dataclass
 class Asked:
-    """Leases of which none is held; `meanwhile` happens when that is asked."""
+    """ThreadLocks of which none is held; `meanwhile` happens when that is asked."""
 
     ids: list[str]
     meanwhile: Callable[[], Awaitable[None]] | None = None
@@ -144,14 +144,14 @@ class Asked:
 
 async def test_newest_of_many_threads_examines_only_running_ones(store: Store) -> None:
     write(store, *(row(f"{at}", "done") for at in range(2_000)), row("lost", "running"))
-    threads = Threads(store.engine, "local", leases := Asked([]))
-    assert len(await threads.newest()) == 2_001
-    assert leases.ids == ["lost"]
+    threads = Threads(store.engine, "local", locks := Asked([]))
+    assert len(await threads.list_newest()) == 2_001
+    assert locks.ids == ["lost"]
 
 
 async def test_run_that_ends_while_it_is_read_is_not_interrupted(store: Store) -> None:
     write(store, row("monday", "running"))
-    ended = Asked([], lambda: store.threads.mark("monday", "done", at="2026-01-01"))
+    ended = Asked([], lambda: store.threads.set_state("monday", "done", at="2026-01-01"))
     assert (await Threads(store.engine, "local", ended).get("monday")).state == "done"
 
 
@@ -162,5 +162,5 @@ async def test_run_that_ends_while_it_is_read_is_not_interrupted(store: Store) -
 async def test_mark_stopped_changes_only_unfinished_threads(store: Store, before: str, after: str) -> None:
     write(store, row("monday", before))
     await store.threads.mark_stopped("monday", at="2026-01-01")
-    async with store.leases.hold("monday"):
+    async with store.locks.hold("monday"):
         assert (await store.threads.get("monday")).state == after

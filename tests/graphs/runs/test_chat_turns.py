@@ -1,4 +1,4 @@
-"""A chat as runs of one thread: each message is a turn of it, whatever interrupts it."""
+"""A chat as runs of one thread: each message is a turn, also after an interruption."""
 
 import json
 
@@ -9,16 +9,16 @@ from scenes import Chain, RunsFor, finish
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.runs.history import export, fork, history
-from sleuth.graphs.runs.pruning import remove
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
+from sleuth.graphs.runs.pruning import remove_runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable, RunError, UsageError
 
 PAR = {"method": "par-rag"}
 FOLLOW_UP = "And in which year was it founded?"
 
 
-async def begin(runs: Runs, message: str, **values: object) -> str:
+async def begin(runs: RunService, message: str, **values: object) -> str:
     return await runs.start(message, "chat", values={**PAR, **values}, thread="talk")
 
 
@@ -36,17 +36,15 @@ async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain
     assert (hop.method, hop.part_of, hop.status) == ("par-rag", "talk", "done")
     assert await runs.answer("talk") == second
     assert (await runs.store.threads.get("talk")).question == "I like Trevandle & Ruske.", "the list names the chat"
-    moments = await history(runs, "talk")
+    moments = await list_checkpoints(runs, "talk")
     assert [moment.node for moment in moments if moment.source == "input"] == [[], []]
     assert json.loads(to_json([moment.to_json() for moment in moments]))
-    assert (await export(runs, "talk"))["hops"]
-    await remove(runs, "talk")
-    assert await runs.store.threads.newest() == []
+    assert (await export_run(runs, "talk"))["hops"]
+    await remove_runs(runs, "talk")
+    assert await runs.store.threads.list_newest() == []
 
 
-async def test_what_is_asked_back_is_an_answer_that_waits_for_the_next_message(
-    runs_with: RunsFor, chain: Chain
-) -> None:
+async def test_question_of_the_chat_is_an_answer_with_state_waiting(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "ambiguous"))
     await begin(runs, "How old is it?")
     back = await finish(runs, "talk")
@@ -61,7 +59,7 @@ async def test_what_is_asked_back_is_an_answer_that_waits_for_the_next_message(
 
 
 @pytest.mark.parametrize(("reply", "status"), [("approve", "answered"), ("Reject", "refused")])
-async def test_a_plan_waits_for_a_word(runs_with: RunsFor, chain: Chain, reply: str, status: str) -> None:
+async def test_plan_waits_for_approval(runs_with: RunsFor, chain: Chain, reply: str, status: str) -> None:
     runs = runs_with(ChatModel(chain, "question"))
     await begin(runs, chain.question, approve_plan=True)
     shown = await finish(runs, "talk")
@@ -73,7 +71,7 @@ async def test_a_plan_waits_for_a_word(runs_with: RunsFor, chain: Chain, reply: 
     assert (await finish(runs, "talk")).status == status
 
 
-async def test_a_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> None:
+async def test_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question"))
     await begin(runs, chain.question, approve_plan=True)
     await finish(runs, "talk")
@@ -82,7 +80,7 @@ async def test_a_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> N
 
 
 @pytest.mark.parametrize("at", range(1, 4))
-async def test_a_stop_at_any_call_of_a_turn_is_resumed(runs_with: RunsFor, chain: Chain, at: int) -> None:
+async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Chain, at: int) -> None:
     model = ChatModel(chain, "small talk", "follow-up")
     runs, say, calls = runs_with(model), model.answer, 0
     await begin(runs, "I like Trevandle & Ruske.")
@@ -107,7 +105,7 @@ async def test_a_stop_at_any_call_of_a_turn_is_resumed(runs_with: RunsFor, chain
     assert [message.type for message in state.values["messages"]] == ["human", "ai"] * 2
 
 
-async def test_a_message_that_was_said_and_not_heard_is_still_sent(runs_with: RunsFor, chain: Chain) -> None:
+async def test_stored_message_is_sent_after_a_kill(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "small talk", "small talk"))
     await begin(runs, "Hello.")
     await finish(runs, "talk")
@@ -131,19 +129,21 @@ async def test_settings_and_budget_are_those_of_the_latest_turn(runs_with: RunsF
         await runs.start("Well?", "chat", values={"metod": "ras"}, thread="talk")
 
 
-async def test_a_chat_is_forked_like_any_run(runs_with: RunsFor, chain: Chain) -> None:
+async def test_chat_can_be_forked(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question"))
     await begin(runs, chain.question)
     answer = await finish(runs, "talk")
-    planned = next(moment for moment in await history(runs, "talk") if moment.node == ["plan"])
-    await fork(runs, "talk", at=planned.checkpoint, changes={"question": chain.hops[0].asked})
+    planned = next(moment for moment in await list_checkpoints(runs, "talk") if moment.node == ["plan"])
+    await fork_run(runs, "talk", at=planned.checkpoint, changes={"question": chain.hops[0].asked})
     again = await finish(runs, "talk")
     assert again.question == chain.hops[0].asked
     assert again.hops and answer.hops and again.hops[0]["thread"] != answer.hops[0]["thread"]
 
 
 @pytest.mark.parametrize(("first", "second"), [("par-rag", "chat"), ("chat", "par-rag")])
-async def test_only_a_chat_goes_on_and_only_as_one(runs_with: RunsFor, chain: Chain, first: str, second: str) -> None:
+async def test_only_a_chat_thread_takes_more_messages(
+    runs_with: RunsFor, chain: Chain, first: str, second: str
+) -> None:
     runs = runs_with(ChatModel(chain))
     await runs.start(chain.question, first, thread="talk")
     with pytest.raises(UsageError, match="used already"):

@@ -16,8 +16,8 @@ from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.history import fork, history
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.text.normalization import words
 
 PLAYED = [name for name in METHODS if name not in ("auto", "closed-book")]
@@ -33,12 +33,12 @@ class Table:
     model: Replying = field(init=False)
     shelf: Shelf = field(init=False)
 
-    def runs(self, method: str) -> Runs:
+    def runs(self, method: str) -> RunService:
         """With a model and a shelf that nobody has asked yet, and no triples; what searches once finds all."""
         self.model = Judging(AllRolesModel(self.chain).reply_to)
         self.shelf = finds(self.chain, at_once=method in AT_ONCE)
         services = Services(model=self.model, retriever=self.shelf, embedder=HashingEmbedder())
-        return Runs(self.store, services)
+        return RunService(self.store, services)
 
     async def play(self, method: str) -> str:
         """A run from scratch; its thread."""
@@ -49,7 +49,7 @@ class Table:
 
 
 def covers(notes: Sequence[Note], chain: Chain) -> bool:
-    """Whether a note answers the question itself."""
+    """Return whether a note answers the question itself."""
     return any(words(each["question"]) == words(chain.question) and each["finding"] for each in notes)
 
 
@@ -78,14 +78,14 @@ def hasty(finding: str, everyone: AllRolesModel, request: Request) -> Any:
     return everyone.reply_to(request) if said is None else said
 
 
-async def fork_into(table: Table, method: str, at: str, **changes: Any) -> tuple[Runs, str]:
+async def fork_into(table: Table, method: str, at: str, **changes: Any) -> tuple[RunService, str]:
     """A run of PAR-RAG forked into a method at its `first` finding or its `last` checkpoint; not yet run."""
     id = await table.play("par-rag")
     runs = table.runs(method)
-    moments = await history(runs, id)
+    moments = await list_checkpoints(runs, id)
     found = [moment for moment in reversed(moments) if len(moment.changed.get("notes", {})) == 1]
     moment = found[0] if at == "first" else moments[0]
-    return runs, (await fork(runs, id, at=moment.checkpoint, into=method, changes=changes))["thread"]
+    return runs, (await fork_run(runs, id, at=moment.checkpoint, into=method, changes=changes))["thread"]
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "par-rag"])
@@ -103,8 +103,8 @@ async def test_fork_from_an_intermediate_step_searches_for_the_question(table: T
 async def test_fork_into_par_rag_searches_for_the_question(table: Table) -> None:
     id = await table.play("self-ask")
     runs = table.runs("par-rag")
-    found = [moment for moment in await history(runs, id) if len(moment.changed.get("notes", {})) == 1]
-    thread = (await fork(runs, id, at=found[0].checkpoint, into="par-rag"))["thread"]
+    found = [moment for moment in await list_checkpoints(runs, id) if len(moment.changed.get("notes", {})) == 1]
+    thread = (await fork_run(runs, id, at=found[0].checkpoint, into="par-rag"))["thread"]
     table.model.answer = lambda request: hasty(table.chain.hops[0].answer, AllRolesModel(table.chain), request)
     await finish(runs, thread)
     assert table.shelf.queries[0].text == table.chain.question
@@ -140,17 +140,19 @@ async def test_fork_into_another_method_merges_changed_notes(table: Table) -> No
 
 @pytest.mark.parametrize("method", PLAYED)
 @pytest.mark.sweep
-async def test_every_state_that_a_run_has_been_in_can_be_given_to_a_fork(table: Table, method: str) -> None:
+async def test_fork_accepts_any_state_of_a_run(table: Table, method: str) -> None:
     id, runs = await table.play(method), table.runs(method)
     thread = await runs.store.threads.get(id)
-    for moment in (await history(runs, id))[:-2]:  # before the first node a fork takes the question and notes alone
+    for moment in (await list_checkpoints(runs, id))[
+        :-2
+    ]:  # before the first node a fork takes the question and notes alone
         values = (await runs.graph(thread).aget_state(runs.config(thread, moment.checkpoint))).values
-        await fork(runs, id, at=moment.checkpoint, changes=values)
+        await fork_run(runs, id, at=moment.checkpoint, changes=values)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.sweep
-async def test_every_method_goes_on_with_another_budget(table: Table, method: str) -> None:
+async def test_each_method_resumes_with_another_budget(table: Table, method: str) -> None:
     whole = await (runs := table.runs(method)).answer(await table.play(method))
     ended = 0
     for most in range(len(table.model.requests)):
@@ -166,16 +168,14 @@ async def test_every_method_goes_on_with_another_budget(table: Table, method: st
 
 @pytest.mark.parametrize(("method", "into"), permutations(PLAYED, 2))
 @pytest.mark.sweep
-async def test_a_fork_of_any_checkpoint_into_any_other_method_goes_on_from_what_is_known(
-    table: Table, method: str, into: str
-) -> None:
+async def test_fork_into_any_other_method_continues_with_its_notes(table: Table, method: str, into: str) -> None:
     await table.play(into)
     needed = len(table.model.requests)
     id = await table.play(method)
     covered, seen = 0, []
-    for moment in await history(table.runs(method), id):
+    for moment in await list_checkpoints(table.runs(method), id):
         runs = table.runs(into)
-        thread = (await fork(runs, id, at=moment.checkpoint, into=into))["thread"]
+        thread = (await fork_run(runs, id, at=moment.checkpoint, into=into))["thread"]
         forked = await runs.store.threads.get(thread)
         notes = list((await runs.graph(forked).aget_state(runs.config(forked))).values["notes"].values())
         if notes in seen:  # the run would be the same

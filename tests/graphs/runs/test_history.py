@@ -9,8 +9,8 @@ import pytest
 from scenes import Chain, Replying, RunsFor, example, finish
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.runs.history import export, fork, hashes_in, history
-from sleuth.graphs.runs.service import Runs, checkpoint_id
+from sleuth.graphs.runs.history import export_run, find_hashes, fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, checkpoint_id_of
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName, UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import content_hash
@@ -32,8 +32,8 @@ def done() -> str:
     return "good"
 
 
-async def test_history_tells_what_led_where_and_what_it_changed(runs: Runs, done: str) -> None:
-    moments = await history(runs, done)
+async def test_checkpoints_list_path_and_changes(runs: RunService, done: str) -> None:
+    moments = await list_checkpoints(runs, done)
     oldest_first = [(moment.node, moment.next, sorted(moment.changed)) for moment in reversed(moments)][1:]
     step = [
         (["retrieve_coarse"], ["draft"], ["coarse"]),
@@ -58,7 +58,7 @@ async def test_history_tells_what_led_where_and_what_it_changed(runs: Runs, done
 
 
 @pytest.fixture
-async def short(runs_with: RunsFor) -> tuple[Runs, str, Replying]:
+async def short(runs_with: RunsFor) -> tuple[RunService, str, Replying]:
     """A finished thread of a question that takes one step without review, its runs and its model."""
     hop = example("q01")
     model = Replying(hop.reply_to)
@@ -68,46 +68,46 @@ async def short(runs_with: RunsFor) -> tuple[Runs, str, Replying]:
     return runs, id, model
 
 
-async def test_a_fork_from_any_checkpoint_comes_to_the_same_end(short: tuple[Runs, str, Replying]) -> None:
+async def test_fork_from_any_checkpoint_ends_the_same(short: tuple[RunService, str, Replying]) -> None:
     runs, id, model = short
     first = await runs.answer(id)
-    moments = await history(runs, id)
+    moments = await list_checkpoints(runs, id)
     for at, moment in enumerate(moments[:-1]):
         asked = len(model.requests)
-        forked = await fork(runs, id, at=moment.checkpoint)
+        forked = await fork_run(runs, id, at=moment.checkpoint)
         thread = await runs.store.threads.get(id)
         latest = await runs.graph(thread).aget_state(runs.config(thread))
-        assert forked == {"thread": id, "checkpoint": checkpoint_id(latest)}
+        assert forked == {"thread": id, "checkpoint": checkpoint_id_of(latest)}
         assert (list(latest.next), thread.state) == (moment.next, "queued")
         answer = await finish(runs, id)
         assert (answer.text, answer.citations) == (first.text, first.citations)
         assert len(model.requests) - asked == sum("calls" in later.changed for later in moments[:at])
 
 
-async def test_a_fork_with_a_change_from_any_checkpoint_carries_it_to_the_end(
-    short: tuple[Runs, str, Replying],
+async def test_fork_with_a_change_keeps_it_to_the_end(
+    short: tuple[RunService, str, Replying],
 ) -> None:
     runs, id, _ = short
-    for moment in (await history(runs, id))[:-2]:
-        await fork(runs, id, at=moment.checkpoint, changes=CHANGED)
+    for moment in (await list_checkpoints(runs, id))[:-2]:
+        await fork_run(runs, id, at=moment.checkpoint, changes=CHANGED)
         thread = await runs.store.threads.get(id)
         assert list((await runs.graph(thread).aget_state(runs.config(thread))).next) == moment.next
         answer = await finish(runs, id)
         assert (answer.text, answer.warnings) == ("812 metres", CHANGED["warnings"])
 
 
-async def test_before_the_first_node_only_the_input_can_be_changed(short: tuple[Runs, str, Replying]) -> None:
+async def test_only_input_can_be_changed_before_the_first_node(short: tuple[RunService, str, Replying]) -> None:
     runs, id, _ = short
-    taken_in = (await history(runs, id))[-2]
+    taken_in = (await list_checkpoints(runs, id))[-2]
     with pytest.raises(UsageError, match="only question and notes can be changed, not warnings"):
-        await fork(runs, id, at=taken_in.checkpoint, changes=CHANGED)
-    await fork(runs, id, at=taken_in.checkpoint, changes={"notes": {"old": NOTE}})
+        await fork_run(runs, id, at=taken_in.checkpoint, changes=CHANGED)
+    await fork_run(runs, id, at=taken_in.checkpoint, changes={"notes": {"old": NOTE}})
     assert NOTE["finding"] in [note["finding"] for note in (await finish(runs, id)).notes]
 
 
-async def test_another_question_can_be_asked_from_the_beginning(runs: Runs, done: str, chain: Chain) -> None:
-    taken_in = (await history(runs, done))[-2]
-    await fork(runs, done, at=taken_in.checkpoint, changes={"question": "Which shipyard?"})
+async def test_question_can_be_changed_at_the_first_checkpoint(runs: RunService, done: str, chain: Chain) -> None:
+    taken_in = (await list_checkpoints(runs, done))[-2]
+    await fork_run(runs, done, at=taken_in.checkpoint, changes={"question": "Which shipyard?"})
     assert (await finish(runs, done)).question == "Which shipyard?"
 
 
@@ -120,12 +120,12 @@ async def test_another_question_can_be_asked_from_the_beginning(runs: Runs, done
         ({"coarse": {"1": ["0" * 64]}}, "no archived text '0000"),
     ],
 )
-async def test_a_fork_to_a_state_that_no_run_could_have_is_refused(
-    runs: Runs, done: str, changes: dict[str, Any], told: str
+async def test_fork_to_impossible_state_is_refused(
+    runs: RunService, done: str, changes: dict[str, Any], told: str
 ) -> None:
-    at = (await history(runs, done))[0].checkpoint
+    at = (await list_checkpoints(runs, done))[0].checkpoint
     with pytest.raises(UsageError, match=told):
-        await fork(runs, done, at=at, changes=changes)
+        await fork_run(runs, done, at=at, changes=changes)
 
 
 def nested(levels: int) -> Any:
@@ -144,25 +144,25 @@ def nested(levels: int) -> Any:
     ],
 )
 @pytest.mark.parametrize("into", [None, "plain-rag"])
-async def test_a_fork_to_a_state_that_cannot_be_stored_is_refused(
-    runs: Runs, done: str, changes: dict[str, Any], told: str, into: str | None
+async def test_fork_to_unstorable_state_is_refused(
+    runs: RunService, done: str, changes: dict[str, Any], told: str, into: str | None
 ) -> None:
-    at = (await history(runs, done))[0].checkpoint
+    at = (await list_checkpoints(runs, done))[0].checkpoint
     with pytest.raises(UsageError, match=told):
-        await fork(runs, done, at=at, changes=changes, into=into)
+        await fork_run(runs, done, at=at, changes=changes, into=into)
 
 
-async def test_a_fork_that_names_an_unknown_step_fails_with_its_field(runs: Runs, done: str) -> None:
-    reviewed = next(moment for moment in await history(runs, done) if moment.node == ["review"])
-    await fork(runs, done, at=reviewed.checkpoint, changes={"wave": ["9"], "notes": {"2": None}})
+async def test_fork_with_unknown_step_fails_with_its_field(runs: RunService, done: str) -> None:
+    reviewed = next(moment for moment in await list_checkpoints(runs, done) if moment.node == ["review"])
+    await fork_run(runs, done, at=reviewed.checkpoint, changes={"wave": ["9"], "notes": {"2": None}})
     with pytest.raises(RunError, match=r"that a fork has changed \(.*wave.*\): there is no '9'\. Fork again"):
         await finish(runs, done)
     assert (await runs.store.threads.get(done)).status == "failed"
-    await fork(runs, done, at=reviewed.checkpoint, changes={"notes": {"2": None}})
+    await fork_run(runs, done, at=reviewed.checkpoint, changes={"notes": {"2": None}})
     assert (await finish(runs, done)).status == "answered"
 
 
-async def test_an_error_of_an_unchanged_run_stays_what_it_is(runs_with: RunsFor, chain: Chain) -> None:
+async def test_error_of_an_unchanged_run_is_raised_as_is(runs_with: RunsFor, chain: Chain) -> None:
     def broken(_request: object) -> Any:
         raise KeyError("a fault of ours")
 
@@ -173,36 +173,36 @@ async def test_an_error_of_an_unchanged_run_stays_what_it_is(runs_with: RunsFor,
 
 
 @pytest.mark.parametrize("changes", [None, CHANGED])
-async def test_there_is_nothing_to_fork_before_the_question_was_taken_in(runs: Runs, done: str, changes: Any) -> None:
-    first = (await history(runs, done))[-1]
+async def test_checkpoint_before_the_question_cannot_be_forked(runs: RunService, done: str, changes: Any) -> None:
+    first = (await list_checkpoints(runs, done))[-1]
     with pytest.raises(UsageError, match="before the question was taken in: fork from a later one"):
-        await fork(runs, done, at=first.checkpoint, changes=changes)
+        await fork_run(runs, done, at=first.checkpoint, changes=changes)
 
 
-async def test_a_branch_grows_from_the_checkpoint_it_was_forked_at(runs: Runs, done: str) -> None:
-    before = await history(runs, done)
+async def test_fork_resumes_from_its_checkpoint(runs: RunService, done: str) -> None:
+    before = await list_checkpoints(runs, done)
     planned = before[-3]
-    forked = await fork(runs, done, at=planned.checkpoint, changes=CHANGED)
-    newest, *rest = await history(runs, done)
+    forked = await fork_run(runs, done, at=planned.checkpoint, changes=CHANGED)
+    newest, *rest = await list_checkpoints(runs, done)
     assert rest == before
     assert (newest.checkpoint, newest.parent) == (forked["checkpoint"], planned.checkpoint)
     assert (newest.source, {moment.source for moment in rest}) == ("update", {"loop", "input"})
     assert (newest.next, newest.changed) == (planned.next, CHANGED)
 
 
-async def test_a_fork_may_take_back_what_was_found(runs: Runs, done: str, model: Replying) -> None:
-    last_review = next(moment for moment in await history(runs, done) if moment.node == ["review"])
+async def test_fork_can_remove_notes(runs: RunService, done: str, model: Replying) -> None:
+    last_review = next(moment for moment in await list_checkpoints(runs, done) if moment.node == ["review"])
     asked = len(model.requests)
-    await fork(runs, done, at=last_review.checkpoint, changes={"notes": {"2": None}})
+    await fork_run(runs, done, at=last_review.checkpoint, changes={"notes": {"2": None}})
     answer = await finish(runs, done)
     assert [request.role for request in model.requests[asked:]] == ["refiner", "drafter", "reviewer", "answerer"]
     assert len(answer.notes) == 2
 
 
-async def test_a_fork_into_another_method_starts_with_what_was_found(runs: Runs, done: str, model: Replying) -> None:
-    last_review = next(moment for moment in await history(runs, done) if moment.node == ["review"])
+async def test_fork_into_another_method_starts_with_findings(runs: RunService, done: str, model: Replying) -> None:
+    last_review = next(moment for moment in await list_checkpoints(runs, done) if moment.node == ["review"])
     asked = len(model.requests)
-    forked = await fork(runs, done, at=last_review.checkpoint, into="plain-rag")
+    forked = await fork_run(runs, done, at=last_review.checkpoint, into="plain-rag")
     thread = await runs.store.threads.get(forked["thread"])
     assert (thread.method, thread.parent, thread.parent_checkpoint) == ("plain-rag", done, last_review.checkpoint)
     answer = await finish(runs, forked["thread"])
@@ -213,23 +213,23 @@ async def test_a_fork_into_another_method_starts_with_what_was_found(runs: Runs,
     assert (await finish(runs, done)).text == "1868", "the origin stays as it was"
 
 
-async def test_a_run_under_way_gets_no_branch_and_may_be_handed_over(runs: Runs, done: str) -> None:
-    at = (await history(runs, done))[0].checkpoint
-    async with runs.store.leases.hold(done):
+async def test_running_run_cannot_be_branched_but_forked_away(runs: RunService, done: str) -> None:
+    at = (await list_checkpoints(runs, done))[0].checkpoint
+    async with runs.store.locks.hold(done):
         with pytest.raises(ThreadBusy):
-            await fork(runs, done, at=at)
-        assert (await fork(runs, done, at=at, into="plain-rag"))["thread"] != done
-    assert (await fork(runs, done, at=at))["thread"] == done
+            await fork_run(runs, done, at=at)
+        assert (await fork_run(runs, done, at=at, into="plain-rag"))["thread"] != done
+    assert (await fork_run(runs, done, at=at))["thread"] == done
 
 
-async def test_what_is_handed_over_is_not_asked_again(runs: Runs, chain: Chain, model: Replying) -> None:
+async def test_inherited_notes_are_not_asked_again(runs: RunService, chain: Chain, model: Replying) -> None:
     id = await runs.start(chain.hops[0].asked, "plain-rag")
     model.answer = lambda request: {"answerable": True, "answer": "Trevandle & Ruske", "citations": []}
     await finish(runs, id)
     model.answer = chain.reply_to
-    into = (await history(runs, id))[0]
+    into = (await list_checkpoints(runs, id))[0]
     change = {"question": chain.question}
-    forked = await fork(runs, id, at=into.checkpoint, into="par-rag", changes=change)
+    forked = await fork_run(runs, id, at=into.checkpoint, into="par-rag", changes=change)
     asked = len(model.requests)
     answer = await finish(runs, forked["thread"])
     assert answer.question == chain.question
@@ -246,46 +246,46 @@ async def test_what_is_handed_over_is_not_asked_again(runs: Runs, chain: Chain, 
         ({"into": "plain"}, "There is no method 'plain'. Did you mean plain-rag"),
     ],
 )
-async def test_unknown_names_are_refused(runs: Runs, done: str, arguments: dict[str, Any], says: str) -> None:
-    at = (await history(runs, done))[0].checkpoint
-    before = await runs.store.threads.newest()
+async def test_unknown_names_are_refused(runs: RunService, done: str, arguments: dict[str, Any], says: str) -> None:
+    at = (await list_checkpoints(runs, done))[0].checkpoint
+    before = await runs.store.threads.list_newest()
     with pytest.raises(UnknownName, match=says):
-        await fork(runs, done, **{"at": at, **arguments})
-    assert await runs.store.threads.newest() == before
+        await fork_run(runs, done, **{"at": at, **arguments})
+    assert await runs.store.threads.list_newest() == before
 
 
-async def test_an_export_holds_every_text_that_the_run_saw(runs: Runs, model: Replying, chain: Chain) -> None:
+async def test_export_contains_all_texts_of_the_run(runs: RunService, model: Replying, chain: Chain) -> None:
     id = await runs.start(chain.question, "par-rag")
     await finish(runs, id)
-    exported = await export(runs, id)
+    exported = await export_run(runs, id)
     json.dumps(exported)
     assert list(exported) == ["thread", "history", "state", "texts"]
     assert {request.text() for request in model.requests} <= set(exported["texts"].values())
     assert all(content_hash(text) == name for name, text in exported["texts"].items())
-    assert hashes_in(exported["history"]) == exported["texts"].keys()
+    assert find_hashes(exported["history"]) == exported["texts"].keys()
     for passage in chain.passages:
         assert any(passage.id in text and text.startswith("{") for text in exported["texts"].values())
 
 
-async def test_a_run_that_never_began_has_nothing_to_export(runs: Runs) -> None:
+async def test_run_without_checkpoints_cannot_be_exported(runs: RunService) -> None:
     id = await runs.start("?", "plain-rag")
-    assert await history(runs, id) == []
+    assert await list_checkpoints(runs, id) == []
     with pytest.raises(RunError, match=f"no checkpoints yet: `sleuth resume {id}` starts it"):
-        await export(runs, id)
+        await export_run(runs, id)
 
 
-async def test_a_fork_of_a_fork_goes_on_where_the_first_stood(short: tuple[Runs, str, Replying]) -> None:
+async def test_fork_of_a_fork_resumes_from_the_first_fork(short: tuple[RunService, str, Replying]) -> None:
     runs, id, _ = short
-    drafted = next(moment for moment in await history(runs, id) if moment.node == ["draft"])
-    first = await fork(runs, id, at=drafted.checkpoint, changes=CHANGED)
-    second = await fork(runs, id, at=first["checkpoint"], changes={"warnings": ["and again"]})
-    moments = {moment.checkpoint: moment for moment in await history(runs, id)}
+    drafted = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["draft"])
+    first = await fork_run(runs, id, at=drafted.checkpoint, changes=CHANGED)
+    second = await fork_run(runs, id, at=first["checkpoint"], changes={"warnings": ["and again"]})
+    moments = {moment.checkpoint: moment for moment in await list_checkpoints(runs, id)}
     for made in (first, second):
         assert (moments[made["checkpoint"]].node, moments[made["checkpoint"]].next) == (["draft"], drafted.next)
 
 
-async def test_a_fork_into_another_method_has_the_same_budget(runs: Runs, chain: Chain) -> None:
+async def test_fork_into_another_method_has_the_same_budget(runs: RunService, chain: Chain) -> None:
     id = await runs.start(chain.question, "par-rag", budget=Budget(max_calls=40))
     await finish(runs, id)
-    forked = await fork(runs, id, at=(await history(runs, id))[0].checkpoint, into="plain-rag")
+    forked = await fork_run(runs, id, at=(await list_checkpoints(runs, id))[0].checkpoint, into="plain-rag")
     assert (await runs.store.threads.get(forked["thread"])).options["budget"]["max_calls"] == 40

@@ -15,7 +15,7 @@ from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import BadReply
 
 MARK = "OBEY"
@@ -68,7 +68,7 @@ def ordered(chain: Chain) -> Chain:
 
 
 class Told:
-    """Plays its part until it reads an order; then it does as ordered, whatever fences there are."""
+    """Model that plays its role until it reads an order in a passage, and then obeys it."""
 
     def __init__(self, chain: Chain, does: Callable[[Request], Any]) -> None:
         self._honest, self._does = AllRolesModel(chain).reply_to, does
@@ -86,7 +86,7 @@ def as_ordered(request: Request) -> Any:
 
 async def play(store: Store, name: str, chain: Chain, model: Replying) -> tuple[Answer, dict[str, Any]]:
     shelf = finds(chain, at_once=name in AT_ONCE)
-    runs = Runs(store, Services(model=model, retriever=shelf, embedder=HashingEmbedder()))
+    runs = RunService(store, Services(model=model, retriever=shelf, embedder=HashingEmbedder()))
     id = await runs.start(chain.question, name)
     answer = await finish(runs, id)
     assert len(model.requests) < MOST_CALLS and len(shelf.queries) < MOST_CALLS
@@ -95,12 +95,12 @@ async def play(store: Store, name: str, chain: Chain, model: Replying) -> tuple[
 
 
 def outside(model: Replying) -> list[tuple[str, str]]:
-    """What every role was told that is no passage; asks that go side by side come in any order."""
+    """Return the inputs of each role without passages; parallel calls come in any order."""
     return sorted((request.prompt, FENCED.sub("<a passage>", request.text())) for request in model.requests)
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_nothing_of_a_passage_gets_out_of_its_fence_or_changes_another_prompt(store: Store, method: str) -> None:
+async def test_passage_text_stays_inside_its_fence(store: Store, method: str) -> None:
     plain, poisoned = example("q08"), ordered(example("q08"))
     models = [Judging(AllRolesModel(chain).reply_to) for chain in (plain, poisoned)]
     answers = [await play(store, method, chain, model) for chain, model in zip((plain, poisoned), models, strict=True)]
@@ -111,7 +111,7 @@ async def test_nothing_of_a_passage_gets_out_of_its_fence_or_changes_another_pro
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.sweep
-async def test_a_model_that_obeys_passages_ends_and_cites_what_stands_there(store: Store, method: str) -> None:
+async def test_model_that_obeys_passages_ends_and_cites_them(store: Store, method: str) -> None:
     chain = ordered(example("q08"))
     model = Judging(Told(chain, as_ordered).reply_to)
     answer, state = await play(store, method, chain, model)
@@ -123,7 +123,7 @@ async def test_a_model_that_obeys_passages_ends_and_cites_what_stands_there(stor
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.sweep
-async def test_there_is_no_tool_that_a_passage_could_have_called(store: Store, method: str) -> None:
+async def test_no_tool_can_be_called_by_a_passage(store: Store, method: str) -> None:
     chain = ordered(example("q08"))
     model = Judging(Told(chain, lambda _: CALL).reply_to)
     try:

@@ -1,13 +1,13 @@
-"""Runs over pages that came with the question: they are kept with the run, and found again wherever it goes on."""
+"""Runs over pages passed with the question: they are stored with the run and found when it resumes."""
 
 from dataclasses import replace
 
 import pytest
 from scenes import Chain, Replying, RunsFor, finish
 
-from sleuth.graphs.runs.history import export, fork, history
+from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import prune
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
 
@@ -27,7 +27,7 @@ def pages(chain: Chain) -> list[PageText]:
     ]
 
 
-async def test_a_run_reads_its_pages_and_not_the_collection(
+async def test_run_with_pages_skips_the_collection(
     runs_with: RunsFor, chain: Chain, model: Replying, pages: list[PageText]
 ) -> None:
     runs = runs_with(model)
@@ -45,7 +45,7 @@ async def test_a_run_reads_its_pages_and_not_the_collection(
 BY_WORDS = {"coarse_mode": "keyword", "fine_mode": "keyword"}
 
 
-async def test_beside_the_collection_both_are_searched(
+async def test_pages_and_collection_are_searched_together(
     runs_with: RunsFor, chain: Chain, model: Replying, pages: list[PageText]
 ) -> None:
     runs = runs_with(model)
@@ -53,7 +53,7 @@ async def test_beside_the_collection_both_are_searched(
     assert runs.services and len(runs.services.retriever.asked()) == 1  # type: ignore[attr-defined]
 
 
-async def test_what_stops_a_run_does_not_lose_its_pages(
+async def test_interrupted_run_keeps_its_pages(
     runs_with: RunsFor, chain: Chain, model: Replying, pages: list[PageText]
 ) -> None:
     def failing(_: object) -> ModelUnavailable:
@@ -68,28 +68,26 @@ async def test_what_stops_a_run_does_not_lose_its_pages(
     assert (answer.status, answer.text) == ("answered", chain.answer)
 
 
-async def test_a_run_that_has_not_begun_keeps_its_pages_when_others_are_pruned(
-    runs: Runs, chain: Chain, pages: list[PageText]
-) -> None:
+async def test_queued_run_keeps_its_pages_after_a_prune(runs: RunService, chain: Chain, pages: list[PageText]) -> None:
     id = await runs.start(chain.question, "plain-rag", pages=pages)
     assert (await prune(runs, older_than=None, keep_last=1)).texts == 0
     assert (await finish(runs, id)).status == "answered"
 
 
-async def test_a_fork_into_another_method_and_an_export_have_the_pages(
-    runs: Runs, chain: Chain, pages: list[PageText]
+async def test_fork_into_another_method_and_export_keep_pages(
+    runs: RunService, chain: Chain, pages: list[PageText]
 ) -> None:
     id = await runs.start(chain.question, "plain-rag", pages=pages)
     await finish(runs, id)
-    exported = await export(runs, id)
+    exported = await export_run(runs, id)
     assert {page.to_json() for page in pages} <= set(exported["texts"].values())
-    moments = await history(runs, id)
-    forked = await fork(runs, id, at=moments[-1].checkpoint, into="par-rag")
+    moments = await list_checkpoints(runs, id)
+    forked = await fork_run(runs, id, at=moments[-1].checkpoint, into="par-rag")
     thread = await runs.store.threads.get(forked["thread"])
     assert thread.options["pages"] == (await runs.store.threads.get(id)).options["pages"]
 
 
-async def test_pages_without_any_text_are_refused(runs: Runs, chain: Chain, pages: list[PageText]) -> None:
+async def test_pages_without_text_are_refused(runs: RunService, chain: Chain, pages: list[PageText]) -> None:
     empty = [replace(page, text="", sentences=()) for page in pages]
     with pytest.raises(UsageError, match="half of it was cut"):
         await runs.start(chain.question, "plain-rag", pages=empty, thread="t")

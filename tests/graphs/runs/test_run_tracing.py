@@ -13,8 +13,7 @@ from langgraph.graph import START, StateGraph
 from langsmith import Client, tracing_context
 from langsmith.utils import get_env_var
 from requests import Response, Session
-from scenes import Shelf
-from test_plain_rag import TOWER
+from scenes import Shelf, passage
 
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines.closed_book import Settings as ClosedBook
@@ -30,6 +29,7 @@ from sleuth.tools.storage.archive import MemoryArchive
 
 VARIABLES = ["LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"]
 QUESTION = {"question": "How high is the tower?"}
+TOWER = passage("tower", "The tower is in Varn. It is 30 m high.")
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Runs begin, stop in every way, go on where they were, and never ask twice what was answered."""
+"""Runs start, stop, resume from the last checkpoint, and never repeat a completed call."""
 
 import asyncio
 import threading
@@ -18,15 +18,15 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import Threads
-from sleuth.graphs.runs.history import fork, history
-from sleuth.graphs.runs.service import MAX_QUESTION, Runs, version_of
+from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.service import MAX_QUESTION, RunService, version_of
 from sleuth.tools.errors import ModelUnavailable, RunError, StoreTooNew, ThreadBusy, UnknownName, UsageError
 
 CALLS = 7
 """Of a chain of two hops."""
 
 
-async def test_a_run_shows_its_steps_and_ends_with_its_answer(runs: Runs, chain: Chain) -> None:
+async def test_run_yields_steps_then_its_answer(runs: RunService, chain: Chain) -> None:
     id = await runs.start(f"  {chain.question}\n", "par-rag")
     assert (await runs.store.threads.get(id)).state == "queued"
     *steps, answer = [event async for event in runs.run(id)]
@@ -46,7 +46,7 @@ async def test_a_run_shows_its_steps_and_ends_with_its_answer(runs: Runs, chain:
     assert isinstance(steps[1], Step) and list(steps[1].update["plan"]) == ["1", "2"]
 
 
-async def test_an_answer_as_json_has_the_fields_that_were_promised(runs: Runs, chain: Chain) -> None:
+async def test_answer_json_has_the_documented_fields(runs: RunService, chain: Chain) -> None:
     id = await runs.start(chain.question, "par-rag")
     answer = (await finish(runs, id)).to_json()
     assert list(answer) == [
@@ -57,10 +57,10 @@ async def test_an_answer_as_json_has_the_fields_that_were_promised(runs: Runs, c
     assert [set(note) for note in answer["notes"]] == [{"question", "finding", "passages"}] * 2
     assert answer["cost"]["calls"] == CALLS == sum(node["calls"] for node in answer["cost"]["nodes"].values())
     assert set(answer["cost"]["nodes"]) == {"plan", "draft", "review", "refine", "answer"}
-    assert answer["checkpoint"] == (await history(runs, id))[0].checkpoint
+    assert answer["checkpoint"] == (await list_checkpoints(runs, id))[0].checkpoint
 
 
-async def test_a_finished_run_gives_its_answer_again_without_asking(runs: Runs, chain: Chain, model: Replying) -> None:
+async def test_finished_run_returns_its_answer_without_calls(runs: RunService, chain: Chain, model: Replying) -> None:
     id = await runs.start(chain.question, "par-rag")
     first = await finish(runs, id)
     assert [event async for event in runs.run(id)] == [first]
@@ -79,7 +79,7 @@ class Failing(Replying):
         return await super().call(request)
 
 
-async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(
+async def test_run_resumed_after_any_model_failure_repeats_no_call(
     runs_with: Any, chain: Chain, model: Replying
 ) -> None:
     whole = runs_with(model)
@@ -103,8 +103,8 @@ async def test_wherever_the_model_fails_a_resumed_run_repeats_no_call(
         assert (await runs.store.threads.get(id)).problem == ""
 
 
-async def test_the_same_question_gets_the_same_requests_in_every_thread(
-    runs: Runs, chain: Chain, model: Replying
+async def test_same_question_gives_same_requests_in_each_thread(
+    runs: RunService, chain: Chain, model: Replying
 ) -> None:
     for _ in range(2):
         await finish(runs, await runs.start(chain.question, "par-rag"))
@@ -114,7 +114,7 @@ async def test_the_same_question_gets_the_same_requests_in_every_thread(
     assert len(set(seeds)) == CALLS
 
 
-async def test_other_settings_give_other_seeds(runs: Runs, chain: Chain, model: Replying) -> None:
+async def test_other_settings_give_other_seeds(runs: RunService, chain: Chain, model: Replying) -> None:
     await finish(runs, await runs.start(chain.question, "plain-rag"))
     await finish(runs, await runs.start(chain.question, "plain-rag", values={"top_k": "9"}))
     first, second = model.requests
@@ -122,20 +122,20 @@ async def test_other_settings_give_other_seeds(runs: Runs, chain: Chain, model: 
     assert first.sampling.seed != second.sampling.seed
 
 
-async def test_a_thread_is_used_once(runs: Runs) -> None:
+async def test_thread_name_is_used_once(runs: RunService) -> None:
     assert await runs.start("?", "plain-rag", thread="mine") == "mine"
-    with pytest.raises(UsageError, match="Thread mine was used already: `sleuth resume mine` goes on with it"):
+    with pytest.raises(UsageError, match="Thread mine was used already: `sleuth resume mine` resumes it"):
         await runs.start("?", "plain-rag", thread="mine")
 
 
 @pytest.mark.parametrize("name", ["a/b", "../etc", "a b", "\x1b[31m", "a\n", "n" * 101])
-async def test_a_name_that_no_address_can_hold_is_refused(runs: Runs, name: str) -> None:
+async def test_name_that_fits_no_address_is_refused(runs: RunService, name: str) -> None:
     with pytest.raises(UsageError, match=r"A run's name has 1 to 100 letters, digits and \. _ @ : -, unlike"):
         await runs.start("?", "plain-rag", thread=name)
 
 
 @pytest.mark.parametrize("name", ["user:42", "Ünal.2", "a@b-c_d"])
-async def test_other_names_are_taken(runs: Runs, name: str) -> None:
+async def test_other_thread_names_are_accepted(runs: RunService, name: str) -> None:
     assert await runs.start("?", "plain-rag", thread=name) == name
 
 
@@ -143,10 +143,10 @@ async def test_other_names_are_taken(runs: Runs, name: str) -> None:
     ("question", "says"),
     [("", "is empty"), (" \n ", "is empty"), ("x" * (MAX_QUESTION + 1), r"has 20,001 characters, the most is 20,000")],
 )
-async def test_a_question_that_cannot_be_asked_is_refused(runs: Runs, question: str, says: str) -> None:
+async def test_invalid_question_is_refused(runs: RunService, question: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         await runs.start(question, "plain-rag")
-    assert await runs.store.threads.newest() == []
+    assert await runs.store.threads.list_newest() == []
 
 
 @pytest.mark.parametrize(
@@ -158,19 +158,19 @@ async def test_a_question_that_cannot_be_asked_is_refused(runs: Runs, question: 
     ],
 )
 async def test_unknown_names_and_bad_values_are_refused(
-    runs: Runs, method: str, values: dict[str, str], says: str
+    runs: RunService, method: str, values: dict[str, str], says: str
 ) -> None:
     with pytest.raises(UsageError, match=says):
         await runs.start("?", method, values=values)
 
 
-async def test_an_unknown_thread_is_answered_with_the_nearest(runs: Runs) -> None:
+async def test_unknown_thread_error_names_the_nearest(runs: RunService) -> None:
     await runs.start("?", "plain-rag", thread="monday")
     with pytest.raises(UnknownName, match=r"no thread 'monda'\. Did you mean monday\?"):
         await finish(runs, "monda")
 
 
-async def test_a_run_is_run_by_one_at_a_time(runs: Runs, chain: Chain) -> None:
+async def test_run_is_executed_once_at_a_time(runs: RunService, chain: Chain) -> None:
     id = await runs.start(chain.question, "plain-rag")
     async with aclosing(runs.run(id)) as first:
         await anext(first)
@@ -179,7 +179,7 @@ async def test_a_run_is_run_by_one_at_a_time(runs: Runs, chain: Chain) -> None:
     assert (await finish(runs, id)).status == "answered"
 
 
-async def test_a_run_that_nobody_follows_any_more_is_interrupted(runs: Runs, chain: Chain, model: Replying) -> None:
+async def test_run_without_consumer_is_interrupted(runs: RunService, chain: Chain, model: Replying) -> None:
     id = await runs.start(chain.question, "par-rag")
     async with aclosing(runs.run(id)) as events:
         async for event in events:
@@ -205,7 +205,7 @@ class Hanging(Replying):
         return await super().call(request)
 
 
-async def test_a_cancelled_run_can_be_resumed(runs_with: Any, runs: Runs, chain: Chain, model: Replying) -> None:
+async def test_cancelled_run_can_be_resumed(runs_with: Any, runs: RunService, chain: Chain, model: Replying) -> None:
     hanging = Hanging(chain.reply_to)
     id = await runs.start(chain.question, "par-rag")
     running = asyncio.create_task(finish(runs_with(hanging), id))
@@ -222,7 +222,7 @@ class SlowDisk(Threads):
     """Writes a state only once it may."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store.engine, store.threads.owner, store.leases)
+        super().__init__(store.engine, store.threads.owner, store.locks)
         self.writes, self.may = asyncio.Event(), threading.Event()
         self._loop = asyncio.get_running_loop()
 
@@ -237,10 +237,10 @@ def written(store: Store) -> str:
         return str(connection.scalar(text("SELECT status FROM sleuth_threads")))
 
 
-async def test_run_cancelled_while_it_is_marked_running_is_interrupted(runs: Runs, chain: Chain) -> None:
+async def test_run_cancelled_while_it_is_marked_running_is_interrupted(runs: RunService, chain: Chain) -> None:
     id = await runs.start(chain.question, "plain-rag")
     disk = SlowDisk(runs.store)
-    running = asyncio.create_task(finish(Runs(replace(runs.store, threads=disk), runs.services), id))
+    running = asyncio.create_task(finish(RunService(replace(runs.store, threads=disk), runs.services), id))
     await disk.writes.wait()
     running.cancel()
     await asyncio.sleep(0)
@@ -251,12 +251,12 @@ async def test_run_cancelled_while_it_is_marked_running_is_interrupted(runs: Run
     assert (await finish(runs, id)).status == "answered"
 
 
-async def test_run_cancelled_twice_keeps_its_lease_until_its_end_is_written(runs_with: Any, chain: Chain) -> None:
+async def test_run_cancelled_twice_is_locked_until_its_end_is_stored(runs_with: Any, chain: Chain) -> None:
     hanging = Hanging(chain.reply_to)
     runs = runs_with(hanging)
     id, disk = await runs.start(chain.question, "par-rag"), SlowDisk(runs.store)
     disk.may.set()
-    running = asyncio.create_task(finish(Runs(replace(runs.store, threads=disk), runs.services), id))
+    running = asyncio.create_task(finish(RunService(replace(runs.store, threads=disk), runs.services), id))
     await hanging.hangs.wait()
     disk.may.clear()
     disk.writes.clear()
@@ -264,25 +264,25 @@ async def test_run_cancelled_twice_keeps_its_lease_until_its_end_is_written(runs
     await disk.writes.wait()
     running.cancel()
     await asyncio.wait([running], timeout=0.2)
-    assert await runs.store.leases.held([id]) == {id}
+    assert await runs.store.locks.held([id]) == {id}
     disk.may.set()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert written(runs.store) == "interrupted"
 
 
-async def test_a_resumed_run_may_spend_more(runs: Runs, chain: Chain) -> None:
+async def test_resumed_run_may_spend_more(runs: RunService, chain: Chain) -> None:
     id = await runs.start(chain.question, "par-rag", budget=Budget(max_calls=3))
     ended = await finish(runs, id)
     assert (ended.status, ended.text) == ("out_of_budget", "Trevandle & Ruske")
-    reviewed = next(moment for moment in await history(runs, id) if moment.node == ["review"])
-    await fork(runs, id, at=reviewed.checkpoint)
+    reviewed = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["review"])
+    await fork_run(runs, id, at=reviewed.checkpoint)
     assert (await finish(runs, id, budget=Budget())).text == "1868"
 
 
 @pytest.mark.parametrize("most", [pytest.param(n, marks=[pytest.mark.sweep] if n % 3 else []) for n in range(CALLS)])
-async def test_a_run_that_its_budget_ended_goes_on_with_another(
-    runs: Runs, chain: Chain, model: Replying, most: int
+async def test_run_out_of_budget_resumes_with_another(
+    runs: RunService, chain: Chain, model: Replying, most: int
 ) -> None:
     id = await runs.start(chain.question, "par-rag", budget=Budget(max_calls=most))
     assert (await finish(runs, id)).status == "out_of_budget"
@@ -291,10 +291,10 @@ async def test_a_run_that_its_budget_ended_goes_on_with_another(
     assert (answer.status, answer.text, answer.cost["calls"]) == ("answered", "1868", CALLS)
     assert len(model.requests) == CALLS, "a call was sent again"
     assert await finish(runs, id, budget=Budget()) == answer, "an answer is final"
-    assert "fork" in {moment.source for moment in await history(runs, id)}
+    assert "fork" in {moment.source for moment in await list_checkpoints(runs, id)}
 
 
-async def test_a_state_without_a_version_is_of_the_first(runs: Runs, chain: Chain) -> None:
+async def test_state_without_version_has_version_one(runs: RunService, chain: Chain) -> None:
     id = await runs.start(chain.question, "plain-rag")
     await finish(runs, id)
     thread = await runs.store.threads.get(id)
@@ -303,21 +303,21 @@ async def test_a_state_without_a_version_is_of_the_first(runs: Runs, chain: Chai
     assert (version_of(values), version_of({}), version_of({"schema_version": 7})) == (1, 1, 7)
 
 
-async def test_a_checkpoint_of_a_newer_release_is_refused(runs: Runs, chain: Chain) -> None:
+async def test_checkpoint_of_newer_release_is_refused(runs: RunService, chain: Chain) -> None:
     id = await runs.start(chain.question, "plain-rag")
     await finish(runs, id)
-    latest = (await history(runs, id))[1]
+    latest = (await list_checkpoints(runs, id))[1]
     thread = await runs.store.threads.get(id)
     config = runs.config(thread, latest.checkpoint)
     await runs.graph(thread).aupdate_state(config, {"schema_version": 99}, as_node=latest.node[-1])
-    for reading in (finish(runs, id), runs.answer(id), history(runs, id)):
-        with pytest.raises(StoreTooNew, match=r"state version 99, this release knows 1\): upgrade sleuth"):
+    for reading in (finish(runs, id), runs.answer(id), list_checkpoints(runs, id)):
+        with pytest.raises(StoreTooNew, match=r"state version 99, this release reads up to 1\): upgrade sleuth"):
             await reading
 
 
-async def test_reading_needs_no_services_and_running_says_so(store: Store, runs: Runs, chain: Chain) -> None:
+async def test_reading_needs_no_services_but_running_does(store: Store, runs: RunService, chain: Chain) -> None:
     id = await runs.start(chain.question, "plain-rag")
-    reader = Runs(store)
+    reader = RunService(store)
     with pytest.raises(RunError, match="opened for reading"):
         await finish(reader, id)
     answer = await finish(runs, id)

@@ -21,7 +21,7 @@ from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.methods.crp_rag import graph as crp_rag
 from sleuth.graphs.methods.par_rag import graph as par_rag
 from sleuth.graphs.methods.ras import graph as ras
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.storage.archive import MemoryArchive
@@ -31,7 +31,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "questions.jsonl"
 
 Json = dict[str, Any]
 
-RunsFor = Callable[..., Runs]
+RunsFor = Callable[..., RunService]
 """Makes runs over a model of one's own."""
 
 
@@ -263,7 +263,7 @@ def resolves(citation: Mapping[str, Any], shown: Iterable[Passage]) -> bool:
     )
 
 
-async def finish(runs: Runs, thread: str, **more: Any) -> Answer:
+async def finish(runs: RunService, thread: str, **more: Any) -> Answer:
     """Run a thread to its end."""
     events = [event async for event in runs.run(thread, **more)]
     assert isinstance(events[-1], Answer)

@@ -77,7 +77,7 @@ async def test_delete_with_an_unusable_name_deletes_nothing(env: dict[str, str])
         refused = await sleuth("runs", "delete", "a", name, **env)
         assert refused.status == 2
         assert name in refused.err
-    async with open_store(Settings(home=Path(env["SLEUTH_HOME"]))) as store, store.leases.hold("b"):
+    async with open_store(Settings(home=Path(env["SLEUTH_HOME"]))) as store, store.locks.hold("b"):
         running = await sleuth("runs", "delete", "a", "b", **env)
     assert running.status == 1
     assert "b" in running.err

@@ -18,7 +18,7 @@ from vllm_fixture import free_port
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.home_lock import hold
+from sleuth.tools.storage.locks import hold
 
 pytestmark = pytest.mark.integration
 

@@ -1,4 +1,4 @@
-"""A run that is stopped, however it is stopped, leaves the model server at once: nothing goes on writing for nobody."""
+"""Stopping a run by any means ends its requests at the model server immediately."""
 
 import asyncio
 import json
@@ -31,10 +31,10 @@ from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.core.events import Delta
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
 from sleuth.studio.server.app import create_app
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -52,7 +52,7 @@ RUNS, STOPS, PASSAGES = 4, 3, 300
 
 
 class Held(Instant):
-    """Never says a draft."""
+    """Model that never returns a draft."""
 
     async def say(self, method: str, path: str, body: bytes) -> Said:
         said = await super().say(method, path, body)
@@ -73,7 +73,7 @@ async def face() -> AsyncIterator[Face]:
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(300):
-        while not holds():  # noqa: ASYNC110 - nothing tells it
+        while not holds():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
 
 
@@ -86,10 +86,10 @@ async def freed(face: Face) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("heard", [False, True], ids=["whole", "streamed"])
-async def test_a_cancelled_task(face: Face, tmp_path: Path, heard: bool) -> None:
+async def test_cancelled_task_is_resumed(face: Face, tmp_path: Path, heard: bool) -> None:
     settings = Settings(home=tmp_path, model_url=face.url("one", Weather(0, 0.0)))
     async with LLMClient.open(settings) as model, open_store(settings) as store:
-        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
         id = await runs.start(QUESTION, "par-rag")
         task = asyncio.create_task(last(runs.run(id, listening=(lambda: True) if heard else None)))
         async with freed(face):
@@ -99,7 +99,7 @@ async def test_a_cancelled_task(face: Face, tmp_path: Path, heard: bool) -> None
         assert (await store.threads.get(id)).status == "interrupted"
 
 
-async def test_a_run_stopped_over_http(face: Face, tmp_path: Path) -> None:
+async def test_run_stopped_over_http_is_resumed(face: Face, tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, embedder="none", model_url=face.url("one", Weather(0, 0.0)))
     app = create_app(settings)
     async with app.router.lifespan_context(app), client_of(app) as client:
@@ -128,7 +128,7 @@ async def asking(method: str, model_url: str, folder: Path) -> AsyncIterator[asy
     assert asked.returncode == 130, said.decode()
 
 
-async def test_a_command_that_is_interrupted(face: Face, tmp_path: Path) -> None:
+async def test_interrupted_command_is_resumed(face: Face, tmp_path: Path) -> None:
     async with asking("par-rag", face.url("one", Weather(0, 0.0)), tmp_path) as asked, freed(face):
         asked.send_signal(signal.SIGINT)
 
@@ -147,13 +147,13 @@ async def stopped_again_and_again(house: House, trial: Trial) -> None:
         assert kills.essence(answer.to_json()) == house.expected[trial.method]
 
 
-async def test_a_run_that_is_stopped_again_and_again_comes_to_the_same_answer(tmp_path: Path) -> None:
+async def test_run_stopped_repeatedly_gives_the_same_answer(tmp_path: Path) -> None:
     async with housed(tmp_path, EVERY) as house, asyncio.TaskGroup() as group:
         for trial in EVERY:
             group.create_task(stopped_again_and_again(house, trial), name=trial.method)
 
 
-async def test_an_ingest_that_is_stopped_anywhere_goes_on_in_the_same_process(tmp_path: Path) -> None:
+async def test_ingest_stopped_anywhere_resumes_in_the_same_process(tmp_path: Path) -> None:
     """It once left its checkpoints locked for the next one."""
     dice, rows = Random(1), [{"id": f"p{n}", "title": f"T{n}", "text": f"Text {n}."} for n in range(PASSAGES)]
     corpus = tmp_path / "corpus.jsonl"
@@ -166,13 +166,13 @@ async def test_an_ingest_that_is_stopped_anywhere_goes_on_in_the_same_process(tm
             task.cancel()
             await asyncio.wait([task])
         await ingest([corpus], settings=settings, embedder=HashingEmbedder())
-        async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+        async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
             assert (await library.count())[1] == PASSAGES
 
 
 @dataclass(frozen=True)
 class Working:
-    """How many requests vLLM is working on, how many it has answered to their end, and the tokens it has written."""
+    """Return vLLM's numbers of running requests, of finished requests, and of generated tokens."""
 
     running: float
     ended: float
@@ -230,7 +230,7 @@ async def _stopped(http: httpx.AsyncClient, aborted: list[bool]) -> AsyncIterato
 async def test_vllm_stops_writing_when_a_task_is_cancelled(vllm_url: str, tmp_path: Path, heard: bool) -> None:
     settings = Settings(home=tmp_path, model_url=vllm_url, timeout=300)
     async with LLMClient.open(settings) as model, open_store(settings) as store:
-        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
 
         async def stop(freed: AbstractAsyncContextManager[None]) -> None:
             id = await runs.start(QUESTION, "ircot")
@@ -275,7 +275,7 @@ async def test_vllm_stops_writing_when_nobody_reads_the_events(vllm_url: str, tm
         LLMClient.open(settings) as model,
         open_store(settings) as store,
     ):
-        runs = Runs(store, Services(model=model, retriever=Shelf()))
+        runs = RunService(store, Services(model=model, retriever=Shelf()))
         for _ in range(TRIES):
             id = await runs.start(QUESTION, "ircot")
             async with aclosing(runs.run(id, listening=lambda: True)) as events:

@@ -69,7 +69,7 @@ async def run(job: Job, clock: Clock, *, behind: int) -> dict[str, Any] | None:
     return answer
 
 
-async def test_a_killed_run_resumes_by_clocks_that_are_behind(
+async def test_killed_run_resumes_with_clocks_that_are_behind(
     tmp_path: Path, database_url: str | None, clock: Clock
 ) -> None:
     collection = uuid4().hex
@@ -100,7 +100,7 @@ def asked(calls: Sequence[Sent]) -> set[str]:
     return {json.dumps(json.loads(sent.body)["messages"]) for sent in calls}
 
 
-async def test_a_chat_continues_by_a_clock_that_is_behind(tmp_path: Path, clock: Clock) -> None:
+async def test_chat_continues_with_a_clock_that_is_behind(tmp_path: Path, clock: Clock) -> None:
     async with knowing() as proxy:
         own = {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
         for behind, message in ((0, "Hello!"), (600, "Hello!"), (0, "Who built it?")):
@@ -111,7 +111,7 @@ async def test_a_chat_continues_by_a_clock_that_is_behind(tmp_path: Path, clock:
 
 
 @pytest.mark.postgres
-async def test_checkpoints_of_an_older_release_in_postgres_come_first(tmp_path: Path, postgres_url: str) -> None:
+async def test_checkpoints_of_older_release_in_postgres_come_first(tmp_path: Path, postgres_url: str) -> None:
     with database(postgres_url) as url:
         async with AsyncPostgresSaver.from_conn_string(url) as older:
             await older.setup()

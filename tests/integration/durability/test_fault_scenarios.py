@@ -15,9 +15,9 @@ from scripted_backend import Scripted
 from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -45,11 +45,11 @@ async def play(home: Path) -> AsyncIterator[Play]:
             settings = Settings(home=home, embedder="hashing", model_url=proxy.url)
             model = await stack.enter_async_context(LLMClient.open(settings))
             store = await stack.enter_async_context(open_store(settings))
-            library = await stack.enter_async_context(await Library.open(settings, embedder=HashingEmbedder()))
+            library = await stack.enter_async_context(await Collection.open(settings, embedder=HashingEmbedder()))
             for question, id in [*([(trial.before, BEFORE)] if trial.before else []), (trial.question, trial.method)]:
                 triples = Own(library.triples(model="scripted"), id)
                 services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
-                runs = Runs(store, services)
+                runs = RunService(store, services)
                 await runs.start(question, trial.method, values=trial.values, thread=id)
                 assert (await last(runs.run(id))).status == "answered"
             thread = await store.threads.get(id)
@@ -60,15 +60,15 @@ async def play(home: Path) -> AsyncIterator[Play]:
         yield played
 
 
-async def test_par_rag_asks_anew_goes_back_and_revises(play: Play) -> None:
+async def test_par_rag_rephrases_reopens_and_revises(play: Play) -> None:
     state = await play(PAR)
     assert state["returns"] == 1
     assert sum(state["requeries"].values()) > 0
     assert len(state["plan"]) == 5
 
 
-async def test_crp_rag_fuses_turns_a_node_away_and_contradicts_itself(play: Play) -> None:
-    """Samples are drawn side by side, so which of them becomes the first node of a layer is left open."""
+async def test_crp_rag_merges_rejects_and_contradicts_steps(play: Play) -> None:
+    """Samples are drawn in parallel, so any of them may become the first node of a layer."""
     state = await play(CRP)
     nodes = state["nodes"]
     assert [sorted(node["prev"]) for node in nodes.values()] == [[], ["1"], ["1"], ["2", "3"], ["2", "3"]]
@@ -78,7 +78,7 @@ async def test_crp_rag_fuses_turns_a_node_away_and_contradicts_itself(play: Play
     assert any(warning.startswith("Paths contradict each other at step ") for warning in state["warnings"])
 
 
-async def test_retro_rag_takes_evidence_back_in_every_round(play: Play) -> None:
+async def test_retro_rag_removes_evidence_in_each_round(play: Play) -> None:
     state = await play(RETRO)
     consistent = [attempt["consistency"] for attempt in state["attempts"].values()]
     assert consistent == [None, pytest.approx(0.3), pytest.approx(0.9)]
@@ -86,7 +86,7 @@ async def test_retro_rag_takes_evidence_back_in_every_round(play: Play) -> None:
     assert left == {(2, False), (2, True), (3, False), (3, True)}
 
 
-async def test_ras_reads_what_no_run_has_read_before(play: Play) -> None:
+async def test_ras_extracts_only_unread_passages(play: Play) -> None:
     state = await play(RAS)
     passages = [len(round["passages"]) for round in state["rounds"].values()]
     read = sum(call["role"] == "extractor" and not call["repair"] for call in state["calls"].values())
@@ -96,7 +96,7 @@ async def test_ras_reads_what_no_run_has_read_before(play: Play) -> None:
     assert {fact["round"] for fact in state["facts"].values()} == {"1", "2", "3"}
 
 
-async def test_auto_goes_on_after_a_doubt(play: Play) -> None:
+async def test_auto_continues_after_a_rejected_answer(play: Play) -> None:
     state = await play(AUTO)
     first, second = state["hops"].values()
     assert (first["method"], first["confidence"]) == ("plain-rag", pytest.approx(0.2))
@@ -112,7 +112,7 @@ async def test_ircot_collects_passages_with_every_sentence(play: Play) -> None:
     assert len(state["evidence"]) > 4
 
 
-async def test_the_agent_calls_its_tool_and_is_told_that_it_repeats_itself(play: Play) -> None:
+async def test_agent_calls_its_tool_and_is_warned_of_repetition(play: Play) -> None:
     state = await play(AGENT)
     assert [round["query"] for round in state["rounds"].values()] == [*CALLED]
     assert any("searched again" in warning for warning in state["warnings"])

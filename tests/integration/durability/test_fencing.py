@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from four_hops import QUESTION, InProcess, Shelf
+from four_hops import QUESTION, InProcess, Pausing, Shelf
 from postgres_fixture import database
 from sqlalchemy import text
 
-from sleuth.agents.model import Reply, Request
-from sleuth.graphs.persistence import thread_locks as module
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.pruning import TABLES, remove
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.pruning import TABLES, remove_runs
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
 from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.runs.queue import JobList
@@ -24,21 +22,6 @@ from sleuth.tools.errors import ThreadBusy, UsageError
 from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.postgres]
-
-
-class Pausing(InProcess):
-    """The same replies; the fourth waits until it is freed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.free = asyncio.Event()
-
-    async def call(self, request: Request) -> Reply:
-        reply = await super().call(request)
-        if len(self.requests) == 4:
-            self.holding.set()
-            await self.free.wait()
-        return reply
 
 
 @dataclass(frozen=True)
@@ -73,18 +56,17 @@ def empty(postgres_url: str) -> Iterator[str]:
 
 
 @pytest.fixture
-async def two(empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Two]:
-    monkeypatch.setattr(module, "BEAT", 3_600.0)
+async def two(empty: str, tmp_path: Path) -> AsyncIterator[Two]:
     settings = Settings(home=tmp_path, database_url=empty)
     async with AsyncExitStack() as stack:
         yield Two(*[await stack.enter_async_context(open_store(settings)) for _ in range(2)])
 
 
-def runs(store: Store, model: InProcess) -> Runs:
-    return Runs(store, Services(model=model, retriever=Shelf()))
+def runs(store: Store, model: InProcess) -> RunService:
+    return RunService(store, Services(model=model, retriever=Shelf()))
 
 
-async def test_a_run_that_another_has_finished_is_left_as_it_is(two: Two) -> None:
+async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
     model = Pausing()
     here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
     id = await here.start(QUESTION, "par-rag")
@@ -101,14 +83,24 @@ async def test_a_run_that_another_has_finished_is_left_as_it_is(two: Two) -> Non
     assert await elsewhere.answer(id) == answer
 
 
-async def test_a_run_that_another_has_removed_leaves_nothing(two: Two) -> None:
+async def test_run_continues_if_nobody_takes_its_thread(two: Two) -> None:
+    model = Pausing()
+    here = runs(two.here, model)
+    running = asyncio.create_task(last(here.run(await here.start(QUESTION, "par-rag"))))
+    await model.holding.wait()
+    await two.cut()
+    model.free.set()
+    assert (await running).status == "answered"
+
+
+async def test_run_that_another_process_removed_writes_nothing(two: Two) -> None:
     model = Pausing()
     here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
     id = await here.start(QUESTION, "par-rag")
     running = asyncio.create_task(last(here.run(id)))
     await model.holding.wait()
     await two.cut()
-    await remove(elsewhere, id)
+    await remove_runs(elsewhere, id)
     again = await elsewhere.start("Who built the dam?", "par-rag", thread=id)
     model.free.set()
     with pytest.raises(ThreadBusy):
@@ -117,15 +109,15 @@ async def test_a_run_that_another_has_removed_leaves_nothing(two: Two) -> None:
     assert (await last(elsewhere.run(again))).question == "Who built the dam?"
 
 
-async def test_a_run_can_be_run_again_by_the_process_that_lost_it(two: Two) -> None:
+async def test_run_can_be_resumed_by_the_process_that_lost_it(two: Two) -> None:
     here = runs(two.here, InProcess())
     id = await here.start(QUESTION, "par-rag")
-    async with two.here.leases.hold(id):
+    async with two.here.locks.hold(id):
         await two.cut()
-        async with two.elsewhere.leases.hold(id):
+        async with two.elsewhere.locks.hold(id):
             pass
         with pytest.raises(ThreadBusy):
-            await two.here.threads.mark(id, "failed", at="2020-01-01")
+            await two.here.threads.set_state(id, "failed", at="2020-01-01")
         with pytest.raises(ThreadBusy):
             await two.here.threads.set_options(id, {})
     assert (await last(here.run(id))).status == "answered"
@@ -135,13 +127,13 @@ async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None
     log = await asyncio.to_thread(EventLog, two.here.engine)
     jobs = JobList(two.here.engine)
     await asyncio.to_thread(jobs.prepare)
-    async with two.here.leases.hold("lost"), two.here.leases.hold("kept"):
-        lost, kept = ((name, two.here.leases.token(name)) for name in ("lost", "kept"))
+    async with two.here.locks.hold("lost"), two.here.locks.hold("kept"):
+        lost, kept = ((name, two.here.locks.token(name)) for name in ("lost", "kept"))
         trails = [await log.trail(name, token=token) for name, token in (lost, kept)]
         for name, token in (lost, kept):
             await asyncio.to_thread(jobs.write_down, "local", name, token)
         await two.cut()
-        async with two.elsewhere.leases.hold("lost"):
+        async with two.elsewhere.locks.hold("lost"):
             pass
         for trail in trails:
             trail.tell("answer", {}, key="answer")
@@ -155,7 +147,7 @@ async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None
         assert await asyncio.to_thread(jobs.left) == [("lost", "local")]
 
 
-async def test_a_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:
+async def test_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:
     here, name = runs(two.here, InProcess()), uuid.uuid4().hex
     id = await here.start(QUESTION, "par-rag", thread=name)
     await last(here.run(id))

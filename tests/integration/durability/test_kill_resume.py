@@ -65,7 +65,7 @@ class Scene:
         self._in_flight = 2 * widest  # a reply that is not committed yet, and the next call of the same ask
 
     async def measure(self, *, before: str = "") -> Sequence[Sent]:
-        """The uninterrupted run: what it says, how many commits it makes, how long it takes; the calls it sends."""
+        """The uninterrupted run: its answer, number of commits, duration, and model calls."""
         warming = replace(self._job, question=before, thread=BEFORE) if before else self._new()
         await kills.run(warming)  # warms caches
         start = len(self._proxy.calls)
@@ -82,7 +82,7 @@ class Scene:
         await kills.kill_and_resume(self._new(commit), self._proxy, self.expected, self.tally)
 
     async def kill_at_random(self, dice: random.Random, moments: int) -> None:
-        """Kills at so many moments of a running child; one that had ended before its moment does not count."""
+        """Kill a child at several moments; a child that ended before its moment does not count."""
         until = self.tally.kills + moments
         while self.tally.kills < until:
             await self.kill_after(dice.uniform(0, self.seconds))
@@ -110,7 +110,7 @@ async def scene_of(trial: Trial, backend: Backend, settings: Settings) -> AsyncI
         yield scene
 
 
-# A scripted model, which goes through all that a method can do
+# A scripted model that covers all paths of a method
 
 EVERY = pytest.mark.parametrize("trial", TRIALS.values(), ids=TRIALS.keys())
 OTHERS = pytest.mark.parametrize(
@@ -118,7 +118,7 @@ OTHERS = pytest.mark.parametrize(
 )
 
 
-async def test_a_sample_of_kills(tmp_path: Path, database_url: str | None) -> None:
+async def test_sample_of_kills_resumes(tmp_path: Path, database_url: str | None) -> None:
     own = {"database_url": database_url, "collection": uuid4().hex}
     settings = Settings(home=tmp_path, embedder="hashing", **own)
     await fill(settings)
@@ -126,7 +126,7 @@ async def test_a_sample_of_kills(tmp_path: Path, database_url: str | None) -> No
 
 
 @OTHERS
-async def test_a_sample_of_kills_in_other_methods(home: Path, trial: Trial) -> None:
+async def test_sample_of_kills_in_other_methods_resumes(home: Path, trial: Trial) -> None:
     await sample_kills(trial, Settings(home=home, embedder="hashing"), 2)
 
 
@@ -142,7 +142,7 @@ async def sample_kills(trial: Trial, settings: Settings, commits: int) -> None:
 @EVERY
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
-async def test_kills_at_every_commit(home: Path, trial: Trial, tell: Tell) -> None:
+async def test_kills_at_each_commit_lose_nothing(home: Path, trial: Trial, tell: Tell) -> None:
     """Checkpoints are commits, and so is the result of every call."""
     sweep = Sweep(f"kills-at-commits-{trial.method}", 1)
     if not sweep.due():
@@ -160,7 +160,7 @@ async def test_kills_at_every_commit(home: Path, trial: Trial, tell: Tell) -> No
 @EVERY
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
-async def test_kills_at_random_moments(home: Path, trial: Trial, tell: Tell) -> None:
+async def test_kills_at_random_moments_lose_nothing(home: Path, trial: Trial, tell: Tell) -> None:
     sweep = Sweep(f"kills-at-random-{trial.method}", 1)
     if not sweep.due():
         return
@@ -183,7 +183,7 @@ def real(trial: Trial, url: str, home: Path) -> AbstractAsyncContextManager[Scen
 
 @WITH_A_MODEL
 @pytest.mark.vllm
-async def test_a_kill_in_a_run_of_a_real_model(home: Path, vllm_url: str, trial: Trial) -> None:
+async def test_kill_in_a_run_of_a_real_model(home: Path, vllm_url: str, trial: Trial) -> None:
     async with real(trial, vllm_url, home) as scene:
         await scene.die_at(random.Random(SEED).choice(scene.checkpoints[1:-1]))
         scene.check(kills=1)
@@ -193,9 +193,7 @@ async def test_a_kill_in_a_run_of_a_real_model(home: Path, vllm_url: str, trial:
 @pytest.mark.vllm
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
-async def test_kills_at_every_checkpoint_and_at_random_moments_with_a_real_model(
-    home: Path, vllm_url: str, trial: Trial, tell: Tell
-) -> None:
+async def test_kills_at_checkpoints_with_a_real_model(home: Path, vllm_url: str, trial: Trial, tell: Tell) -> None:
     sweep = Sweep(f"kills-with-a-model-{trial.method}", 1)
     if not sweep.due():
         return

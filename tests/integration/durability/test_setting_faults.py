@@ -12,11 +12,11 @@ pytestmark = pytest.mark.integration
     ("value", "reason"),
     [
         ("{.ipynb: NotebookLoader}", "written as JSON"),
-        ('{"ipynb": "NotebookLoader"}', "'ipynb' is no file suffix"),
+        ('{"ipynb": "NotebookLoader"}', "'ipynb' is not a file suffix"),
         ('{".ipynb": "NotebokLoader"}', "Did you mean NotebookLoader?"),
     ],
 )
-def test_a_setting_that_cannot_be_used_is_a_line_about_it(tmp_path: Path, value: str, reason: str) -> None:
+def test_invalid_setting_is_one_line(tmp_path: Path, value: str, reason: str) -> None:
     (tmp_path / "a.ipynb").write_text("{}")
     script = "from sleuth.studio.cli.app import main; main()"
     done = subprocess.run(

@@ -1,6 +1,6 @@
-"""`kill -9` at random moments of whatever writes: what was acknowledged is there at the next start, and all agrees.
+"""`kill -9` at random moments of writing: acknowledged data survives, and catalogue and indexes agree afterwards.
 
-A life is one store through many deeds, each killed on the way; after each the next start is looked at.
+A scenario applies a sequence of operations to one store. Each one is killed, and the next start is checked.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ from storage_child import Deed
 from windows import Sweep, count
 
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.history import export, history
+from sleuth.graphs.runs.history import export_run, list_checkpoints
 from sleuth.graphs.runs.pruning import WRITES
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
-from sleuth.tools.collection.index_set import ALL, Indexes
+from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
@@ -152,7 +152,7 @@ class Life:
         return f"{self.dice.getrandbits(40):x}"
 
     def _check_release(self, done: deeds.Done) -> None:
-        """Killed on its way to a later release the catalogue is of the one or of the other; the next start goes on."""
+        """A catalogue killed during a migration has the old or the new version; the next start resumes."""
         found = later_release.release_of(catalogue_url(self.settings.home, self.settings.database_url))
         assert found in ([self.release] if done.whole else [self.release - 1, self.release])
         if not done.whole:
@@ -180,7 +180,7 @@ class Life:
         catalogue.close()
 
     def _check_indexes(self, catalogue: Catalogue, gone: set[str]) -> None:
-        indexes = Indexes(self.settings, catalogue, HashingEmbedder())
+        indexes = IndexSet(self.settings, catalogue, HashingEmbedder())
         passages = catalogue.passages(sorted(catalogue.passage_ids()))
         looked_for = self.dice.sample(passages, min(LOOKED_FOR, len(passages)))
         agreeing.check(indexes, passages, looked_for, self.dice.sample(sorted(gone), min(LOOKED_FOR, len(gone))))
@@ -188,29 +188,29 @@ class Life:
         indexes.close()
 
     async def _check_runs(self, deed: Deed, done: deeds.Done, began: datetime) -> None:
-        """Every run can be read with all its texts; what had ended says the same, what had not goes on to its end."""
+        """All runs can be read with their texts; finished ones are unchanged, others resume to their end."""
         async with open_store(self.settings) as store:
-            runs = Runs(store, Services(model=InProcess(), retriever=Shelf()))
+            runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
             found = await times(store)
             old = began - timedelta(seconds=deed.older_than or 0.0)
             gone = {self.runs[name] for name in self.runs.keys() - found.keys()}
             assert not gone or (deed.kind == "remove" and max(gone) <= old + (datetime.now(UTC) - began))
             assert not (deed.kind == "remove" and done.whole) or all(at >= old for at in found.values())
             assert deed.kind != "ask" or found.keys() >= set(done.names)
-            for thread in await store.threads.newest():
+            for thread in await store.threads.list_newest():
                 if thread.id != "golden":
                     said = kills.essence((await last(runs.run(thread.id))).to_json())
                     self.expected = self.expected or said
                     assert said == self.expected
-                assert await history(runs, thread.id)
-                await export(runs, thread.id)
+                assert await list_checkpoints(runs, thread.id)
+                await export_run(runs, thread.id)
             self.runs = await times(store)
             assert await asyncio.to_thread(in_checkpoints, store) <= self.runs.keys()
 
 
 async def times(store: Store) -> dict[str, datetime]:
-    """When each run was last touched."""
-    return {thread.id: datetime.fromisoformat(thread.updated_at) for thread in await store.threads.newest()}
+    """Return the time of the last change of each run."""
+    return {thread.id: datetime.fromisoformat(thread.updated_at) for thread in await store.threads.list_newest()}
 
 
 def in_checkpoints(store: Store) -> set[str]:
@@ -233,7 +233,7 @@ def engines(request: pytest.FixtureRequest) -> Engines:
 async def live(
     life: int, folder: Path, engines: Engines, times: dict[str, float], *, killed: int, first: Sequence[str] = ()
 ) -> Life:
-    """A life with so many kills."""
+    """Run a scenario with this number of kills."""
     in_postgres, on_server = PLACES[life % len(PLACES)]
     home = folder / f"life-{life}"
     home.mkdir()
@@ -261,7 +261,7 @@ async def live(
 
 
 @pytest.mark.parametrize("life", range(len(PLACES)))
-async def test_a_short_life(life: int, tmp_path: Path, engines: Engines) -> None:
+async def test_short_sequence_of_kills(life: int, tmp_path: Path, engines: Engines) -> None:
     """Something is stored, and then killed whenever it is written."""
     first = ("put", "ask", "migrate", "remove")
     times = {kind: 0.5 for kind in KINDS if kind not in first[:2]}
@@ -277,7 +277,7 @@ def _where(settings: Settings) -> str:
 
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
-async def test_a_thousand_kills(tmp_path: Path, engines: Engines, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_thousand_kills_resume(tmp_path: Path, engines: Engines, capsys: pytest.CaptureFixture[str]) -> None:
     sweep = Sweep("storage-kills", LIVES)
     times: dict[tuple[bool, bool], dict[str, float]] = {place: {} for place in PLACES}
     for life in sweep.left():

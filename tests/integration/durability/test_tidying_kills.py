@@ -33,7 +33,7 @@ def tidy(folder: Path, pipe: Connection) -> None:
 
 
 def killed(folder: Path, after: float) -> float | None:
-    """How many seconds it took, unless the kill came before."""
+    """Return the duration in seconds; None if the kill came earlier."""
     here, there = FORKS.Pipe()
     process = FORKS.Process(target=tidy, args=(folder, there))
     process.start()
@@ -45,7 +45,7 @@ def killed(folder: Path, after: float) -> float | None:
     return took
 
 
-def test_what_is_in_stays_in(tmp_path: Path) -> None:
+def test_stored_documents_survive(tmp_path: Path) -> None:
     full = tmp_path / "full"
     index = opened(full)
     index.apply(upsert=PASSAGES, delete=[])

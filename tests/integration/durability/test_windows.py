@@ -1,4 +1,4 @@
-"""What has passed in a slice stays passed, nothing is begun once a slice is over, and each long hunt goes by slices."""
+"""Slices of long sweeps: passed cases stay passed, and nothing begins after the end of a slice."""
 
 import ast
 from pathlib import Path
@@ -10,18 +10,18 @@ pytestmark = pytest.mark.integration
 
 
 def marked(path: Path) -> bool:
-    """Whether a test of this file, or all of them, are of the long hunts."""
+    """Return whether a test of this file, or all of them, are long sweeps."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     return any(isinstance(node, ast.Attribute) and ast.unparse(node) == "pytest.mark.faults" for node in nodes)
 
 
-def test_every_long_hunt_goes_by_slices() -> None:
+def test_long_sweeps_run_in_slices() -> None:
     hunts = [path for path in Path(__file__).parents[1].rglob("test_*.py") if marked(path)]
     assert hunts
     assert not [path.name for path in hunts if "Sweep(" not in path.read_text(encoding="utf-8")]
 
 
-def test_a_slice_that_is_over_begins_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_slice_begins_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     over = False
     monkeypatch.setattr(slices, "FOLDER", tmp_path)
     monkeypatch.setattr(slices, "_until", lambda: float("-inf" if over else "inf"))

@@ -13,7 +13,7 @@ from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.evaluation.calibration.calibrate import Calibration, calibrate
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
@@ -41,7 +41,7 @@ def script(asked: Asked) -> Any:
 @pytest.fixture
 async def place(tmp_path: Path) -> Settings:
     settings = Settings(home=tmp_path / "home", embedder="none")
-    async with await Library.open(settings) as library:
+    async with await Collection.open(settings) as library:
         await library.put([entry(name, text, title=name) for name, text in TOWNS.items()])
     return settings
 

@@ -19,13 +19,13 @@ from scripted_backend import Asked, Scripted
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import Runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.evaluation.data.oracle import Parts
 from sleuth.studio.evaluation.data.systems import systems
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
 from sleuth.studio.evaluation.reporting.compare import compare, comparison_table
 from sleuth.studio.simulation import Simulation
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
@@ -58,7 +58,7 @@ def write(folder: Path, *rows: dict[str, Any]) -> Path:
 @pytest.fixture
 async def place(tmp_path: Path) -> Settings:
     settings = Settings(home=tmp_path / "home", embedder="none")
-    async with await Library.open(settings) as library:
+    async with await Collection.open(settings) as library:
         await library.put([entry(id, text, title=id.title()) for id, text in TEXTS.items()])
     return settings
 
@@ -84,7 +84,7 @@ async def test_methods_are_judged_and_every_run_can_be_opened(place: Settings, t
     for name in ("report.md", "report.html"):
         assert "Simulation: no language model" in (tmp_path / "out" / name).read_text()
     async with open_store(place.model_copy(update={"runs": tmp_path / "out"})) as store:
-        answer = await Runs(store).answer("par-rag-questions-two")
+        answer = await RunService(store).answer("par-rag-questions-two")
     assert answer.text == "Tolvane"
 
 
@@ -121,7 +121,7 @@ async def test_questions_of_the_crag_benchmark_are_asked_of_their_pages_without_
         **dict.fromkeys(("tables", "calculator", "reasoning", "premise", "recall", "full"), 1),
     }
     async with open_store(settings.model_copy(update={"runs": tmp_path / "out"})) as store:
-        runs, thread = Runs(store), await store.threads.get("hybrid-rag-questions-keeper")
+        runs, thread = RunService(store), await store.threads.get("hybrid-rag-questions-keeper")
         answer = await runs.answer(thread.id)
         state = (await runs.graph(thread).aget_state(runs.config(thread))).values
     assert state["asked_at"] == CRAG["query_time"]
@@ -261,7 +261,7 @@ async def test_parts_that_are_gold_leave_the_rest_to_the_model_and_to_search(
     distractor = "Where was the designer of the Hollin Bridge born? Who designed the Hollin Bridge? Where, born?"
     async with proxying(Scripted(stubborn)) as proxy:
         settings = Settings(home=tmp_path / "home", embedder="none", model_url=proxy.url)
-        async with await Library.open(settings) as library:
+        async with await Collection.open(settings) as library:
             shown = {**TEXTS, **{f"quiz {at}": f"{distractor} {at}." for at in range(3)}}
             await library.put([entry(id, text, title=id.title()) for id, text in shown.items()])
         values = {"coarse_mode": "keyword", "fine_mode": "keyword", "coarse_k": "2", "fine_k": "2"}

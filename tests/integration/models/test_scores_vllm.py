@@ -23,7 +23,7 @@ from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.logprobs import first_token_probability
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
 from sleuth.tools.settings import Settings
 
@@ -70,7 +70,7 @@ async def played(trial: Trial, home: Path, url: str) -> AsyncIterator[tuple[List
         settings = Settings(home=home, model_url=proxy.url, embedder="hashing", timeout=300)
         async with LLMClient.open(settings) as gateway, open_store(settings) as store:
             model = Listening(gateway, proxy)
-            runs = Runs(store, Services(model=model, retriever=Shelf(), embedder=HashingEmbedder()))
+            runs = RunService(store, Services(model=model, retriever=Shelf(), embedder=HashingEmbedder()))
             id = await runs.start(trial.question, trial.method, values=trial.values)
             await last(runs.run(id))
             thread = await store.threads.get(id)

@@ -17,7 +17,7 @@ from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
 from sleuth.studio.model_server import server
 from sleuth.studio.model_server.flags import ServeOptions
@@ -58,7 +58,7 @@ class Counted:
         return await self.model.count_tokens(messages, role=role)
 
 
-async def _ended(runs: Runs, thread: str) -> Answer | ModelError:
+async def _ended(runs: RunService, thread: str) -> Answer | ModelError:
     try:
         return await last(runs.run(thread))
     except ModelError as error:
@@ -80,7 +80,7 @@ async def killed_and_started_again(model_home: Path) -> dict[str, int]:
         settings = Settings(home=model_home / "home", model_url=first.url, timeout=900)
         async with open_store(settings) as store, LLMClient.open(settings) as gateway:
             model = Counted(gateway)
-            runs = Runs(store, Services(model=model, retriever=Shelf()))
+            runs = RunService(store, Services(model=model, retriever=Shelf()))
             threads = [f"r{n}" for n in range(RUNS)]
             for n, thread in enumerate(threads):
                 await runs.start(f"Who built light number {n}?", METHODS[n % len(METHODS)], thread=thread)

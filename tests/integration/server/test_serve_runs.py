@@ -187,19 +187,19 @@ async def test_a_run_is_looked_at_forked_and_removed(client: httpx.AsyncClient) 
 
 
 async def test_what_the_command_line_prunes_leaves_nothing(client: httpx.AsyncClient, tmp_path: Path) -> None:
-    leases = tmp_path / "home" / "leases"
-    of_the_store = {*leases.iterdir()}
+    locks = tmp_path / "home" / "leases"
+    of_the_store = {*locks.iterdir()}
     await upload(client)
     thread = await begin(client)
     assert await told(client, thread)
     left = {"sleuth_threads": 1, "sleuth_serve_events": 5}
     assert rows(tmp_path / "home" / "runs.sqlite", left) == left
-    assert len({*leases.iterdir()} - of_the_store) == 1
+    assert len({*locks.iterdir()} - of_the_store) == 1
     prune = ("runs", "prune", "--older-than", "0s", "--yes", "--json")
     pruned = await sleuth(*prune, SLEUTH_HOME=str(tmp_path / "home"))
     assert pruned.json()["threads"] == 1
     assert rows(tmp_path / "home" / "runs.sqlite", left) == dict.fromkeys(left, 0)
-    assert {*leases.iterdir()} == of_the_store
+    assert {*locks.iterdir()} == of_the_store
 
 
 def rows(file: Path, tables: Iterable[str]) -> dict[str, int]:

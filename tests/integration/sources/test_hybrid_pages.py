@@ -11,7 +11,7 @@ from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import Attributes
 from sleuth.tools.sources.web_pages.page import Page
@@ -72,7 +72,7 @@ async def ask(settings: Settings, model: Model, *pages: str) -> tuple[Answer, di
     async with open_store(settings) as store:
         retriever = PageRetriever([], None)
         services = Services(model=model, retriever=retriever, embedder=HashingEmbedder(), predictor=Still())
-        runs = Runs(store, services)
+        runs = RunService(store, services)
         thread = await runs.start(QUESTION, "hybrid-rag", values={"source_seconds": 600}, pages=read)
         answer = [event async for event in runs.run(thread)][-1]
         found = await runs.store.threads.get(thread)

@@ -17,7 +17,7 @@ conformance = pytest.importorskip("langgraph.checkpoint.conformance", reason="ru
 pytestmark = pytest.mark.integration
 
 
-async def test_the_savers_of_runs(tmp_path: Path, database_url: str | None) -> None:
+async def test_run_savers_conform(tmp_path: Path, database_url: str | None) -> None:
     @conformance.checkpointer_test(name=f"runs {uuid4().hex}")
     async def saver() -> AsyncGenerator[BaseCheckpointSaver[str]]:
         settings = Settings(home=tmp_path / uuid4().hex, database_url=database_url)
@@ -28,7 +28,7 @@ async def test_the_savers_of_runs(tmp_path: Path, database_url: str | None) -> N
     assert report.passed_all_base(), report.to_dict()
 
 
-async def test_the_saver_of_the_development_server(tmp_path: Path) -> None:
+async def test_development_saver_conforms(tmp_path: Path) -> None:
     @conformance.checkpointer_test(name=f"dev {uuid4().hex}")
     async def saver() -> AsyncGenerator[BaseCheckpointSaver[str]]:
         async with DevCheckpoints.open(tmp_path / f"{uuid4().hex}.db", JsonPlusSerializer()) as opened:

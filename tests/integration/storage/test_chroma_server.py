@@ -4,7 +4,7 @@ from entries import entry
 from hashing_embedder import HashingEmbedder
 from psutil import Process
 
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.index import VectorIndex
@@ -13,29 +13,27 @@ from sleuth.tools.settings import Settings
 pytestmark = pytest.mark.integration
 
 
-async def test_a_library_keeps_its_vectors_on_a_server(settings: Settings, chroma_url: str) -> None:
+async def test_collection_keeps_its_vectors_on_a_server(settings: Settings, chroma_url: str) -> None:
     there = settings.model_copy(update={"chroma_url": chroma_url})
-    async with await Library.open(there, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(there, embedder=HashingEmbedder()) as library:
         await library.put([entry("bridge", "A stone bridge."), entry("mill", "A water mill.")])
         hits = await library.search(Query(text="bridge. A stone bridge.", k=1, mode="dense"))
         assert [hit.passage.document_id for hit in hits] == ["bridge"]
         await library.delete(["bridge"])
     assert not (settings.home / "chroma").exists()
     embedder = HashingEmbedder()
-    async with await Library.open(there, embedder=embedder) as library:
+    async with await Collection.open(there, embedder=embedder) as library:
         hits = await library.search(Query(text="bridge. A stone bridge.", k=5, mode="dense"))
         assert [hit.passage.document_id for hit in hits] == ["mill"]
         assert embedder.embedded == []
 
 
 @pytest.mark.parametrize("empty", [False, True])
-async def test_a_server_that_comes_back_is_used_again(
-    settings: Settings, own_chroma: ChromaServer, empty: bool
-) -> None:
+async def test_restarted_server_is_used_again(settings: Settings, own_chroma: ChromaServer, empty: bool) -> None:
     """Also one that comes back empty, as one without a place of its own to keep things does."""
     there = settings.model_copy(update={"chroma_url": own_chroma.url})
     question = Query(text="bridge. A stone bridge.", k=2, mode="dense")
-    async with await Library.open(there, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(there, embedder=HashingEmbedder()) as library:
         await library.put([entry("bridge", "A stone bridge.")])
         assert len(await library.search(question)) == 1
         own_chroma.stop()
@@ -56,7 +54,7 @@ async def test_a_server_that_comes_back_is_used_again(
         assert [hit.passage.document_id for hit in await library.search(question)] == ["bridge"]
 
 
-def test_opening_again_and_again_takes_no_more_connections(chroma_url: str) -> None:
+def test_repeated_opening_uses_no_more_connections(chroma_url: str) -> None:
     def sockets() -> int:
         vectors = VectorIndex(chroma_url, owner="anna", collection="again", embedder=HashingEmbedder())
         assert vectors.count() == 0

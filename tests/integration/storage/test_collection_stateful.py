@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 from storage_child import Deed, document
 from windows import Sweep
 
-from sleuth.tools.collection.collection import Library
-from sleuth.tools.collection.index_set import ALL, Indexes
+from sleuth.tools.collection.collection import Collection
+from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.retriever import Mode, Query
@@ -39,7 +39,7 @@ ALL_OF_THEM = 100
 EXAMPLES, PARTS = 5, 60
 
 
-class Collection(RuleBasedStateMachine):
+class CollectionMachine(RuleBasedStateMachine):
     """A library, and the dictionary of what it has to hold."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Collection(RuleBasedStateMachine):
         self._open()
 
     def _open(self) -> None:
-        self._library = self._runner.run(Library.open(self._settings, embedder=HashingEmbedder()))
+        self._library = self._runner.run(Collection.open(self._settings, embedder=HashingEmbedder()))
 
     def _passages(self) -> dict[str, Passage]:
         entries = (document(name, texts) for name, texts in self._documents.items())
@@ -91,7 +91,7 @@ class Collection(RuleBasedStateMachine):
     @precondition(lambda self: self._documents)
     @rule(word=st.sampled_from(WORDS))
     def search_graph(self, word: str) -> None:
-        """Whatever has the word is found, and by its name whatever mentions it."""
+        """Search finds the documents with a word, and those that mention a name."""
         assert {hit.passage.id for hit in self._hits(word, "graph")} >= self._with(word)
         (file,) = (self._settings.home / "mentions").glob("*.db")
         index = GraphIndex(file)
@@ -124,7 +124,7 @@ class Collection(RuleBasedStateMachine):
 
     @rule(index=st.sampled_from(ALL))
     def lose(self, index: IndexName) -> None:
-        """What is derived may go at any time."""
+        """Derived indexes may be deleted at any time."""
         self._close()
         shutil.rmtree(self._settings.home / FOLDERS[index], ignore_errors=True)
         self._open()
@@ -139,7 +139,7 @@ class Collection(RuleBasedStateMachine):
     @precondition(lambda self: self._kept is not None)
     @rule()
     def put_back(self) -> None:
-        """An older catalogue beside indexes that know what came later."""
+        """Restore an older catalogue while the indexes are ahead of it."""
         assert self._kept is not None
         self._close()
         shutil.copyfile(self._backup, self._settings.home / "catalogue.db")
@@ -162,7 +162,7 @@ class Collection(RuleBasedStateMachine):
     def _compare(self) -> None:
         """The catalogue and all indexes hold what the dictionary does, to the last name."""
         catalogue = Catalogue(catalogue_url(self._settings.home, None), owner="local", collection="default")
-        indexes = Indexes(self._settings, catalogue, HashingEmbedder())
+        indexes = IndexSet(self._settings, catalogue, HashingEmbedder())
         passages = list(self._passages().values())
         assert catalogue.passage_ids() == self._passages().keys()
         agreeing.check(indexes, passages, passages, WORDS)
@@ -177,9 +177,9 @@ class Collection(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("die_at", ALL)
-def test_a_kill_before_an_older_catalogue_is_put_back(die_at: IndexName) -> None:
-    """What the kill left half-way is as much as what is there now: numbers of passages do not tell."""
-    state = Collection()
+def test_kill_before_restoring_an_older_catalogue(die_at: IndexName) -> None:
+    """The interrupted state has as many passages as the present one, so counts do not differ."""
+    state = CollectionMachine()
     state.put({"e": ("Brask.", "Hollin."), "a": ("Ephraim.",)})
     state.search_meaning()
     state.back_up()
@@ -190,9 +190,9 @@ def test_a_kill_before_an_older_catalogue_is_put_back(die_at: IndexName) -> None
 
 
 @pytest.mark.parametrize("die_at", ALL)
-def test_a_catalogue_of_before_the_first_vectors_is_put_back(die_at: IndexName) -> None:
+def test_restored_catalogue_older_than_vectors_is_reindexed(die_at: IndexName) -> None:
     """It does not know that there are any."""
-    state = Collection()
+    state = CollectionMachine()
     state.back_up()
     state.put({"a": ("Abbersham.", "Brask.", "Ephraim.")})
     state.search_meaning()
@@ -203,25 +203,25 @@ def test_a_catalogue_of_before_the_first_vectors_is_put_back(die_at: IndexName) 
 
 
 def run(part: int, steps: int) -> None:
-    """So many examples, the same each time."""
+    """Return settings for a fixed number of repeatable examples."""
     how = settings(
         max_examples=EXAMPLES,
         stateful_step_count=steps,
         deadline=None,
-        derandomize=False,  # the seed says which
+        derandomize=False,  # the seed decides
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(seed(part)(Collection), settings=how)
+    run_state_machine_as_test(seed(part)(CollectionMachine), settings=how)
 
 
-def test_a_few_sequences_agree_with_a_dictionary() -> None:
+def test_few_operation_sequences_match_a_dictionary() -> None:
     run(PARTS, steps=12)
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
-def test_many_sequences_agree_with_a_dictionary() -> None:
+def test_many_operation_sequences_match_a_dictionary() -> None:
     sweep = Sweep("library", PARTS)
     for part in sweep.left():
         run(part, steps=40)

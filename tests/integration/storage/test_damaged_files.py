@@ -1,4 +1,4 @@
-"""A damaged file of SLEUTH_HOME: what it holds is found all the same, or a message says what to do, and that helps."""
+"""A damaged file of SLEUTH_HOME: its data is still found, or an error names a remedy that works."""
 
 import json
 import re
@@ -62,9 +62,9 @@ async def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def look(home: Path) -> dict[str, str]:
-    """What is said in each mode where the document is not found; a mode in which it is is left out.
+    """Return the error of each mode that does not find the document.
 
-    Chroma may take the first process that reads a damaged index with it; the next one has to be told.
+    Chroma may crash the first process that reads a damaged index; the next one has to report it.
     """
     deed = Deed(kind="look", settings=Settings(home=home, embedder="hashing"), texts=WANTED)
     done = await deeds.do(deed, may_break=True)
@@ -76,7 +76,9 @@ async def look(home: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("damage", [noise, cut])
 @pytest.mark.parametrize("pattern", FILES)
-async def test_a_damaged_file(sound: Path, tmp_path: Path, pattern: str, damage: Callable[[bytes], bytes]) -> None:
+async def test_damaged_file_is_named_or_replaced(
+    sound: Path, tmp_path: Path, pattern: str, damage: Callable[[bytes], bytes]
+) -> None:
     home = tmp_path / "home"
     shutil.copytree(sound, home)
     file = max(home.glob(pattern), key=lambda path: path.stat().st_size)
@@ -84,7 +86,7 @@ async def test_a_damaged_file(sound: Path, tmp_path: Path, pattern: str, damage:
     said = await look(home)
     assert all(ADVICE.search(each) for each in said.values()), said
     derived = home / pattern.partition("/")[0]
-    if said and derived.name in DERIVED:  # as the message says
+    if said and derived.name in DERIVED:  # the remedy of the message
         shutil.rmtree(derived)
         assert not await look(home)
     elif said:

@@ -35,7 +35,7 @@ else:
 
 
 @pytest.mark.parametrize("bytes_", [0, 20_000, 100_000, 400_000])
-async def test_a_full_disk_is_explained_and_loses_nothing(settings: Settings, tmp_path: Path, bytes_: int) -> None:
+async def test_full_disk_is_explained_and_loses_nothing(settings: Settings, tmp_path: Path, bytes_: int) -> None:
     file = corpus(tmp_path / "c.jsonl", 1_500)
     command = [sys.executable, "-c", CRAMPED, str(bytes_), str(settings.home), str(file)]
     environment = os.environ | {"PYTHONPATH": PYTHONPATH}

@@ -15,8 +15,8 @@ from hashing_embedder import HashingEmbedder
 from lock_holder import held
 
 from sleuth.graphs.ingestion.graph import IngestProgress, IngestReport, ingest
-from sleuth.tools.collection.collection import Library
-from sleuth.tools.collection.index_set import ALL, Indexes
+from sleuth.tools.collection.collection import Collection
+from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.errors import EmbedderChanged, StoreBusy, UsageError
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.search.vectors.embedder import Embedder, NoEmbedder
@@ -24,7 +24,7 @@ from sleuth.tools.search.vectors.index import VectorIndex
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
-from sleuth.tools.storage.home_lock import hold
+from sleuth.tools.storage.locks import hold
 
 pytestmark = pytest.mark.integration
 
@@ -52,7 +52,7 @@ async def run(settings: Settings, *paths: Path, embedder: Embedder | None = None
     return await ingest(list(paths), settings=settings, embedder=embedder or HashingEmbedder())
 
 
-async def test_files_and_corpora_go_in_and_are_found_in_every_mode(settings: Settings, tmp_path: Path) -> None:
+async def test_ingested_files_are_found_in_each_mode(settings: Settings, tmp_path: Path) -> None:
     write(tmp_path / "docs" / "bridge.md", "# Stone bridge\n\nMasons built the stone bridge.")
     seen: list[IngestProgress] = []
     report = await ingest(
@@ -63,14 +63,14 @@ async def test_files_and_corpora_go_in_and_are_found_in_every_mode(settings: Set
     )
     assert (report.added, report.passages, report.failed, report.warnings) == (601, 601, 0, [])
     assert (seen[-1].stored, seen[-1].embedded, seen[-1].total) == (601, 601, 2)
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         for mode in MODES:
             hits = await library.search(Query(text="stone bridge masons", k=3, mode=mode))
             assert hits[0].passage.document_id == "bridge.md"
             assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
 
 
-async def test_a_second_time_nothing_is_embedded(settings: Settings, tmp_path: Path) -> None:
+async def test_second_ingest_embeds_nothing(settings: Settings, tmp_path: Path) -> None:
     write(tmp_path / "docs" / "a.md", "Some words.")
     await run(settings, tmp_path / "docs")
     embedder = HashingEmbedder()
@@ -78,10 +78,10 @@ async def test_a_second_time_nothing_is_embedded(settings: Settings, tmp_path: P
     assert (report.added, report.unchanged, report.resumed, embedder.embedded) == (0, 1, False, [])
 
 
-async def test_step_by_step_ends_where_all_at_once_does(settings: Settings, tmp_path: Path) -> None:
+async def test_stepwise_sync_equals_a_full_rebuild(settings: Settings, tmp_path: Path) -> None:
     file = corpus(tmp_path / "c.jsonl", 300, word="old")
     await run(settings, file)
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         assert await library.delete([f"p{n}" for n in range(200, 300)]) == 100
     corpus(file, 250, word="new")
     report = await run(settings, file)
@@ -91,16 +91,16 @@ async def test_step_by_step_ends_where_all_at_once_does(settings: Settings, tmp_
     assert held(settings) == held(at_once)
     found = []
     for each in (settings, at_once):
-        async with await Library.open(each, embedder=HashingEmbedder()) as library:
+        async with await Collection.open(each, embedder=HashingEmbedder()) as library:
             hits = [await library.search(Query(text=line(n, "new"), k=1)) for n in (3, 77)]
             found.append([hit.passage for (hit,) in hits])
     assert found[0] == found[1]
     assert [passage.id for passage in found[0]] == ["p3", "p77"]
 
 
-async def test_deleted_documents_are_gone_everywhere(settings: Settings, tmp_path: Path) -> None:
+async def test_deleted_documents_are_in_no_index(settings: Settings, tmp_path: Path) -> None:
     await run(settings, corpus(tmp_path / "c.jsonl", 20))
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         await library.delete(["p3", "p4"])
         for mode in MODES:
             hits = await library.search(Query(text="number 3", k=20, mode=mode))
@@ -108,7 +108,7 @@ async def test_deleted_documents_are_gone_everywhere(settings: Settings, tmp_pat
     assert {count for count, _ in held(settings)} == {18}
 
 
-async def test_among_many_files_broken_ones_are_named(settings: Settings, tmp_path: Path) -> None:
+async def test_broken_files_among_many_are_named(settings: Settings, tmp_path: Path) -> None:
     for number in range(300):
         write(tmp_path / "docs" / f"{number:03}.txt", f"Words of file {number}.")
     for number in (7, 150, 299):
@@ -118,7 +118,7 @@ async def test_among_many_files_broken_ones_are_named(settings: Settings, tmp_pa
     assert all(name in line for name, line in zip(("007", "150", "299"), report.warnings, strict=True))
 
 
-async def test_a_path_that_is_not_there_leaves_nothing_behind(settings: Settings, tmp_path: Path) -> None:
+async def test_missing_path_leaves_no_files(settings: Settings, tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(UsageError, match="nowhere"):
             await run(settings, tmp_path / "nowhere")
@@ -126,9 +126,7 @@ async def test_a_path_that_is_not_there_leaves_nothing_behind(settings: Settings
     assert (await run(settings, tmp_path / "nowhere")).added == 1
 
 
-async def test_vectors_come_with_the_embedder_and_what_is_deleted_leaves_them_without(
-    settings: Settings, tmp_path: Path
-) -> None:
+async def test_vectors_follow_deletions_without_an_embedder(settings: Settings, tmp_path: Path) -> None:
     source, nobody = corpus(tmp_path / "c.jsonl", 20), NoEmbedder()
     report = await run(settings, source, embedder=nobody)
     assert (report.added, report.warnings) == (20, [])
@@ -136,19 +134,19 @@ async def test_vectors_come_with_the_embedder_and_what_is_deleted_leaves_them_wi
     embedder = HashingEmbedder()
     report = await run(settings, source, embedder=embedder)
     assert (report.unchanged, report.warnings, len(embedder.embedded)) == (20, [], 20)
-    async with await Library.open(settings, embedder=nobody) as library:
+    async with await Collection.open(settings, embedder=nobody) as library:
         await library.delete(["p3"])
     vectors = VectorIndex(settings.home / "chroma", owner="local", collection="default", embedder=nobody)
     assert vectors.ids() == {f"p{n}" for n in range(20) if n != 3}
     vectors.close()
     await run(settings, source, corpus(tmp_path / "d.jsonl", 22), embedder=nobody)
     again = HashingEmbedder()
-    async with await Library.open(settings, embedder=again) as library:
+    async with await Collection.open(settings, embedder=again) as library:
         assert (await library.search(Query(text=line(21), k=1, mode="dense")))[0].passage.id == "p21"
     assert sorted(text.partition(".")[0] for text in again.embedded) == ["Title 20", "Title 21", "Title 3"]
 
 
-async def test_another_embedder_is_refused_until_everything_is_built_anew(settings: Settings, tmp_path: Path) -> None:
+async def test_another_embedder_is_refused_until_a_rebuild(settings: Settings, tmp_path: Path) -> None:
     file = corpus(tmp_path / "c.jsonl", 30)
     await run(settings, file)
     wider = HashingEmbedder("wider", dimension=128)
@@ -156,54 +154,52 @@ async def test_another_embedder_is_refused_until_everything_is_built_anew(settin
         await run(settings, file, embedder=wider)
     await ingest([], settings=settings, rebuild=True, embedder=wider)
     assert len(wider.embedded) == 30
-    async with await Library.open(settings, embedder=wider) as library:
+    async with await Collection.open(settings, embedder=wider) as library:
         assert (await library.search(Query(text=line(7), k=1, mode="dense")))[0].passage.id == "p7"
 
 
 @pytest.mark.parametrize("lost", ["keywords", "chroma"])
-async def test_an_index_that_was_lost_is_built_again(settings: Settings, tmp_path: Path, lost: str) -> None:
+async def test_lost_index_is_rebuilt(settings: Settings, tmp_path: Path, lost: str) -> None:
     await run(settings, corpus(tmp_path / "c.jsonl", 30))
     (settings.home / lost).rename(tmp_path / "away")
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         for mode in MODES:
             assert await library.search(Query(text=line(7), k=1, mode=mode))
     assert {count for count, _ in held(settings)} == {30}
 
 
-async def test_what_an_index_lost_alone_is_mended_and_reported(settings: Settings, tmp_path: Path) -> None:
+async def test_passages_lost_by_an_index_are_repaired_and_reported(settings: Settings, tmp_path: Path) -> None:
     await run(settings, corpus(tmp_path / "c.jsonl", 30))
     catalogue = Catalogue(catalogue_url(settings.home, None), owner=settings.owner, collection=settings.collection)
-    indexes = Indexes(settings, catalogue, HashingEmbedder())
+    indexes = IndexSet(settings, catalogue, HashingEmbedder())
     for name in ALL:
         indexes.ready(name, lambda _name, _passages: None).apply(upsert=[], delete=["p1", "p2"])
     indexes.close()
     catalogue.close()
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         await library.catch_up()
         assert len(library.notes) == 3
         assert all("2 passages were missing and 0 left over" in note for note in library.notes)
     assert {count for count, _ in held(settings)} == {30}
 
 
-async def test_after_an_older_catalogue_was_put_back_new_changes_are_not_taken_for_old_ones(
-    settings: Settings, tmp_path: Path
-) -> None:
+async def test_changes_after_restoring_a_catalogue_are_indexed(settings: Settings, tmp_path: Path) -> None:
     catalogue, backup = settings.home / "catalogue.db", tmp_path / "backup.db"
     await run(settings, corpus(tmp_path / "c.jsonl", 3))
     backup.write_bytes(catalogue.read_bytes())
     await run(settings, corpus(tmp_path / "c.jsonl", 3, word="old"))
     catalogue.write_bytes(backup.read_bytes())
     await run(settings, corpus(tmp_path / "c.jsonl", 3, word="new"))  # the same ids at the same numbers
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         assert len(await library.search(Query(text="new", k=3, mode="keyword"))) == 3
         (nearest,) = await library.search(Query(text=f"Title 1. {line(1, 'new')}", k=1, mode="dense"))
         assert nearest.score > 0.999
 
 
-async def test_an_open_library_sees_what_another_one_wrote(settings: Settings, tmp_path: Path) -> None:
+async def test_open_collection_sees_writes_of_another(settings: Settings, tmp_path: Path) -> None:
     file = corpus(tmp_path / "c.jsonl", 30)
     await run(settings, file)
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         await library.catch_up()
         corpus(file, 40)
         child = await asyncio.create_subprocess_exec(*command(settings.home, file), env=environment())
@@ -212,7 +208,7 @@ async def test_an_open_library_sees_what_another_one_wrote(settings: Settings, t
             assert (await library.search(Query(text=line(37), k=1, mode=mode)))[0].passage.id == "p37"
 
 
-async def test_ingest_is_refused_while_somebody_searches(settings: Settings, tmp_path: Path) -> None:
+async def test_ingest_is_refused_during_a_search(settings: Settings, tmp_path: Path) -> None:
     async with hold(settings.home, "shared", command="sleuth ask"):
         with pytest.raises(StoreBusy, match=r"sleuth ask.*process"):
             await run(settings, corpus(tmp_path / "c.jsonl", 3))
@@ -239,7 +235,7 @@ def kill_at(settings: Settings, file: Path, passages: int, pause: float) -> None
     process.communicate()
 
 
-async def test_killed_on_the_way_nothing_is_lost_or_doubled(settings: Settings, tmp_path: Path) -> None:
+async def test_ingest_killed_anywhere_loses_and_repeats_nothing(settings: Settings, tmp_path: Path) -> None:
     file = corpus(tmp_path / "c.jsonl", 4_000)
     draw = random.Random(2)
     for passages in (0, 512, 512):
@@ -253,14 +249,14 @@ async def test_killed_on_the_way_nothing_is_lost_or_doubled(settings: Settings, 
     assert (again.resumed, again.unchanged) == (False, 4_000)
 
 
-async def test_a_killed_ingest_can_be_searched(settings: Settings, tmp_path: Path) -> None:
+async def test_killed_ingest_can_be_searched(settings: Settings, tmp_path: Path) -> None:
     kill_at(settings, corpus(tmp_path / "c.jsonl", 2_000), 1024, 0.0)
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         for mode in MODES:
             assert (await library.search(Query(text=line(7), k=1, mode=mode)))[0].passage.id == "p7"
 
 
-async def test_interrupting_leaves_an_ingest_that_goes_on(settings: Settings, tmp_path: Path) -> None:
+async def test_interrupted_ingest_resumes(settings: Settings, tmp_path: Path) -> None:
     file = corpus(tmp_path / "c.jsonl", 2_000)
     running = asyncio.Event()
     task = asyncio.create_task(

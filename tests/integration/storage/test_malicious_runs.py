@@ -13,9 +13,9 @@ from scripted_backend import Scripted
 from sqlalchemy import text
 
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.history import history
-from sleuth.graphs.runs.pruning import prune, remove
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.graphs.runs.pruning import prune, remove_runs
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
 from sleuth.tools.errors import StoreDamaged
 from sleuth.tools.settings import Settings
@@ -27,7 +27,7 @@ LATEST = "WHERE checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)"
 
 async def finished(settings: Settings, id: str) -> None:
     async with open_store(settings) as store:
-        runs = Runs(store, Services(model=InProcess(), retriever=Shelf()))
+        runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
         await last(runs.run(await runs.start(QUESTION, "par-rag", thread=id)))
 
 
@@ -62,12 +62,12 @@ async def test_postgres_rows_run_no_code_and_block_no_prune(
     await finished(settings, id)
     kind, body = malicious.values(marker)[name]
     async with open_store(settings) as store:
-        runs = Runs(store)
+        runs = RunService(store)
         with store.engine.execution_options(sleuth_write=True).begin() as connection:
             change = text(f"UPDATE {table} SET type = :kind, blob = :body WHERE thread_id = :id")
             assert connection.execute(change, {"kind": kind, "body": body, "id": id}).rowcount
         with pytest.raises(StoreDamaged, match=f"Run {id}.* cannot be read"):
-            await history(runs, id)
+            await list_checkpoints(runs, id)
         assert id in (await prune(runs, older_than=None, keep_last=1)).damaged
-        await remove(runs, id)
+        await remove_runs(runs, id)
     assert not marker.exists()

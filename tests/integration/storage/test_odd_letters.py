@@ -13,8 +13,8 @@ from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, METHODS
-from sleuth.graphs.runs.history import export
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import export_run
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
 from sleuth.tools.settings import Settings
 
@@ -24,7 +24,7 @@ NUL, HALF = "\x00", "\ud800"
 
 
 class Odd:
-    """Says what the schema allows, with odd letters in each text."""
+    """Model that replies by the schema, with unusual characters in each text."""
 
     context_window = 8192
 
@@ -65,13 +65,13 @@ class Odd:
 
 
 @pytest.mark.parametrize("method", [*METHODS, CHAT.name])
-async def test_every_run_ends_and_can_be_read(tmp_path: Path, database_url: str | None, method: str) -> None:
+async def test_faulty_runs_end_and_can_be_read(tmp_path: Path, database_url: str | None, method: str) -> None:
     settings = Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)
     async with open_store(settings) as store:
-        runs = Runs(store, Services(model=Odd(), retriever=Shelf()))
+        runs = RunService(store, Services(model=Odd(), retriever=Shelf()))
         id = await runs.start(QUESTION, method)
         answer = await last(runs.run(id))
         assert await runs.answer(id) == answer
-        kept = json.dumps(await export(runs, id), ensure_ascii=False, default=str).encode()
+        kept = json.dumps(await export_run(runs, id), ensure_ascii=False, default=str).encode()
     assert b"fair" in kept
     assert b"\\u0000" not in kept

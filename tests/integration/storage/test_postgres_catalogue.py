@@ -23,7 +23,7 @@ def catalogue(postgres_url: str, settings: Settings) -> Iterator[Catalogue]:
     opened.close()
 
 
-def test_documents_come_and_go_as_in_sqlite(catalogue: Catalogue) -> None:
+def test_postgres_catalogue_behaves_like_sqlite(catalogue: Catalogue) -> None:
     assert catalogue.put_documents([entry("a", "stays", "old"), entry("b", "x")]) == Stored(added=2, passages=3)
     head = catalogue.head()
     assert catalogue.put_documents([entry("a", "stays", "new"), entry("b", "x")]) == Stored(
@@ -35,7 +35,7 @@ def test_documents_come_and_go_as_in_sqlite(catalogue: Catalogue) -> None:
     assert catalogue.passage_ids() == {entry("b", "x").passages[0].id}
 
 
-def test_a_large_ingest_does_not_read_all_to_find_a_few(catalogue: Catalogue, postgres_url: str) -> None:
+def test_large_ingest_updates_postgres_statistics(catalogue: Catalogue, postgres_url: str) -> None:
     catalogue.put_documents([entry(f"d{n}", "one text") for n in range(1_200)])
     wanted = "owner = 'local' AND collection = %s AND id IN ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h')"
     with psycopg.connect(postgres_url) as connection:
@@ -44,7 +44,7 @@ def test_a_large_ingest_does_not_read_all_to_find_a_few(catalogue: Catalogue, po
     assert "sleuth_passages_pkey" in told, told
 
 
-async def test_triples_come_and_go_with_their_passages(catalogue: Catalogue) -> None:
+async def test_triples_are_deleted_with_their_passages(catalogue: Catalogue) -> None:
     one = entry("a", "Oda was born in Varn.")
     catalogue.put_documents([one])
     (mark,) = (passage.fingerprint() for passage in one.passages)
@@ -56,14 +56,14 @@ async def test_triples_come_and_go_with_their_passages(catalogue: Catalogue) -> 
     assert await store.get([mark], version="1") == {}
 
 
-def test_the_embedder_is_remembered(catalogue: Catalogue) -> None:
+def test_embedder_is_stored(catalogue: Catalogue) -> None:
     assert catalogue.embedder() is None
     catalogue.set_embedder(EmbedderRecord(name="one", dimension=None))
     catalogue.set_embedder(EmbedderRecord(name="one", dimension=3))
     assert catalogue.embedder() == EmbedderRecord(name="one", dimension=3)
 
 
-def test_a_reader_beside_many_writers_misses_no_change(catalogue: Catalogue) -> None:
+def test_reader_with_parallel_writers_misses_no_change(catalogue: Catalogue) -> None:
     """Numbers are drawn before a transaction ends: without turns a later one could show before an earlier one."""
 
     def write(writer: int) -> None:
@@ -82,6 +82,6 @@ def test_a_reader_beside_many_writers_misses_no_change(catalogue: Catalogue) -> 
     assert len(seen) == 40
 
 
-def test_a_server_that_is_down_is_explained() -> None:
+def test_server_that_is_down_is_explained() -> None:
     with pytest.raises(StoreError, match="cannot be written"):
         Catalogue("postgresql+psycopg://nobody@127.0.0.1:1/none", owner="local", collection="default")

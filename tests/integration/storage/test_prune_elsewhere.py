@@ -1,4 +1,4 @@
-"""Pruning over one Postgres while other machines, each with a SLEUTH_HOME of its own, begin runs or go on with them."""
+"""Pruning in Postgres while other machines, each with its own SLEUTH_HOME, start or resume runs."""
 
 import asyncio
 import random
@@ -13,10 +13,10 @@ from four_hops import QUESTION, InProcess, Shelf
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.thread_locks import Leases
-from sleuth.graphs.runs.history import export, hashes_in
+from sleuth.graphs.persistence.thread_locks import ThreadLocks
+from sleuth.graphs.runs.history import export_run, find_hashes
 from sleuth.graphs.runs.pruning import prune
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
 from sleuth.tools.errors import ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings
@@ -29,9 +29,9 @@ Deed = Callable[[], Awaitable[object]]
 
 @dataclass(kw_only=True)
 class Meanwhile:
-    """Leases of a prune: before it looks at its first thread, or after it has looked at one, something happens."""
+    """ThreadLocks of a prune: before it looks at its first thread, or after it has looked at one, something happens."""
 
-    leases: Leases
+    locks: ThreadLocks
     deed: Deed
     after: str | None
     done: bool = False
@@ -40,7 +40,7 @@ class Meanwhile:
     async def hold(self, id: str) -> AsyncIterator[None]:
         if not self.after:
             await self.once()
-        async with self.leases.hold(id):
+        async with self.locks.hold(id):
             yield
         if id == self.after:
             await self.once()
@@ -51,21 +51,21 @@ class Meanwhile:
             await self.deed()
 
     async def forget(self, id: str) -> None:
-        await self.leases.forget(id)
+        await self.locks.forget(id)
 
     def token(self, id: str) -> str | None:
-        return self.leases.token(id)
+        return self.locks.token(id)
 
 
-def meanwhile(runs: Runs, deed: Deed, *, after: str | None = None) -> Runs:
-    leases = Meanwhile(leases=runs.store.leases, deed=deed, after=after)
-    return Runs(replace(runs.store, leases=leases), runs.services)
+def meanwhile(runs: RunService, deed: Deed, *, after: str | None = None) -> RunService:
+    locks = Meanwhile(locks=runs.store.locks, deed=deed, after=after)
+    return RunService(replace(runs.store, locks=locks), runs.services)
 
 
 @asynccontextmanager
-async def machine(settings: Settings, home: Path) -> AsyncIterator[Runs]:
+async def machine(settings: Settings, home: Path) -> AsyncIterator[RunService]:
     async with open_store(settings.model_copy(update={"home": home})) as store:
-        yield Runs(store, Services(model=InProcess(), retriever=Shelf()))
+        yield RunService(store, Services(model=InProcess(), retriever=Shelf()))
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def shared(tmp_path: Path, postgres_url: str) -> Settings:
 
 
 @pytest.fixture
-async def here(shared: Settings, tmp_path: Path) -> AsyncIterator[Runs]:
+async def here(shared: Settings, tmp_path: Path) -> AsyncIterator[RunService]:
     """The machine that prunes; it has a run, so that there is something to look at."""
     async with machine(shared, tmp_path / "here") as runs:
         await finished(runs)
@@ -82,33 +82,33 @@ async def here(shared: Settings, tmp_path: Path) -> AsyncIterator[Runs]:
 
 
 @pytest.fixture
-async def there(shared: Settings, tmp_path: Path) -> AsyncIterator[Runs]:
+async def there(shared: Settings, tmp_path: Path) -> AsyncIterator[RunService]:
     async with machine(shared, tmp_path / "there") as runs:
         yield runs
 
 
-async def finished(runs: Runs, question: str = QUESTION) -> tuple[str, Answer]:
+async def finished(runs: RunService, question: str = QUESTION) -> tuple[str, Answer]:
     id = await runs.start(question, "par-rag")
     return id, await last(runs.run(id))
 
 
-async def interrupted(runs: Runs) -> str:
+async def interrupted(runs: RunService) -> str:
     """A run that has kept a prompt which no checkpoint names yet."""
     id, stuck = await runs.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag"), InProcess(hold_at=1)
-    running = asyncio.create_task(last(Runs(runs.store, Services(model=stuck, retriever=Shelf())).run(id)))
+    running = asyncio.create_task(last(RunService(runs.store, Services(model=stuck, retriever=Shelf())).run(id)))
     await stuck.holding.wait()
     running.cancel()
     await asyncio.wait([running])
     return id
 
 
-async def assert_texts_are_there(runs: Runs, id: str) -> None:
-    exported = await export(runs, id)
-    assert hashes_in(exported["state"]), "a run names passages and prompts"
-    assert hashes_in(exported["state"]) <= exported["texts"].keys()
+async def assert_texts_are_there(runs: RunService, id: str) -> None:
+    exported = await export_run(runs, id)
+    assert find_hashes(exported["state"]), "a run names passages and prompts"
+    assert find_hashes(exported["state"]) <= exported["texts"].keys()
 
 
-async def test_a_run_that_begins_meanwhile_keeps_its_texts(here: Runs, there: Runs) -> None:
+async def test_run_started_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
     begun = []
 
     async def begin() -> None:
@@ -118,26 +118,26 @@ async def test_a_run_that_begins_meanwhile_keeps_its_texts(here: Runs, there: Ru
     await assert_texts_are_there(there, begun[0])
 
 
-async def test_a_run_that_goes_on_meanwhile_keeps_its_texts(here: Runs, there: Runs) -> None:
+async def test_run_resumed_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
     id = await interrupted(there)
     await prune(meanwhile(here, lambda: last(there.run(id)), after=id), older_than=None, keep_last=1)
     await assert_texts_are_there(there, id)
 
 
-async def test_an_old_run_that_goes_on_meanwhile_stays(here: Runs, there: Runs) -> None:
+async def test_old_run_resumed_during_prune_is_kept(here: RunService, there: RunService) -> None:
     id = await interrupted(there)
-    await there.store.threads.mark(id, "interrupted", at=LONG_AGO)
+    await there.store.threads.set_state(id, "interrupted", at=LONG_AGO)
     gone = await prune(meanwhile(here, lambda: last(there.run(id))), older_than=3600, keep_last=None)
     assert gone.threads == 0
     assert (await there.answer(id)).status == "answered"
     await assert_texts_are_there(there, id)
 
 
-async def test_while_another_machine_runs_a_thread_nothing_is_taken(here: Runs, there: Runs) -> None:
+async def test_prune_is_refused_while_another_machine_runs_a_thread(here: RunService, there: RunService) -> None:
     stuck = InProcess(hold_at=1)
     running = asyncio.create_task(
         last(
-            Runs(there.store, Services(model=stuck, retriever=Shelf())).run(
+            RunService(there.store, Services(model=stuck, retriever=Shelf())).run(
                 id := await there.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
             )
         )
@@ -149,7 +149,7 @@ async def test_while_another_machine_runs_a_thread_nothing_is_taken(here: Runs, 
     await asyncio.wait([running])
 
 
-async def test_a_text_that_is_kept_once_more_meanwhile_stays_and_others_go(here: Runs, there: Runs) -> None:
+async def test_text_stored_again_during_prune_is_kept(here: RunService, there: RunService) -> None:
     again, lonely = await there.store.archive.keep([f"again {uuid.uuid4().hex}", f"lonely {uuid.uuid4().hex}"])
     (body,) = await there.store.archive.load([again])
     gone = await prune(meanwhile(here, lambda: there.store.archive.keep([body])), older_than=None, keep_last=1)
@@ -162,19 +162,19 @@ async def test_a_text_that_is_kept_once_more_meanwhile_stays_and_others_go(here:
         await here.store.archive.load([again])
 
 
-async def test_keeping_and_dropping_at_once_never_get_into_each_other_s_way(here: Runs, there: Runs) -> None:
-    """In whatever order texts are given, and however many others keep and drop them."""
+async def test_concurrent_store_and_delete_never_deadlock(here: RunService, there: RunService) -> None:
+    """In any order of texts, and with any number of concurrent writers."""
     bodies = [f"text {number} {uuid.uuid4().hex}" for number in range(60)]
 
-    async def keep(runs: Runs, seed: int) -> None:
+    async def keep(runs: RunService, seed: int) -> None:
         order = random.Random(seed).sample(bodies, len(bodies))
         for _ in range(3):
             await runs.store.archive.keep(order)
 
     async def drop() -> None:
         for _ in range(3):
-            era = await here.store.archive.begin_era()
-            await here.store.archive.drop_all_but(set(), before=era)
+            era = await here.store.archive.start_prune_epoch()
+            await here.store.archive.delete_all_but(set(), before=era)
 
     await asyncio.gather(*(keep(runs, seed) for seed in range(2) for runs in (here, there)), drop())
     assert await here.store.archive.load(await there.store.archive.keep(bodies)) == bodies

@@ -1,4 +1,4 @@
-"""A SLEUTH_HOME that cannot be written: each command says so in a line, and leaves it as it is."""
+"""A SLEUTH_HOME that cannot be written: each command reports it in one line and changes nothing."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ def content(home: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
 
-async def test_every_command_says_that_it_cannot_write(tmp_path: Path) -> None:
+async def test_each_command_reports_a_read_only_home(tmp_path: Path) -> None:
     if os.geteuid() == 0 and not shutil.which("setpriv"):
         pytest.skip("root cannot be kept from writing without setpriv")
     home, file = tmp_path / "home", tmp_path / "a.txt"

@@ -16,8 +16,8 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.threads import LONGEST_NAME
-from sleuth.graphs.runs.history import export, fork, history
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
 from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UnknownName, UsageError
 from sleuth.tools.settings import Settings
@@ -41,26 +41,26 @@ def stored(tmp_path: Path, database_url: str | None) -> Settings:
 
 
 @pytest.fixture
-async def runs(stored: Settings) -> AsyncIterator[Runs]:
+async def runs(stored: Settings) -> AsyncIterator[RunService]:
     async with open_store(stored) as store:
-        yield Runs(store, services(InProcess()))
+        yield RunService(store, services(InProcess()))
 
 
-async def test_a_run_ends_and_is_there_for_the_next_process(runs: Runs, stored: Settings) -> None:
+async def test_finished_run_is_visible_to_the_next_process(runs: RunService, stored: Settings) -> None:
     id = await runs.start(QUESTION, "par-rag")
     answer = await last(runs.run(id))
     assert (answer.status, answer.text, len(answer.notes)) == ("answered", "the fair at Brindlecote", 5)
     async with open_store(stored) as store:
-        again = Runs(store)
+        again = RunService(store)
         assert await again.answer(id) == answer
         assert await last(again.run(id)) == answer, "a finished run needs no services"
-        assert [(thread.id, thread.status) for thread in await store.threads.newest()] == [(id, "done")]
+        assert [(thread.id, thread.status) for thread in await store.threads.list_newest()] == [(id, "done")]
 
 
-async def test_a_cancelled_run_goes_on_where_it_stood(runs: Runs, stored: Settings) -> None:
+async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, stored: Settings) -> None:
     uninterrupted = await last(runs.run(await runs.start(QUESTION, "par-rag")))
     stuck = InProcess(hold_at=6)
-    held = Runs(runs.store, services(stuck))
+    held = RunService(runs.store, services(stuck))
     id = await held.start(QUESTION, "par-rag")
     running = asyncio.create_task(last(held.run(id)))
     await stuck.holding.wait()
@@ -73,7 +73,7 @@ async def test_a_cancelled_run_goes_on_where_it_stood(runs: Runs, stored: Settin
         await runs.answer(id)
     model = InProcess()
     async with open_store(stored) as store:
-        answer = await last(Runs(store, services(model)).run(id))
+        answer = await last(RunService(store, services(model)).run(id))
     assert told(answer) == told(uninterrupted)
     ids = {request.call_id for request in stuck.requests[:5]} & {request.call_id for request in model.requests}
     assert not ids, "calls that had completed were made again"
@@ -85,98 +85,100 @@ class Failing(InProcess):
         raise ModelUnavailable("The server is away.")
 
 
-async def test_a_failed_run_says_why_and_goes_on(runs: Runs) -> None:
+async def test_failed_run_stores_its_reason_and_resumes(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
     with pytest.raises(ModelUnavailable):
-        await last(Runs(runs.store, services(Failing())).run(id))
+        await last(RunService(runs.store, services(Failing())).run(id))
     thread = await runs.store.threads.get(id)
     assert (thread.status, thread.problem) == ("failed", "The server is away.")
     assert (await last(runs.run(id))).status == "answered"
 
 
-async def test_history_names_every_step_and_its_changes(runs: Runs) -> None:
+async def test_checkpoints_list_nodes_and_changes(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
     await last(runs.run(id))
-    moments = await history(runs, id)
+    moments = await list_checkpoints(runs, id)
     assert [moments[0].node, moments[0].next] == [["answer"], []]
     assert [moment.parent for moment in moments[:-1]] == [moment.checkpoint for moment in moments[1:]]
     nodes = [name for moment in reversed(moments) for name in moment.node]
     assert nodes[:5] == ["plan", "retrieve_coarse", "draft", "retrieve_fine", "review"]
     assert set(moments[0].changed) == {"verdict", "calls"}
-    exported = await export(runs, id)
+    exported = await export_run(runs, id)
     prompts = {call["prompt"] for call in exported["state"]["calls"].values()}
     assert prompts <= exported["texts"].keys()
     assert QUESTION in exported["texts"][next(iter(exported["state"]["calls"].values()))["prompt"]]
 
 
-async def test_a_fork_with_a_changed_plan_runs_the_new_plan(runs: Runs) -> None:
+async def test_fork_with_changed_plan_runs_the_new_plan(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
     first = await last(runs.run(id))
-    planned = next(moment for moment in await history(runs, id) if moment.node == ["plan"])
+    planned = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["plan"])
     model = InProcess()
-    forking = Runs(runs.store, services(model))
-    made = await fork(forking, id, at=planned.checkpoint, changes={"plan": {"5": None, "4": None}})
+    forking = RunService(runs.store, services(model))
+    made = await fork_run(forking, id, at=planned.checkpoint, changes={"plan": {"5": None, "4": None}})
     assert made["thread"] == id
     answer = await last(forking.run(id))
     assert len(answer.notes) == 3
     assert {request.role for request in model.requests} == {"drafter", "reviewer", "refiner", "answerer"}
-    assert made["checkpoint"] in {moment.checkpoint for moment in await history(runs, id)}
-    assert first.checkpoint in {moment.checkpoint for moment in await history(runs, id)}, "the first branch stays"
+    assert made["checkpoint"] in {moment.checkpoint for moment in await list_checkpoints(runs, id)}
+    assert first.checkpoint in {moment.checkpoint for moment in await list_checkpoints(runs, id)}, (
+        "the first branch stays"
+    )
 
 
-async def test_a_plain_fork_runs_the_same_again(runs: Runs) -> None:
+async def test_fork_without_changes_repeats_the_run(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
     first = await last(runs.run(id))
-    for moment in (await history(runs, id))[1:-1:12]:
-        await fork(runs, id, at=moment.checkpoint)
+    for moment in (await list_checkpoints(runs, id))[1:-1:12]:
+        await fork_run(runs, id, at=moment.checkpoint)
         assert told(await last(runs.run(id))) == told(first)
 
 
-async def test_a_fork_into_another_method_takes_the_notes_along(runs: Runs) -> None:
+async def test_fork_into_another_method_keeps_notes(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
     await last(runs.run(id))
-    at = next(moment for moment in await history(runs, id) if moment.node == ["refine"])
-    made = await fork(runs, id, at=at.checkpoint, into="plain-rag")
+    at = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["refine"])
+    made = await fork_run(runs, id, at=at.checkpoint, into="plain-rag")
     thread = await runs.store.threads.get(made["thread"])
     assert (thread.method, thread.parent, thread.parent_checkpoint) == ("plain-rag", id, at.checkpoint)
-    handed_over = (await history(runs, made["thread"]))[0].changed["notes"]
+    handed_over = (await list_checkpoints(runs, made["thread"]))[0].changed["notes"]
     assert list(handed_over) == [f"handed over {number}" for number in range(1, len(handed_over) + 1)]
 
 
-async def test_what_is_not_there_is_named_with_the_nearest(runs: Runs) -> None:
+async def test_unknown_field_error_names_the_nearest(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag", thread="pellowrig" + uuid.uuid4().hex[:8])
     await last(runs.run(id))
     with pytest.raises(UnknownName, match=f"Did you mean {id}"):
         await last(runs.run(id[:-1]))
-    newest = (await history(runs, id))[0].checkpoint
+    newest = (await list_checkpoints(runs, id))[0].checkpoint
     with pytest.raises(UnknownName, match=f"Did you mean {newest}"):
-        await fork(runs, id, at=newest[:-1])
+        await fork_run(runs, id, at=newest[:-1])
     with pytest.raises(UnknownName, match="Did you mean notes"):
-        await fork(runs, id, at=newest, changes={"note": {}})
+        await fork_run(runs, id, at=newest, changes={"note": {}})
     with pytest.raises(UsageError, match="used already"):
         await runs.start(QUESTION, "par-rag", thread=id)
 
 
-async def test_owners_do_not_see_each_other(runs: Runs, stored: Settings) -> None:
+async def test_owners_are_separate(runs: RunService, stored: Settings) -> None:
     id = await runs.start(QUESTION, "par-rag")
     await last(runs.run(id))
     async with open_store(stored.model_copy(update={"owner": uuid.uuid4().hex})) as store:
-        assert await store.threads.newest() == []
+        assert await store.threads.list_newest() == []
         with pytest.raises(UnknownName):
-            await history(Runs(store), id)
+            await list_checkpoints(RunService(store), id)
 
 
-async def test_a_resumed_run_keeps_its_budget_until_it_gets_another(runs: Runs) -> None:
+async def test_resumed_run_keeps_its_budget_until_replaced(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag", budget=Budget(max_calls=3))
     assert (await last(runs.run(id))).status == "out_of_budget"
-    first = (await history(runs, id))[-2].checkpoint
-    await fork(runs, id, at=first)
+    first = (await list_checkpoints(runs, id))[-2].checkpoint
+    await fork_run(runs, id, at=first)
     assert (await last(runs.run(id))).status == "out_of_budget"
-    await fork(runs, id, at=first)
+    await fork_run(runs, id, at=first)
     assert (await last(runs.run(id, budget=Budget()))).status == "answered"
 
 
-async def test_two_processes_never_run_one_thread(runs: Runs, stored: Settings) -> None:
+async def test_two_processes_never_run_one_thread(runs: RunService, stored: Settings) -> None:
     id = await runs.start(QUESTION, "par-rag")
     method = multiprocessing.get_context("forkserver")
     here, there = method.Pipe()
@@ -193,7 +195,7 @@ async def test_two_processes_never_run_one_thread(runs: Runs, stored: Settings) 
 
 
 @pytest.mark.parametrize("method", ["par-rag", "auto"])
-async def test_many_runs_at_once(runs: Runs, method: str) -> None:
+async def test_many_simultaneous_runs_end(runs: RunService, method: str) -> None:
     """More than a pool of connections has: none may be held for as long as a run takes."""
     names = [await runs.start(QUESTION, method) for _ in range(20)]
     answers = await asyncio.gather(*(last(runs.run(name)) for name in names))
@@ -201,7 +203,7 @@ async def test_many_runs_at_once(runs: Runs, method: str) -> None:
     assert {answer.status for answer in answers} == {"answered"}
 
 
-async def test_whoever_waits_for_a_lease_and_is_cancelled_does_not_hold_it(runs: Runs) -> None:
+async def test_cancelled_wait_for_a_lock_holds_nothing(runs: RunService) -> None:
     """At any moment: also before the thread that asks for it has had its turn."""
     for wait in [0.0, 0.0, 0.001, 0.002, 0.005, 0.01, 0.02] * 5:
         taking = asyncio.create_task(hold(runs, "monday", seconds=60))
@@ -212,30 +214,12 @@ async def test_whoever_waits_for_a_lease_and_is_cancelled_does_not_hold_it(runs:
         await hold(runs, "monday")
 
 
-async def hold(runs: Runs, id: str, seconds: float = 0.0) -> None:
-    async with runs.store.leases.hold(id):
+async def hold(runs: RunService, id: str, seconds: float = 0.0) -> None:
+    async with runs.store.locks.hold(id):
         await asyncio.sleep(seconds)
 
 
-@pytest.mark.postgres
-async def test_a_lost_connection_is_made_anew_with_what_it_held(tmp_path: Path, postgres_url: str) -> None:
-    settings = Settings(home=tmp_path, database_url=postgres_url, owner=uuid.uuid4().hex)
-    async with open_store(settings) as store, open_store(settings) as elsewhere:
-        async with store.leases.hold(f"{settings.owner}-1"):
-            with store.engine.connect() as connection:
-                gone = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
-                assert list(connection.exec_driver_sql(gone))
-            async with store.leases.hold(f"{settings.owner}-2"):
-                for held in ("1", "2"):
-                    with pytest.raises(ThreadBusy):
-                        async with elsewhere.leases.hold(f"{settings.owner}-{held}"):
-                            pytest.fail("two hold it")
-        for held in ("1", "2"):
-            async with elsewhere.leases.hold(f"{settings.owner}-{held}"):
-                pass
-
-
-async def freed(runs: Runs, id: str) -> Answer:
+async def freed(runs: RunService, id: str) -> Answer:
     """Runs a thread as soon as it can be: Postgres needs a moment to see that a client was killed."""
     for _ in range(50):
         try:
@@ -252,16 +236,16 @@ def run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
 async def _run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
     model = InProcess(hold_at=1)
     async with open_store(settings) as store:
-        running = asyncio.create_task(last(Runs(store, services(model)).run(id)))
+        running = asyncio.create_task(last(RunService(store, services(model)).run(id)))
         await model.holding.wait()
         pipe.send("held")
         await running
 
 
-async def test_a_run_of_the_longest_name_has_hops_like_any_other(runs: Runs) -> None:
+async def test_run_with_longest_name_has_subruns(runs: RunService) -> None:
     name = "n" * LONGEST_NAME
     answer = await last(runs.run(await runs.start(QUESTION, "auto", thread=name)))
-    hops = await runs.store.threads.hops_of(name)
+    hops = await runs.store.threads.subruns_of(name)
     assert answer.thread == name
     assert hops
     assert all(len(hop.id) <= LONGEST_NAME and hop.part_of == name for hop in hops)

@@ -1,4 +1,4 @@
-"""A disk of a few megabytes that is full: each command says so, and goes on once there is room again."""
+"""A full disk of a few megabytes: each command reports it, and works once there is space."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from scripted_backend import Scripted
 from test_ingest_store import corpus, line
 
 from sleuth.graphs.ingestion.graph import ingest
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 
@@ -49,7 +49,7 @@ class Disk:
         self._ballast = folder / "ballast"
 
     def fill(self, room: int) -> None:
-        """Leaves so many bytes."""
+        """Leave this number of bytes free."""
         free = shutil.disk_usage(self._ballast.parent).free
         with self._ballast.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, free - room)
@@ -89,7 +89,7 @@ async def env(disk: Disk) -> AsyncIterator[dict[str, str]]:
 
 
 def assert_explained(done: Done) -> None:
-    """Either it had room enough, or it says in a line that it had not."""
+    """Either the command had enough space, or it reports the full disk in one line."""
     assert "Traceback" not in done.err, done.err
     if done.status:
         assert (done.status, done.out) == (1, ""), done
@@ -110,7 +110,7 @@ async def filled(disk: Disk, tmp_path: Path) -> None:
 async def assert_whole(disk: Disk, gone: set[str] | None = None) -> None:
     """Every document but these is there, and found."""
     settings = Settings(home=disk.home, embedder="hashing")
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         listed = {each.id for each in await library.documents(limit=2 * DOCUMENTS)}
         assert listed == {f"p{n}" for n in range(DOCUMENTS)} - (gone or set())
         await library.catch_up()
@@ -130,7 +130,9 @@ async def embedding(file: Path, env: dict[str, str]) -> Done:
 
 
 @pytest.mark.parametrize("room", [0, 50_000, 150_000, 400_000])
-async def test_documents_go_in_once_there_is_room(disk: Disk, tmp_path: Path, env: dict[str, str], room: int) -> None:
+async def test_documents_are_ingested_once_there_is_disk_space(
+    disk: Disk, tmp_path: Path, env: dict[str, str], room: int
+) -> None:
     file = corpus(tmp_path / "c.jsonl", DOCUMENTS)
     disk.fill(room)
     stopped = await embedding(file, env)
@@ -142,7 +144,7 @@ async def test_documents_go_in_once_there_is_room(disk: Disk, tmp_path: Path, en
 
 
 @pytest.mark.parametrize("room", ROOM)
-async def test_a_run_goes_on_once_there_is_room(disk: Disk, tmp_path: Path, env: dict[str, str], room: int) -> None:
+async def test_run_resumes_once_there_is_disk_space(disk: Disk, tmp_path: Path, env: dict[str, str], room: int) -> None:
     await filled(disk, tmp_path)
     expected = await said("ask", QUESTION, "--thread", "first", **env)
     disk.fill(room)
@@ -158,7 +160,7 @@ async def test_a_run_goes_on_once_there_is_room(disk: Disk, tmp_path: Path, env:
 
 
 @pytest.mark.parametrize("room", ROOM)
-async def test_documents_are_deleted_whole_or_not_at_all(
+async def test_documents_are_deleted_completely_or_not_at_all(
     disk: Disk, tmp_path: Path, env: dict[str, str], room: int
 ) -> None:
     await filled(disk, tmp_path)
@@ -178,7 +180,7 @@ async def test_documents_are_deleted_whole_or_not_at_all(
 
 @pytest.mark.parametrize("room", ROOM)
 @pytest.mark.parametrize("how", [("--keep-last", "2"), ("--older-than", "0s")])
-async def test_what_is_kept_of_runs_is_whole(
+async def test_stored_runs_are_complete(
     disk: Disk, tmp_path: Path, env: dict[str, str], room: int, how: tuple[str, str]
 ) -> None:
     await filled(disk, tmp_path)

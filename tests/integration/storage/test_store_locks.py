@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.storage.home_lock import LockMode, hold
+from sleuth.tools.storage.locks import LockMode, hold
 
 pytestmark = pytest.mark.integration
 
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from sleuth.tools.storage.home_lock import hold
+from sleuth.tools.storage.locks import hold
 
 async def main():
     async with hold(Path(sys.argv[1]), sys.argv[2], command=f"sleuth {sys.argv[2]}"):
@@ -44,7 +44,7 @@ async def taken(home: Path, mode: LockMode) -> str | None:
         return str(error)
 
 
-async def test_readers_share_and_a_writer_is_alone(tmp_path: Path) -> None:
+async def test_readers_share_and_a_writer_excludes(tmp_path: Path) -> None:
     reader = another(tmp_path, "shared")
     assert await taken(tmp_path, "shared") is None
     told = await taken(tmp_path, "exclusive")
@@ -60,14 +60,14 @@ async def test_readers_share_and_a_writer_is_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["shared", "exclusive"])
-async def test_a_killed_holder_holds_nothing(tmp_path: Path, mode: LockMode) -> None:
+async def test_killed_holder_releases_the_lock(tmp_path: Path, mode: LockMode) -> None:
     holder = another(tmp_path, mode)
     holder.kill()
     holder.communicate()
     assert await taken(tmp_path, "exclusive") is None
 
 
-async def test_a_dead_holder_is_not_named(tmp_path: Path) -> None:
+async def test_dead_holder_is_not_named(tmp_path: Path) -> None:
     dead, living = another(tmp_path, "shared"), another(tmp_path, "shared")
     dead.kill()
     dead.communicate()
@@ -76,8 +76,8 @@ async def test_a_dead_holder_is_not_named(tmp_path: Path) -> None:
     living.communicate("\n")
 
 
-async def test_a_dead_holder_whose_number_is_ours_is_not_named(tmp_path: Path) -> None:
-    """As in a container that is started anew, where each process has the number of the last one."""
+async def test_dead_holder_with_our_pid_is_not_named(tmp_path: Path) -> None:
+    """As in a restarted container, where each process has the same id as before."""
     dead = another(tmp_path, "exclusive")
     dead.kill()
     dead.communicate()
@@ -90,18 +90,18 @@ async def test_a_dead_holder_whose_number_is_ours_is_not_named(tmp_path: Path) -
     assert not [*(tmp_path / "locks").glob("*.json")]
 
 
-async def test_one_process_may_hold_it_for_many_tasks(tmp_path: Path) -> None:
+async def test_process_may_hold_the_lock_for_many_tasks(tmp_path: Path) -> None:
     async with hold(tmp_path, "shared", command="one"), hold(tmp_path, "shared", command="two"):
         told = await taken(tmp_path, "exclusive")
     assert told is not None and "`one`" in told and "`two`" in told
     assert await taken(tmp_path, "exclusive") is None
 
 
-async def test_many_at_once_in_one_process(tmp_path: Path) -> None:
+async def test_many_tasks_of_a_process_share_the_lock(tmp_path: Path) -> None:
     assert await asyncio.gather(*(taken(tmp_path, "shared") for _ in range(8))) == [None] * 8
 
 
-async def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
+async def test_error_inside_releases_the_lock(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="mine"):
         async with hold(tmp_path, "exclusive", command="x"):
             raise OSError("mine")
@@ -109,7 +109,7 @@ async def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
     assert not list((tmp_path / "locks").glob("*.json"))
 
 
-async def test_a_home_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
+async def test_unwritable_home_is_explained(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("in the way")
     with pytest.raises(StoreError, match=f"{os.sep}file.* cannot be written"):

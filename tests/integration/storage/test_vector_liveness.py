@@ -1,4 +1,4 @@
-"""Vectors that were left in a hurry are tried before they are opened; those in use, and those closed, are not."""
+"""Vectors of a killed process are probed before they are opened; those in use or closed are not."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ mark.remove()
 
 @pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The folders that were tried, by what is not a process of its own here."""
+    """Probed folders; the probe runs in this process."""
     tried: list[Path] = []
     monkeypatch.setattr(vector_probe, "_try", lambda folder, _: tried.append(folder))
     return tried
@@ -39,7 +39,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 @contextmanager
 def another(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that uses the vectors until it is spoken to."""
+    """Start a process that uses the vectors until it reads a line."""
     command = [sys.executable, "-c", USER, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout and process.stdout.readline() == "in\n"
@@ -62,21 +62,21 @@ def killed(folder: Path) -> Path:
     return mark
 
 
-def test_whoever_was_killed_is_noticed_once(tmp_path: Path, trials: list[Path]) -> None:
+def test_killed_process_is_noticed_once(tmp_path: Path, trials: list[Path]) -> None:
     killed(tmp_path)
     for _ in range(2):
         opened(tmp_path).close()
         assert (trials, marks(tmp_path)) == ([tmp_path], [])
 
 
-def test_whoever_was_killed_and_had_the_number_that_we_have(tmp_path: Path, trials: list[Path]) -> None:
-    """As in a container that is started anew: a dead process is not taken for this one."""
+def test_killed_process_with_our_pid_is_noticed(tmp_path: Path, trials: list[Path]) -> None:
+    """As in a restarted container: a dead process is not taken for this one."""
     killed(tmp_path).rename(tmp_path / f"in-use-{os.getpid()}-0123abcd")
     opened(tmp_path).close()
     assert (trials, marks(tmp_path)) == ([tmp_path], [])
 
 
-def test_whoever_lives_is_left_alone(tmp_path: Path, trials: list[Path]) -> None:
+def test_live_process_needs_no_probe(tmp_path: Path, trials: list[Path]) -> None:
     with another(tmp_path) as process:
         first, second = opened(tmp_path), opened(tmp_path)
         assert len(marks(tmp_path)) == 3
@@ -88,7 +88,7 @@ def test_whoever_lives_is_left_alone(tmp_path: Path, trials: list[Path]) -> None
     assert (trials, marks(tmp_path)) == ([], [])
 
 
-def test_whoever_fails_the_trial_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_probe_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mark = killed(tmp_path)
 
     def dies(*_: object) -> None:
@@ -101,7 +101,7 @@ def test_whoever_fails_the_trial_is_tried_again(tmp_path: Path, monkeypatch: pyt
     assert marks(tmp_path) == [mark]
 
 
-def test_a_trial_goes_through_what_is_whole(tmp_path: Path) -> None:
+def test_probe_accepts_an_intact_index(tmp_path: Path) -> None:
     index = opened(tmp_path)
     index.apply(upsert=[entry("a", "a stone bridge").passages[0]], delete=[])
     index.close()

@@ -12,7 +12,7 @@ from chromadb.api.client import Client
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
@@ -29,7 +29,7 @@ def opened(place: Path | str, embedder: HashingEmbedder | LocalEmbedder, collect
     return VectorIndex(place, owner="local", collection=collection, embedder=embedder)
 
 
-def test_the_nearest_comes_first_with_its_cosine(tmp_path: Path) -> None:
+def test_nearest_vector_comes_first_with_its_cosine(tmp_path: Path) -> None:
     index = opened(tmp_path, HashingEmbedder())
     index.apply(upsert=PASSAGES, delete=[])
     index.apply(upsert=PASSAGES, delete=["never there"])
@@ -39,7 +39,7 @@ def test_the_nearest_comes_first_with_its_cosine(tmp_path: Path) -> None:
     index.close()
 
 
-def test_it_remembers_its_place_its_embedder_and_its_dimension(tmp_path: Path) -> None:
+def test_vectors_store_position_embedder_and_dimension(tmp_path: Path) -> None:
     index = opened(tmp_path, HashingEmbedder("one", dimension=16))
     index.apply(upsert=PASSAGES, delete=[])
     index.set_applied(12)
@@ -54,7 +54,7 @@ def test_it_remembers_its_place_its_embedder_and_its_dimension(tmp_path: Path) -
     again.close()
 
 
-def test_what_is_thrown_away_leaves_no_files(tmp_path: Path) -> None:
+def test_discarded_collection_leaves_no_files(tmp_path: Path) -> None:
     index = opened(tmp_path, HashingEmbedder())
     index.apply(upsert=PASSAGES, delete=[])
     (old,) = (path for path in tmp_path.iterdir() if path.is_dir())
@@ -78,7 +78,7 @@ def test_search_with_a_vector_of_another_length_is_refused(tmp_path: Path) -> No
     again.close()
 
 
-def test_the_room_of_what_is_gone_is_given_back(tmp_path: Path) -> None:
+def test_disk_space_of_deleted_vectors_is_freed(tmp_path: Path) -> None:
     index = opened(tmp_path, HashingEmbedder(dimension=64))
     passages = [entry(f"d{n}", f"text number {n}").passages[0] for n in range(2_100)]
     gone, kept = passages[:2_050], passages[2_050:]
@@ -106,9 +106,7 @@ def held(folder: Path) -> int:
     return sum(str(folder) in str(name.readlink()) for name in names if name.is_symlink())
 
 
-def test_room_is_made_while_others_search_and_nothing_is_held_of_what_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vacuum_during_searches_frees_deleted_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sleuth.tools.search.vectors.index._SPARE", 30)
     index = opened(tmp_path, HashingEmbedder(dimension=64))
     kept, gone = PASSAGES, [entry(f"d{n}", f"text number {n}").passages[0] for n in range(40)]
@@ -140,7 +138,7 @@ def test_room_is_made_while_others_search_and_nothing_is_held_of_what_is_gone(
 
 
 def elsewhere(place: Path, owner: str, passages: Sequence[Passage], *, anew: bool = False) -> None:
-    """Another process puts passages in; `anew`: in place of all."""
+    """Have another process add passages; `anew`: in place of all."""
     index = VectorIndex(place, owner=owner, collection="default", embedder=HashingEmbedder(dimension=64))
     if anew:
         index.clear()
@@ -149,9 +147,7 @@ def elsewhere(place: Path, owner: str, passages: Sequence[Passage], *, anew: boo
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_what_another_process_has_written_is_found_whoever_else_has_the_folder_open(
-    tmp_path: Path, others: int
-) -> None:
+def test_writes_of_another_process_are_found(tmp_path: Path, others: int) -> None:
     passages = [entry(f"d{n}", f"text number {n}").passages[0] for n in range(60)]
     indexes = [
         VectorIndex(tmp_path, owner=owner, collection="default", embedder=HashingEmbedder(dimension=64))
@@ -168,7 +164,7 @@ def test_what_another_process_has_written_is_found_whoever_else_has_the_folder_o
         index.close()
 
 
-def test_vectors_that_another_process_has_made_anew_are_found(tmp_path: Path) -> None:
+def test_vectors_rebuilt_by_another_process_are_found(tmp_path: Path) -> None:
     index = VectorIndex(tmp_path, owner="anna", collection="default", embedder=HashingEmbedder(dimension=64))
     index.apply(upsert=PASSAGES, delete=[])
     assert len(index.search("text", 50)) == 2
@@ -180,8 +176,8 @@ def test_vectors_that_another_process_has_made_anew_are_found(tmp_path: Path) ->
     index.close()
 
 
-async def library(home: Path, owner: str) -> Library:
-    return await Library.open(Settings(home=home, owner=owner), embedder=HashingEmbedder(dimension=64))
+async def library(home: Path, owner: str) -> Collection:
+    return await Collection.open(Settings(home=home, owner=owner), embedder=HashingEmbedder(dimension=64))
 
 
 def rebuilds(home: Path) -> None:
@@ -192,7 +188,7 @@ def rebuilds(home: Path) -> None:
     asyncio.run(work())
 
 
-async def test_a_search_goes_on_after_another_process_has_made_the_vectors_anew(tmp_path: Path) -> None:
+async def test_search_works_after_another_process_rebuilds_vectors(tmp_path: Path) -> None:
     question = Query(text="the text", k=5, mode="dense")
     async with await library(tmp_path, "anna") as anna:
         await anna.put([entry("one", "the first text"), entry("two", "the second text")])
@@ -212,7 +208,7 @@ def reads_in(home: Path, owners: Sequence[str]) -> None:
     asyncio.run(work())
 
 
-async def test_owners_of_one_server_find_what_another_process_reads_in_for_them(tmp_path: Path) -> None:
+async def test_server_owners_find_documents_of_another_process(tmp_path: Path) -> None:
     async with await library(tmp_path, "anna") as anna, await library(tmp_path, "ben") as ben:
         for each in (anna, ben):
             await each.put([entry("old", "the old text")])
@@ -234,7 +230,7 @@ def chroma(place: Path) -> Client:
 
 
 @pytest.mark.parametrize("whole", [0, 1])
-def test_a_draft_takes_the_place_of_a_collection_once_it_is_whole(tmp_path: Path, whole: int) -> None:
+def test_collection_is_replaced_only_after_reindexing(tmp_path: Path, whole: int) -> None:
     """A kill after the collection went and before the draft got its name."""
     index = opened(tmp_path, HashingEmbedder())
     index.apply(upsert=PASSAGES, delete=[])
@@ -264,7 +260,7 @@ def test_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
     longer.close()
 
 
-def test_collections_are_apart(tmp_path: Path) -> None:
+def test_collections_are_separate(tmp_path: Path) -> None:
     one, two = (opened(tmp_path, HashingEmbedder(), name) for name in ("one", "two"))
     one.apply(upsert=PASSAGES, delete=[])
     assert (one.count(), two.count()) == (2, 0)
@@ -273,17 +269,17 @@ def test_collections_are_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://host"])
-def test_a_url_that_is_none_is_wrong_usage(url: str) -> None:
+def test_invalid_url_is_a_usage_error(url: str) -> None:
     with pytest.raises(UsageError, match="SLEUTH_CHROMA_URL"):
         opened(url, HashingEmbedder())
 
 
-def test_a_server_that_is_down_is_explained() -> None:
+def test_server_that_is_down_is_explained() -> None:
     with pytest.raises(StoreError, match=r"Chroma server at http://127\.0\.0\.1:1"):
         opened("http://127.0.0.1:1", HashingEmbedder())
 
 
-def test_the_default_model_knows_what_belongs_together() -> None:
+def test_default_model_ranks_related_texts_first() -> None:
     embedder = LocalEmbedder("all-MiniLM-L6-v2")
     question = embedder.embed_query("Who rules the kingdom?")
     near, far = embedder.embed_passages(["The queen reigned for forty years.", "Flour is ground in a mill."]) @ question
@@ -292,7 +288,7 @@ def test_the_default_model_knows_what_belongs_together() -> None:
     assert float(question @ question) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_a_model_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
+def test_missing_embedding_model_names_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(StoreError, match="SLEUTH_EMBEDDER"):
         LocalEmbedder(str(tmp_path / "empty")).embed_query("x")

@@ -20,9 +20,9 @@ from sleuth.agents.llm.client import RETRIES, LLMClient
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.triples import MemoryTriples
@@ -45,7 +45,7 @@ class House:
     """
 
     settings: Settings
-    library: Library
+    library: Collection
     store: Store
     faces: dict[str, Face]
     expected: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Run:
             self.reached = True
             library = self.house.library
             services = Services(model=model, retriever=library, embedder=library.embedder, triples=self.triples)
-            runs = Runs(self.house.store, services)
+            runs = RunService(self.house.store, services)
             if not await self.house.store.threads.exists(self.thread):
                 await runs.start(self.trial.question, self.trial.method, values=self.trial.values, thread=self.thread)
             heard = self.weather.seed % 2 == 0
@@ -143,7 +143,7 @@ async def housed(home: Path, trials: Sequence[Trial]) -> AsyncIterator[House]:
     settings = Settings(home=home, embedder="hashing")
     await ingest([CORPUS], settings=settings, embedder=HashingEmbedder())
     async with (
-        await Library.open(settings, embedder=HashingEmbedder()) as library,
+        await Collection.open(settings, embedder=HashingEmbedder()) as library,
         open_store(settings) as store,
         faces(trials) as found,
     ):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.collection.index_set import ALL, Indexes
+from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.entity_graph.names import kept_names
 from sleuth.tools.search.index import Index
@@ -14,7 +14,7 @@ from sleuth.tools.search.vectors.index import VectorIndex, index_text
 from sleuth.tools.types import Passage
 
 
-def check(indexes: Indexes, passages: Sequence[Passage], looked_for: Sequence[Passage], gone: Iterable[str]) -> None:
+def check(indexes: IndexSet, passages: Sequence[Passage], looked_for: Sequence[Passage], gone: Iterable[str]) -> None:
     """Every index holds these passages and no others; it finds those looked for, and no texts that are gone."""
     for name in ALL:
         index = indexes.ready(name, lambda _name, _passages: None)

@@ -103,3 +103,18 @@ def _hit(text: str, rank: int) -> Hit:
     return Hit(
         passage=Passage(id=id, document_id=id, title=text, text=body, start=0, end=len(body)), score=1, rank=rank
     )
+
+
+class Pausing(InProcess):
+    """The same replies; the fourth waits until it is freed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = asyncio.Event()
+
+    async def call(self, request: Request) -> Reply:
+        reply = await super().call(request)
+        if len(self.requests) == 4:
+            self.holding.set()
+            await self.free.wait()
+        return reply

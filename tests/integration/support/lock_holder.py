@@ -2,7 +2,7 @@
 
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.collection.index_set import ALL, Indexes
+from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
@@ -11,7 +11,7 @@ from sleuth.tools.storage.database import catalogue_url
 def held(settings: Settings) -> list[tuple[int, set[str]]]:
     """The passages of the catalogue, then those of each index, without any mending."""
     catalogue = Catalogue(catalogue_url(settings.home, None), owner=settings.owner, collection=settings.collection)
-    indexes = Indexes(settings, catalogue, HashingEmbedder())
+    indexes = IndexSet(settings, catalogue, HashingEmbedder())
     stores = [(catalogue.count_passages(), catalogue.passage_ids())]
     for name in ALL:
         index = indexes.ready(name, lambda _name, _passages: None)

@@ -19,11 +19,11 @@ from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.persistence.postgres_checkpoints import PostgresCheckpoints
 from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import Sleuth, last
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.home_lock import hold
+from sleuth.tools.storage.locks import hold
 from sleuth.tools.storage.triples import Triple, TripleStore
 
 TALKED = (("user", "Tell me about lights."), ("assistant", "Which of them?"))
@@ -120,12 +120,12 @@ async def _run(job: Job, pipe: Connection) -> None:
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(LLMClient.open(job.settings))
         await stack.enter_async_context(hold(job.settings.home, "shared", command="a test"))
-        library = await stack.enter_async_context(await Library.open(job.settings, embedder=HashingEmbedder()))
+        library = await stack.enter_async_context(await Collection.open(job.settings, embedder=HashingEmbedder()))
         store = await stack.enter_async_context(open_store(job.settings))
         saver = _counting(store, job.die_after)
         triples = Own(library.triples(model=model.name_of("extractor")), job.thread)
         services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
-        runs = Runs(replace(store, saver=saver), services)
+        runs = RunService(replace(store, saver=saver), services)
         ask = _converse if job.method == "chat" else _ask
         answer = await ask(job, Sleuth(runs=runs, library=library, settings=job.settings), pipe)
         pipe.send({"answer": answer, "commits": saver.commits, "checkpoints": saver.checkpoints})

@@ -20,16 +20,16 @@ from sqlalchemy import inspect
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store, runs_url
 from sleuth.graphs.runs.pruning import prune
-from sleuth.graphs.runs.service import Runs, Services
+from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.search.index import IndexName
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Entry
 from sleuth.tools.storage.database import open_engine
-from sleuth.tools.storage.home_lock import hold
+from sleuth.tools.storage.locks import hold
 
 MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid", "graph")
 
@@ -71,9 +71,9 @@ async def _run(deed: Deed, pipe: Connection) -> None:
     pipe.send("done")
 
 
-async def _open(stack: AsyncExitStack, deed: Deed) -> Library:
+async def _open(stack: AsyncExitStack, deed: Deed) -> Collection:
     await stack.enter_async_context(hold(deed.settings.home, "exclusive", command="a test"))
-    return await stack.enter_async_context(await Library.open(deed.settings, embedder=HashingEmbedder()))
+    return await stack.enter_async_context(await Collection.open(deed.settings, embedder=HashingEmbedder()))
 
 
 def document(name: str, texts: tuple[str, ...]) -> Entry:
@@ -152,7 +152,7 @@ def _age_runs(settings: Settings) -> None:
 async def ask(deed: Deed, tell: Tell) -> None:
     """Runs, each acknowledged when it has ended."""
     async with open_store(deed.settings) as store:
-        runs = Runs(store, Services(model=InProcess(), retriever=Shelf()))
+        runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
         for name in deed.names:
             if not await store.threads.exists(name):
                 await runs.start(QUESTION, "par-rag", thread=name)
@@ -166,7 +166,7 @@ async def thin_out(deed: Deed, tell: Tell) -> None:
         hold(deed.settings.home, "exclusive", command="a test"),
         open_store(deed.settings) as store,
     ):
-        await prune(Runs(store), older_than=None, keep_last=3)
+        await prune(RunService(store), older_than=None, keep_last=3)
 
 
 async def remove(deed: Deed, tell: Tell) -> None:
@@ -175,7 +175,7 @@ async def remove(deed: Deed, tell: Tell) -> None:
         hold(deed.settings.home, "exclusive", command="a test"),
         open_store(deed.settings) as store,
     ):
-        await prune(Runs(store), older_than=deed.older_than, keep_last=None)
+        await prune(RunService(store), older_than=deed.older_than, keep_last=None)
 
 
 async def look(deed: Deed, tell: Tell) -> None:

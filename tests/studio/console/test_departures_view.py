@@ -7,7 +7,7 @@ from rich.console import Console
 
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.methods.retro_rag import summarize_removed
-from sleuth.graphs.runs.history import Moment
+from sleuth.graphs.runs.history import CheckpointView
 from sleuth.studio.cli.commands.runs import _moment_lines
 from sleuth.studio.console.run_view import show_step
 
@@ -44,5 +44,7 @@ def test_a_step_tells_the_answers_it_tried_and_what_left() -> None:
 
 def test_history_tells_what_left_in_lines_of_their_own() -> None:
     changed = {"departures": DEPARTURES, "round": 3}
-    moment = Moment(checkpoint="c", parent="", step=9, node=["collate"], next=["answer"], at="", changed=changed)
+    moment = CheckpointView(
+        checkpoint="c", parent="", step=9, node=["collate"], next=["answer"], at="", changed=changed
+    )
     assert [line.plain.strip() for line in _moment_lines(moment)[1:]] == ["round: 3", *LATEST]

@@ -10,7 +10,7 @@ from written import Write
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
 from sleuth.studio.evaluation.running.run_folder import open_folder
 from sleuth.studio.evaluation.scoring.retrieval import recall
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreBusy, UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit, Passage
@@ -34,7 +34,7 @@ def test_recall_counts_passages_and_documents() -> None:
 @pytest.fixture
 async def shelf(settings: Settings) -> Settings:
     """A collection of a lake, a hill, and a document of each letter."""
-    async with await Library.open(settings) as library:
+    async with await Collection.open(settings) as library:
         texts = {"lake": "A pike is the fish that swims in the lake.", "hill": "A lark is the bird on the hill."}
         texts |= {letter: f"The letter {letter} and no more." for letter in "abcdefgh"}
         await library.put([entry(id, text) for id, text in texts.items()])
@@ -86,7 +86,7 @@ async def test_a_folder_belongs_to_one_evaluation(shelf: Settings, write: Write,
 async def test_changed_documents_are_another_evaluation(shelf: Settings, write: Write, tmp_path: Path) -> None:
     questions, out = write(FISH), tmp_path / "out"
     await judge(shelf, questions, out)
-    async with await Library.open(shelf) as library:
+    async with await Collection.open(shelf) as library:
         await library.put([entry("more", "Another text.")])
     with pytest.raises(UsageError, match="differs in: data"):
         await judge(shelf, questions, out)

@@ -14,8 +14,8 @@ from langgraph.types import Command
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.core.context import Budget, Context
-from sleuth.graphs.runs.execution import compiled
-from sleuth.graphs.runs.subruns import SaverHops
+from sleuth.graphs.runs.execution import compile_method
+from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.studio.langgraph_dev.checkpointer import DevCheckpoints
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.archive import MemoryArchive
@@ -44,8 +44,8 @@ class Talk:
         )
         about = {"run_id": run} | ({"graph_id": "chat"} if run == "1" else {})
         async with opened(self.file) as saver:
-            context = replace(context, hops=SaverHops(saver=saver, context=context))
-            await compiled("chat", saver).ainvoke(sent, {**self.place, "metadata": about}, context=context)
+            context = replace(context, hops=CheckpointerSubruns(saver=saver, context=context))
+            await compile_method("chat", saver).ainvoke(sent, {**self.place, "metadata": about}, context=context)
         model.done()
 
     async def small_talk(self, run: str, text: str) -> None:
@@ -58,12 +58,12 @@ class Talk:
     async def texts(self) -> list[str]:
         """The conversation as a new process reads it."""
         async with opened(self.file) as saver:
-            state = await compiled("chat", saver).aget_state(self.place)
+            state = await compile_method("chat", saver).aget_state(self.place)
         return [message.text.split(" [1]")[0] for message in state.values.get("messages", [])]
 
     async def history(self) -> list[Any]:
         async with opened(self.file) as saver:
-            states = [state async for state in compiled("chat", saver).aget_state_history(self.place)]
+            states = [state async for state in compile_method("chat", saver).aget_state_history(self.place)]
         return [(state.config["configurable"]["checkpoint_id"], state.values) for state in states]
 
     async def take_back(self, *runs: str) -> None:

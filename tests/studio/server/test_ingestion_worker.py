@@ -12,7 +12,7 @@ from sleuth.studio.server.home_lock import Door
 from sleuth.studio.server.ingestion.uploads import Ingest, Uploads
 from sleuth.studio.server.ingestion.worker import Ingests
 from sleuth.studio.server.tenants import Tenants
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
 
 OWNER = "anna"
@@ -28,7 +28,7 @@ class Shelf:
     def settings_of(self, owner: str) -> Settings:
         return self.settings
 
-    async def library(self, owner: str) -> Library:
+    async def library(self, owner: str) -> Collection:
         self.asked.set()
         await asyncio.Event().wait()
         raise AssertionError("nobody opens it")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.tools.collection.batch_reader import Batch, Intake, Place, file_entry
+from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, file_entry
 from sleuth.tools.documents.file_list import take_passed_over, write_worklist
 from sleuth.tools.documents.loading import NO_LOADERS, LoadedDocument, Loaders
 from sleuth.tools.errors import UsageError
@@ -28,8 +28,8 @@ def batches(catalogue: Catalogue, *roots: Path, loaders: Loaders = NO_LOADERS) -
     """Everything below the roots, read and stored batch by batch."""
     worklist = roots[0].parent / "lists" / "work.jsonl"
     write_worklist(worklist, roots, loaders=loaders)
-    intake = Intake(catalogue, loaders=loaders)
-    read, place = [], Place()
+    intake = BatchReader(catalogue, loaders=loaders)
+    read, place = [], FileCursor()
     while True:
         read.append(intake.read(worklist, place))
         catalogue.put_documents(read[-1].entries)
@@ -42,18 +42,18 @@ def ids(read: list[Batch]) -> list[str]:
     return [entry.document.id for batch in read for entry in batch.entries]
 
 
-def test_a_file_below_a_folder_is_named_by_its_path_there(catalogue: Catalogue, tmp_path: Path) -> None:
+def test_file_below_a_folder_is_named_by_relative_path(catalogue: Catalogue, tmp_path: Path) -> None:
     write(tmp_path / "docs" / "deep" / "a.md")
     single = write(tmp_path / "elsewhere" / "b.txt")
     assert ids(batches(catalogue, tmp_path / "docs", single)) == ["deep/a.md", "b.txt"]
 
 
-def test_a_file_named_twice_is_read_once(catalogue: Catalogue, tmp_path: Path) -> None:
+def test_file_named_twice_is_read_once(catalogue: Catalogue, tmp_path: Path) -> None:
     file = write(tmp_path / "docs" / "a.md")
     assert ids(batches(catalogue, tmp_path / "docs", file)) == ["a.md"]
 
 
-def test_a_taken_name_gets_a_mark_and_keeps_it(catalogue: Catalogue, tmp_path: Path) -> None:
+def test_used_id_gets_a_suffix_and_keeps_it(catalogue: Catalogue, tmp_path: Path) -> None:
     roots = [tmp_path / "one", tmp_path / "two"]
     for root in roots:
         write(root / "a.md", f"Words of {root.name}.")
@@ -64,7 +64,7 @@ def test_a_taken_name_gets_a_mark_and_keeps_it(catalogue: Catalogue, tmp_path: P
     assert ids(batches(catalogue, roots[1])) == [marked]
 
 
-def test_a_broken_file_is_a_failure_and_the_others_go_on(catalogue: Catalogue, tmp_path: Path) -> None:
+def test_broken_file_is_a_failure_and_others_are_read(catalogue: Catalogue, tmp_path: Path) -> None:
     for name in ("a.md", "c.md"):
         write(tmp_path / "docs" / name)
     write(tmp_path / "docs" / "b.md", "")
@@ -74,20 +74,20 @@ def test_a_broken_file_is_a_failure_and_the_others_go_on(catalogue: Catalogue, t
     assert "b.md" in read.failures[0] and "\n" not in read.failures[0]
 
 
-def test_a_file_that_vanished_is_a_failure(catalogue: Catalogue, tmp_path: Path) -> None:
+def test_vanished_file_is_a_failure(catalogue: Catalogue, tmp_path: Path) -> None:
     file = write(tmp_path / "docs" / "a.md")
     worklist = tmp_path / "work.jsonl"
     write_worklist(worklist, [file])
     file.unlink()
-    assert len(Intake(catalogue).read(worklist, Place()).failures) == 1
+    assert len(BatchReader(catalogue).read(worklist, FileCursor()).failures) == 1
 
 
-def test_a_root_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+def test_missing_root_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere"):
         write_worklist(tmp_path / "work.jsonl", [tmp_path / "nowhere"])
 
 
-def test_worklist_names_what_is_passed_over_with_reasons(tmp_path: Path) -> None:
+def test_file_list_names_skipped_files_with_reasons(tmp_path: Path) -> None:
     docs, worklist = tmp_path / "docs", tmp_path / "work.jsonl"
     for name in ("a.md", "a.png", ".b.md", ".git/c.md"):
         write(docs / name)
@@ -102,7 +102,7 @@ def test_worklist_names_what_is_passed_over_with_reasons(tmp_path: Path) -> None
     assert write_worklist(worklist, [docs / ".b.md", docs / ".git"]).passed_over == 0
 
 
-def test_further_formats_are_read_once_a_loader_class_is_named(catalogue: Catalogue, tmp_path: Path) -> None:
+def test_loader_class_adds_a_file_format(catalogue: Catalogue, tmp_path: Path) -> None:
     write(tmp_path / "docs" / "a.md")
     write(tmp_path / "docs" / "b.ipynb", '{"cells": [{"cell_type": "markdown", "source": ["Of mills."]}]}')
     assert ids(batches(catalogue, tmp_path / "docs")) == ["a.md"]
@@ -111,7 +111,7 @@ def test_further_formats_are_read_once_a_loader_class_is_named(catalogue: Catalo
     assert "Of mills." in read[0].entries[1].passages[0].text
 
 
-def test_an_unknown_loader_class_is_refused_before_anything_is_listed(tmp_path: Path) -> None:
+def test_unknown_loader_class_is_refused_before_listing(tmp_path: Path) -> None:
     file, worklist = write(tmp_path / "a.md"), tmp_path / "work.jsonl"
     with pytest.raises(UsageError, match="Did you mean NotebookLoader"):
         write_worklist(worklist, [file], loaders={".ipynb": "NotebokLoader"})
@@ -123,7 +123,7 @@ def corpus(path: Path, lines: int) -> Path:
     return write(path, "\n".join(rows))
 
 
-def test_a_corpus_keeps_its_ids_and_comes_in_batches(catalogue: Catalogue, tmp_path: Path) -> None:
+def test_corpus_keeps_ids_and_is_read_in_batches(catalogue: Catalogue, tmp_path: Path) -> None:
     read = batches(catalogue, corpus(tmp_path / "c.jsonl", 1100), write(tmp_path / "a.md"))
     assert [len(batch.entries) for batch in read] == [512, 512, 77]
     assert ids(read) == [*(f"p{n}" for n in range(1100)), "a.md"]
@@ -136,7 +136,7 @@ def taking(path: Path, *ids: str) -> Path:
     return write(path, "\n".join(rows))
 
 
-def test_a_corpus_line_with_a_file_s_id_is_refused(catalogue: Catalogue, tmp_path: Path) -> None:
+def test_corpus_line_with_the_id_of_a_file_is_refused(catalogue: Catalogue, tmp_path: Path) -> None:
     file = write(tmp_path / "docs" / "a.md", "Words of the file.")
     batches(catalogue, file)
     (passage,) = catalogue.passages_of("a.md")
@@ -149,7 +149,7 @@ def test_a_corpus_line_with_a_file_s_id_is_refused(catalogue: Catalogue, tmp_pat
 
 
 @pytest.mark.parametrize("corpus_first", [True, False])
-def test_a_file_and_a_corpus_line_of_one_batch_are_kept_apart(
+def test_file_and_corpus_line_in_one_batch_are_distinct(
     catalogue: Catalogue, tmp_path: Path, corpus_first: bool
 ) -> None:
     file, lines = write(tmp_path / "docs" / "a.md", "Words of the file."), taking(tmp_path / "c.jsonl", "a.md")
@@ -159,23 +159,23 @@ def test_a_file_and_a_corpus_line_of_one_batch_are_kept_apart(
     assert "Words of the file." in catalogue.get_document("a.md").text
 
 
-def test_a_corpus_that_has_moved_updates_its_documents(catalogue: Catalogue, tmp_path: Path) -> None:
+def test_moved_corpus_updates_its_documents(catalogue: Catalogue, tmp_path: Path) -> None:
     batches(catalogue, corpus(tmp_path / "old.jsonl", 3))
     (read,) = batches(catalogue, corpus(tmp_path / "new.jsonl", 3))
     assert (ids([read]), read.failures) == (["p0", "p1", "p2"], [])
 
 
-def test_another_process_goes_on_in_the_middle_of_a_corpus(catalogue: Catalogue, tmp_path: Path) -> None:
+def test_another_process_resumes_within_a_corpus(catalogue: Catalogue, tmp_path: Path) -> None:
     worklist = tmp_path / "work.jsonl"
     write_worklist(worklist, [corpus(tmp_path / "c.jsonl", 700)])
-    place = Intake(catalogue).read(worklist, Place()).next_place
+    place = BatchReader(catalogue).read(worklist, FileCursor()).next_place
     assert place is not None
-    rest = Intake(catalogue).read(worklist, place)
+    rest = BatchReader(catalogue).read(worklist, place)
     assert ids([rest]) == [f"p{n}" for n in range(512, 700)]
     assert rest.next_place is None
 
 
-def test_a_passage_keeps_its_id_when_the_text_around_it_changes() -> None:
+def test_passage_keeps_its_id_when_other_text_changes() -> None:
     paragraphs = [f"Paragraph {n}. " + "It goes on and on about the same. " * 20 for n in range(4)]
     before = file_entry(document_id="a", source="a", loaded=loaded("\n\n".join(paragraphs)))
     after = file_entry(

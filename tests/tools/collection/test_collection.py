@@ -2,15 +2,15 @@ import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UnknownName, UsageError
 from sleuth.tools.search.retriever import GRAPH_MODES, Mode, Query, Retriever
 from sleuth.tools.search.vectors.embedder import EndpointEmbedder, LocalEmbedder, NoEmbedder, make_embedder
 from sleuth.tools.settings import Settings
 
 
-async def test_a_hit_carries_the_passage_its_rank_and_its_score(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+async def test_hit_has_passage_rank_and_score(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         retriever: Retriever = library
         bridge = entry("bridge", "The bridge is made of stone.", "Nothing to see.")
         await library.put([bridge, entry("mill", "The mill stands at the bridge."), entry("sea", "Water.")])
@@ -21,15 +21,15 @@ async def test_a_hit_carries_the_passage_its_rank_and_its_score(settings: Settin
         assert len(await library.search(Query(text="bridge", k=1, mode="keyword"))) == 1
 
 
-async def test_a_search_sees_what_was_put_a_moment_ago(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+async def test_search_finds_documents_just_stored(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         for word in ("first", "second"):
             await library.put([entry(word, f"The {word} text.")])
             assert [hit.passage.document_id for hit in await library.search(Query(text=word, mode="keyword"))] == [word]
 
 
-async def test_an_empty_collection_says_how_to_fill_it(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+async def test_empty_collection_error_names_ingest(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         with pytest.raises(UsageError, match=r"no documents yet.*sleuth ingest"):
             await library.search(Query(text="anything"))
 
@@ -41,8 +41,8 @@ OTHERS = [
 ]
 
 
-async def test_the_graph_finds_what_a_found_passage_names_and_says_why(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+async def test_graph_search_explains_named_passages(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
         await library.put([FERRY, BUILDER, *OTHERS])
         hits = await library.search(Query(text="For whom was the Grey Sister built?", k=2, mode="graph"))
         assert [hit.passage.document_id for hit in hits] == ["ferry", "builder"]
@@ -52,9 +52,9 @@ async def test_the_graph_finds_what_a_found_passage_names_and_says_why(settings:
         assert reason.sentence == FERRY.passages[0].text[reason.start : reason.end]
 
 
-async def test_without_the_trained_ranker_the_score_is_the_sum_of_its_parts(settings: Settings) -> None:
+async def test_formula_score_is_the_sum_of_its_parts(settings: Settings) -> None:
     by_formula = settings.model_copy(update={"ranker": "formula"})
-    async with await Library.open(by_formula, embedder=NoEmbedder()) as library:
+    async with await Collection.open(by_formula, embedder=NoEmbedder()) as library:
         await library.put([FERRY, BUILDER, *OTHERS])
         hits = await library.search(Query(text="For whom was the Grey Sister built?", k=2, mode="graph"))
         assert [hit.passage.document_id for hit in hits] == ["ferry", "builder"]
@@ -63,31 +63,31 @@ async def test_without_the_trained_ranker_the_score_is_the_sum_of_its_parts(sett
             assert hit.score == pytest.approx(hit.why.parts["alone"] + hit.why.parts["edges"])
 
 
-async def test_hop_two_starts_from_what_was_seen_and_shows_it_last(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+async def test_second_hop_starts_from_found_passages(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
         await library.put([FERRY, BUILDER, *OTHERS])
         seen = frozenset({FERRY.passages[0].id, "gone"})
         hits = await library.search(Query(text="Where did the owner live?", k=20, mode="graph", seen=seen))
         assert [hit.passage.document_id for hit in hits] == ["builder", "ferry"]
 
 
-async def test_names_known_so_far_lead_to_passages(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+async def test_known_names_lead_to_passages(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
         await library.put([FERRY, BUILDER, *OTHERS])
         query = Query(text="Which pilot married?", k=2, mode="graph", entities=("Grey Sister",))
         assert {hit.passage.document_id for hit in await library.search(query)} == {"builder", "ferry"}
 
 
 async def test_deleting_a_passage_deletes_its_edges(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
         await library.put([FERRY, BUILDER, *OTHERS])
         seen = frozenset({FERRY.passages[0].id})
         await library.delete(["ferry"])
         assert await library.search(Query(text="Where did the owner live?", mode="graph", seen=seen)) == []
 
 
-async def test_the_walk_takes_triples_as_they_come_and_go(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+async def test_pagerank_follows_added_and_deleted_triples(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
         await library.put([FERRY, BUILDER, *OTHERS])
         query = Query(text="Grey Sister", k=2, mode="graph-ppr", entities=("Averil Quay",))
         assert "o3" not in [hit.passage.document_id for hit in await library.search(query)]
@@ -103,7 +103,7 @@ async def test_the_walk_takes_triples_as_they_come_and_go(settings: Settings) ->
 
 async def test_deleting_a_passage_deletes_its_triples_from_the_walk(settings: Settings) -> None:
     read = entry("read", "Nothing to see here.", title="Notes")
-    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
         await library.put([FERRY, BUILDER, *OTHERS, read])
         marks = {read.passages[0].fingerprint(): [("Grey Sister", "lay at", "Averil Quay")]}
         await library.triples(model="small").put(marks, version="1")
@@ -113,65 +113,65 @@ async def test_deleting_a_passage_deletes_its_triples_from_the_walk(settings: Se
         assert not any(hit.why and hit.why.reasons for hit in await library.search(query))
 
 
-async def test_an_empty_question_is_refused(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+async def test_empty_question_is_refused(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         await library.put([entry("a", "x")])
         with pytest.raises(UsageError, match="empty"):
             await library.search(Query(text=" \n", mode="keyword"))
 
 
-async def test_deleting_something_unknown_deletes_nothing(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+async def test_deleting_an_unknown_document_deletes_nothing(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         await library.put([entry("guide", "x")])
         with pytest.raises(UnknownName, match="Did you mean guide"):
             await library.delete(["guide", "guid"])
         assert await library.count() == (1, 1)
 
 
-async def test_another_embedder_is_refused_by_both_names(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=HashingEmbedder("one")) as library:
+async def test_another_embedder_is_refused_with_both_names(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=HashingEmbedder("one")) as library:
         await library.put([entry("a", "x")])
     with pytest.raises(EmbedderChanged, match=r"one.*two.*--rebuild"):
-        await Library.open(settings, embedder=HashingEmbedder("two"))
+        await Collection.open(settings, embedder=HashingEmbedder("two"))
 
 
-async def test_words_are_found_without_an_embedder(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+async def test_keyword_search_works_without_an_embedder(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     bare = settings.model_copy(update={"embedder": "none"})
-    async with await Library.open(bare) as library:
+    async with await Collection.open(bare) as library:
         await library.put([entry("bridge", "The bridge is made of stone."), entry("sea", "Water.")])
         await library.catch_up()
         assert (library.embedder, library.slowest) == (None, "graph")
         for query in [Query(text="stone", mode=mode) for mode in ("keyword", "hybrid", "hybrid")]:
             assert [hit.passage.document_id for hit in await library.search(query)] == ["bridge"]
         assert [record.getMessage() for record in caplog.records] == [
-            "SLEUTH_EMBEDDER is none: hybrid search goes by words alone."
+            "SLEUTH_EMBEDDER is none: hybrid search uses the keyword index only."
         ]
         with pytest.raises(UsageError, match=r"SLEUTH_EMBEDDER is none.*mode graph or keyword.*sleuth ingest"):
             await library.search(Query(text="stone", mode="dense"))
 
 
-async def test_no_embedder_is_no_other_embedder(settings: Settings) -> None:
+async def test_missing_embedder_is_not_another_embedder(settings: Settings) -> None:
     for embedder in (NoEmbedder(), HashingEmbedder("one"), NoEmbedder()):
-        async with await Library.open(settings, embedder=embedder) as library:
+        async with await Collection.open(settings, embedder=embedder) as library:
             await library.put([entry("a", "x")])
     with pytest.raises(EmbedderChanged, match=r"one.*two.*--rebuild"):
-        await Library.open(settings, embedder=HashingEmbedder("two"))
+        await Collection.open(settings, embedder=HashingEmbedder("two"))
 
 
-async def test_a_home_that_cannot_be_made_is_explained(settings: Settings) -> None:
+async def test_home_that_cannot_be_created_is_explained(settings: Settings) -> None:
     settings.home.write_text("a file, not a folder")
     with pytest.raises(StoreError, match="SLEUTH_HOME"):
-        await Library.open(settings, embedder=HashingEmbedder())
+        await Collection.open(settings, embedder=HashingEmbedder())
 
 
-def test_the_embedder_is_what_the_setting_looks_like() -> None:
+def test_embedder_follows_the_setting() -> None:
     assert isinstance(make_embedder(Settings(embedder="all-MiniLM-L6-v2")), LocalEmbedder)
     assert isinstance(make_embedder(Settings(embedder="none")), NoEmbedder)
     assert isinstance(make_embedder(Settings(embedder="https://host/v1#model")), EndpointEmbedder)
 
 
-async def test_the_time_of_indexing_is_known_for_each_way_to_search(settings: Settings) -> None:
-    async with await Library.open(settings, embedder=HashingEmbedder()) as library:
+async def test_indexing_time_is_known_for_each_mode(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         assert await library.index_seconds("keyword") is None
         await library.put([FERRY, BUILDER])
         await library.search(Query(text="Grey Sister", mode="keyword"))
@@ -184,7 +184,7 @@ async def test_the_time_of_indexing_is_known_for_each_way_to_search(settings: Se
         whole = await library.index_seconds("graph")
         assert whole is not None
         assert whole >= words
-    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
         assert (await library.index_seconds("graph") or 0.0) <= whole
         await library.rebuild()
         assert (await library.index_seconds("keyword")) is not None
@@ -192,7 +192,7 @@ async def test_the_time_of_indexing_is_known_for_each_way_to_search(settings: Se
 
 @pytest.mark.parametrize("mode", GRAPH_MODES)
 async def test_methods_can_search_the_graph_by_either_scorer(settings: Settings, mode: Mode) -> None:
-    async with await Library.open(settings, embedder=NoEmbedder()) as library:
+    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
         await library.put([FERRY, BUILDER, *OTHERS])
         for hit in await library.search(Query(text="For whom was the Grey Sister built?", k=2, mode=mode)):
             assert hit.why is not None

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Entry
@@ -51,19 +51,19 @@ DELETIONS: dict[str, Callable[[Path], object]] = {
 ADDED = ("Fennimer", "Pellowrig", "Kestle", "Ombersley", "Tarn")
 
 
-async def first(library: Library, place: str) -> dict[Mode, str]:
+async def first(library: Collection, place: str) -> dict[Mode, str]:
     hits = {mode: await library.search(Query(text=f"Which light stands at {place}?", k=1, mode=mode)) for mode in MODES}
     return {mode: each[0].passage.id for mode, each in hits.items()}
 
 
 @pytest.fixture
-async def libraries(settings: Settings) -> AsyncIterator[list[Library]]:
+async def libraries(settings: Settings) -> AsyncIterator[list[Collection]]:
     """The libraries of two owners in one process, each with documents in all indexes."""
     async with AsyncExitStack() as opened:
         made = []
         for owner in ("local", "other"):
             mine = settings.model_copy(update={"owner": owner})
-            library = await opened.enter_async_context(await Library.open(mine, embedder=HashingEmbedder()))
+            library = await opened.enter_async_context(await Collection.open(mine, embedder=HashingEmbedder()))
             await library.put([entry(place) for place in ("Kestrow", "Immer", "Quarve")])
             assert await first(library, "Immer") == dict.fromkeys(MODES, "Immer")
             made.append(library)
@@ -71,8 +71,8 @@ async def libraries(settings: Settings) -> AsyncIterator[list[Library]]:
 
 
 @pytest.mark.parametrize("searched", [True, False])
-async def test_deleted_indexes_are_built_again_at_the_next_use(
-    libraries: list[Library], settings: Settings, searched: bool
+async def test_deleted_indexes_are_rebuilt_at_the_next_use(
+    libraries: list[Collection], settings: Settings, searched: bool
 ) -> None:
     for added, (deletion, delete) in zip(ADDED, DELETIONS.items(), strict=True):
         delete(settings.home)

@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 from entries import entry
 
-from sleuth.tools.collection.index_sync import catch_up, mend
+from sleuth.tools.collection.index_sync import catch_up, repair
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.types import Passage
 
 
 class Shelf:
-    """An index in memory that writes down what it was told; `breaks_at` is the apply call that fails."""
+    """In-memory index that records its calls; `breaks_at` is the number of the call that fails."""
 
     name = "shelf"
 
@@ -70,7 +70,7 @@ def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
 def ignore(_passages: int) -> None: ...
 
 
-def test_it_follows_puts_updates_and_deletes(catalogue: Catalogue) -> None:
+def test_index_follows_puts_updates_and_deletes(catalogue: Catalogue) -> None:
     shelf = Shelf()
     catalogue.put_documents([entry("a", "x", "y"), entry("b", "z")])
     catch_up(catalogue, shelf, on_indexed=ignore)
@@ -83,7 +83,7 @@ def test_it_follows_puts_updates_and_deletes(catalogue: Catalogue) -> None:
     assert shelf.applied() == catalogue.head()
 
 
-def test_what_came_and_went_again_is_never_put_in(catalogue: Catalogue) -> None:
+def test_passage_added_and_deleted_is_never_indexed(catalogue: Catalogue) -> None:
     catalogue.put_documents([entry("a", "x")])
     catalogue.delete_documents(["a"])
     shelf = Shelf()
@@ -91,7 +91,7 @@ def test_what_came_and_went_again_is_never_put_in(catalogue: Catalogue) -> None:
     assert (shelf.upserts, shelf.applied()) == ([], catalogue.head())
 
 
-def test_broken_off_anywhere_it_ends_the_same(catalogue: Catalogue) -> None:
+def test_extraction_interrupted_anywhere_ends_the_same(catalogue: Catalogue) -> None:
     catalogue.put_documents([entry(f"d{number}", f"text {number}") for number in range(700)])
     for breaks_at in (1, 2, 3):
         shelf = Shelf()
@@ -104,7 +104,7 @@ def test_broken_off_anywhere_it_ends_the_same(catalogue: Catalogue) -> None:
         assert sum(told) == (700 if breaks_at < 3 else 700 - 512)  # only finished pages of the journal are not redone
 
 
-def test_an_older_catalogue_put_back_starts_the_index_anew(catalogue: Catalogue) -> None:
+def test_restored_catalogue_rebuilds_the_index(catalogue: Catalogue) -> None:
     shelf = Shelf()
     shelf.held, shelf.seq = {"from the future": "x"}, 99
     catalogue.put_documents([entry("a", "x")])
@@ -112,14 +112,14 @@ def test_an_older_catalogue_put_back_starts_the_index_anew(catalogue: Catalogue)
     assert shelf.ids() == catalogue.passage_ids()
 
 
-def test_mending_brings_what_is_missing_and_takes_what_is_left_over(catalogue: Catalogue) -> None:
+def test_repair_adds_missing_and_deletes_extra_passages(catalogue: Catalogue) -> None:
     catalogue.put_documents([entry("a", "x", "y", "z")])
     shelf = Shelf()
     catch_up(catalogue, shelf, on_indexed=ignore)
-    assert mend(catalogue, shelf, on_indexed=ignore) is None
+    assert repair(catalogue, shelf, on_indexed=ignore) is None
     for id_ in list(shelf.held)[:2]:
         del shelf.held[id_]
     shelf.held["stranger"] = "?"
-    note = mend(catalogue, shelf, on_indexed=ignore)
-    assert note == "shelf: 2 passages were missing and 1 left over; mended."
+    note = repair(catalogue, shelf, on_indexed=ignore)
+    assert note == "shelf: 2 passages were missing and 1 left over; repaired."
     assert shelf.ids() == catalogue.passage_ids()

@@ -6,7 +6,7 @@ from entries import entry
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.collection.index_sync import catch_up, mend
+from sleuth.tools.collection.index_sync import catch_up, repair
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.entity_graph.names import name_id
@@ -146,7 +146,7 @@ def test_after_a_kill_it_is_mended(index: GraphIndex, tmp_path: Path) -> None:
     catch_up(catalogue, index, on_indexed=ignore)
     whole = index.facts()
     index.apply(upsert=[one("stranger", "Oda Brask.", "Mill")], delete=sorted(whole))
-    assert mend(catalogue, index, on_indexed=ignore)
+    assert repair(catalogue, index, on_indexed=ignore)
     assert index.facts() == whole
     catalogue.close()
 

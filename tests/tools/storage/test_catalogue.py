@@ -37,7 +37,7 @@ def replayed(catalogue: Catalogue) -> set[str]:
     return held
 
 
-def test_what_is_put_can_be_read_again(catalogue: Catalogue) -> None:
+def test_put_documents_can_be_read(catalogue: Catalogue) -> None:
     one = entry("a.md", "first part", "second part", title="A")
     assert catalogue.put_documents([one]) == Stored(added=1, passages=2)
     assert catalogue.get_document("a.md") == one.document
@@ -45,14 +45,14 @@ def test_what_is_put_can_be_read_again(catalogue: Catalogue) -> None:
     assert (catalogue.count_documents(), catalogue.count_passages()) == (1, 2)
 
 
-def test_unchanged_documents_leave_no_trace_in_the_journal(catalogue: Catalogue) -> None:
+def test_unchanged_documents_add_no_journal_rows(catalogue: Catalogue) -> None:
     catalogue.put_documents([entry("a", "x"), entry("b", "y")])
     head = catalogue.head()
     assert catalogue.put_documents([entry("a", "x"), entry("b", "y")]) == Stored(unchanged=2)
     assert catalogue.head() == head
 
 
-def test_only_the_passages_that_changed_leave_and_enter(catalogue: Catalogue) -> None:
+def test_update_replaces_only_changed_passages(catalogue: Catalogue) -> None:
     before, after = entry("a", "stays", "old"), entry("a", "new", "stays")
     catalogue.put_documents([before])
     head = catalogue.head()
@@ -62,31 +62,31 @@ def test_only_the_passages_that_changed_leave_and_enter(catalogue: Catalogue) ->
     assert catalogue.passages([after.passages[1].id]) == [after.passages[1]]  # moved, and known at its new place
 
 
-def test_a_passage_that_keeps_its_id_but_not_its_title_enters_again(catalogue: Catalogue) -> None:
+def test_passage_with_new_title_is_indexed_again(catalogue: Catalogue) -> None:
     catalogue.put_documents([entry("a", "text", title="Old")])
     head = catalogue.head()
     catalogue.put_documents([entry("a", "text", title="New")])
     assert [change.kind for change in catalogue.changes(head)] == ["delete", "add"]
 
 
-def test_of_equal_ids_in_a_batch_the_last_wins(catalogue: Catalogue) -> None:
+def test_last_of_equal_ids_in_a_batch_wins(catalogue: Catalogue) -> None:
     assert catalogue.put_documents([entry("a", "x"), entry("a", "y")]).added == 1
     assert catalogue.get_document("a").text == "y"
 
 
-def test_deleted_documents_take_their_passages_along(catalogue: Catalogue) -> None:
+def test_deleting_documents_deletes_their_passages(catalogue: Catalogue) -> None:
     catalogue.put_documents([entry("a", "x", "y"), entry("b", "z")])
     assert catalogue.delete_documents(["a", "never there"]) == 1
     assert catalogue.passage_ids() == replayed(catalogue) == {entry("b", "z").passages[0].id}
 
 
-def test_an_unknown_document_names_the_nearest(catalogue: Catalogue) -> None:
+def test_unknown_document_error_names_the_nearest(catalogue: Catalogue) -> None:
     catalogue.put_documents([entry("guide.md", "x")])
     with pytest.raises(UnknownName, match=r"Did you mean guide\.md"):
         catalogue.get_document("guid.md")
 
 
-def test_listing_goes_page_by_page(catalogue: Catalogue) -> None:
+def test_documents_are_listed_in_pages(catalogue: Catalogue) -> None:
     catalogue.put_documents([entry(name, "one", "two") for name in "dbca"])
     first = catalogue.list_documents(limit=3)
     rest = catalogue.list_documents(limit=3, after=first[-1].id)
@@ -94,7 +94,7 @@ def test_listing_goes_page_by_page(catalogue: Catalogue) -> None:
     assert {listed.passages for listed in first} == {2}
 
 
-def test_owners_and_collections_do_not_see_each_other(tmp_path: Path) -> None:
+def test_owners_and_collections_are_separate(tmp_path: Path) -> None:
     places = [("ann", "one"), ("ann", "two"), ("bob", "one")]
     opened = [open_catalogue(tmp_path, *place) for place in places]
     for catalogue, (owner, collection) in zip(opened, places, strict=True):
@@ -109,7 +109,7 @@ def test_owners_and_collections_do_not_see_each_other(tmp_path: Path) -> None:
         catalogue.close()
 
 
-def test_a_batch_that_fails_leaves_nothing(catalogue: Catalogue) -> None:
+def test_failed_batch_stores_nothing(catalogue: Catalogue) -> None:
     one, other = entry("a", "x"), entry("b", "y")
     stolen = type(other)(document=other.document, passages=one.passages)  # one passage id in two documents
     with pytest.raises(StoreError, match="cannot be written"):
@@ -117,7 +117,7 @@ def test_a_batch_that_fails_leaves_nothing(catalogue: Catalogue) -> None:
     assert catalogue.count_documents() == catalogue.head() == 0
 
 
-def test_a_store_of_a_newer_release_is_refused(tmp_path: Path) -> None:
+def test_store_of_newer_release_is_refused(tmp_path: Path) -> None:
     open_catalogue(tmp_path).close()
     engine = create_engine(URL.format(tmp_path))
     with engine.begin() as connection:
@@ -127,7 +127,7 @@ def test_a_store_of_a_newer_release_is_refused(tmp_path: Path) -> None:
         open_catalogue(tmp_path)
 
 
-def test_a_file_that_is_no_database_is_explained(tmp_path: Path) -> None:
+def test_file_without_database_is_explained(tmp_path: Path) -> None:
     (tmp_path / "catalogue.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(StoreError, match=r"catalogue\.db is damaged: .* backup"):
         open_catalogue(tmp_path)
@@ -152,7 +152,7 @@ PUTS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.sampled_from("xyz"
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.one_of(PUTS, st.sampled_from("abc")), max_size=5))
-def test_the_journal_tells_everything(steps: list[list[tuple[str, list[str]]] | str], catalogue: Catalogue) -> None:
+def test_journal_lists_all_changes(steps: list[list[tuple[str, list[str]]] | str], catalogue: Catalogue) -> None:
     for step in steps:
         if isinstance(step, str):
             catalogue.delete_documents([step])

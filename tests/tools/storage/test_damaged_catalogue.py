@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.tools.collection.collection import Library
+from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreDamaged
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
@@ -29,7 +29,7 @@ def entry(place: str) -> Entry:
 async def home(tmp_path: Path) -> Settings:
     """Two documents without vectors, of which the tests damage `bad`."""
     settings = Settings(home=tmp_path / "home", embedder="none")
-    async with await Library.open(settings) as library:
+    async with await Collection.open(settings) as library:
         await library.put([entry("good"), entry("bad")])
         await library.catch_up()
         triples = library.triples(model="m")
@@ -56,9 +56,9 @@ NOT_UTF8 = "CAST(x'ff41' AS TEXT)"
 
 
 @pytest.mark.parametrize(("cell", "value"), DOCUMENT)
-async def test_a_damaged_document_is_named_listed_and_replaced(home: Settings, cell: str, value: str) -> None:
+async def test_damaged_document_is_named_listed_and_replaced(home: Settings, cell: str, value: str) -> None:
     damage(home, "documents", cell, value, "id = 'bad'")
-    async with await Library.open(home) as library:
+    async with await Collection.open(home) as library:
         assert [listed.id for listed in await library.documents()] == ["bad", "good"]
         with pytest.raises(StoreDamaged, match=rf"document bad is damaged .*{cell} .*sleuth docs delete bad"):
             await library.document("bad")
@@ -68,9 +68,9 @@ async def test_a_damaged_document_is_named_listed_and_replaced(home: Settings, c
 
 
 @pytest.mark.parametrize(("cell", "value"), PASSAGE)
-async def test_a_damaged_passage_is_named_and_left_out_of_searches(home: Settings, cell: str, value: str) -> None:
+async def test_damaged_passage_is_logged_and_not_found(home: Settings, cell: str, value: str) -> None:
     damage(home, "passages", cell, value, "document_id = 'bad'")
-    async with await Library.open(home) as library:
+    async with await Collection.open(home) as library:
         for mode in MODES:
             hits = await library.search(Query(text="Which light stands at bad or good?", mode=mode))
             assert [hit.passage.id for hit in hits] == ["good#1"]
@@ -85,7 +85,7 @@ async def test_a_damaged_passage_is_named_and_left_out_of_searches(home: Setting
 @pytest.mark.parametrize("cell", ["title", "text"])
 async def test_text_that_is_not_utf8_hides_no_other_row(home: Settings, table: str, cell: str) -> None:
     damage(home, table, cell, NOT_UTF8, "id LIKE 'bad%'")
-    async with await Library.open(home) as library:
+    async with await Collection.open(home) as library:
         assert len(await library.documents()) == 2
         assert (await library.document("bad")).id == "bad"
         hits = await library.search(Query(text="Which light stands at bad or good?", mode="hybrid"))
@@ -93,8 +93,8 @@ async def test_text_that_is_not_utf8_hides_no_other_row(home: Settings, table: s
 
 
 @pytest.mark.parametrize("value", ["'{broken'", "'[1]'", "7", "x'ff'", NOT_UTF8, f"'{'[' * 20_000}'"])
-async def test_a_damaged_journal_row_is_followed_by_its_document(home: Settings, value: str) -> None:
-    async with await Library.open(home) as library:
+async def test_damaged_journal_row_reindexes_its_document(home: Settings, value: str) -> None:
+    async with await Collection.open(home) as library:
         await library.put([entry("new")])
         damage(home, "journal", "passage_ids", value, "document_id = 'new'")
         for mode in MODES:
@@ -105,27 +105,27 @@ async def test_a_damaged_journal_row_is_followed_by_its_document(home: Settings,
 @pytest.mark.parametrize("value", ["'{broken'", "'[1]'", "'[[1, 2, 3]]'", "x'ff'", NOT_UTF8])
 async def test_damaged_triples_are_read_again(home: Settings, value: str) -> None:
     mark = entry("bad").passages[0].fingerprint()
-    async with await Library.open(home) as library:
+    async with await Collection.open(home) as library:
         triples = library.triples(model="m")
         assert await triples.get([mark], version="1") == {mark: [("a", "b", "c")]}
         damage(home, "triples", "triples", value, "model = 'm'")
         assert await triples.get([mark], version="1") == {}
         assert await triples.naming("a") == []
-        assert library.readings.triples().get("bad#1", []) == []
+        assert library.triple_stats.triples().get("bad#1", []) == []
         await triples.put({mark: [("d", "e", "f")]}, version="1")
         assert await triples.get([mark], version="1") == {mark: [("d", "e", "f")]}
 
 
-async def test_damaged_counts_begin_again(home: Settings) -> None:
+async def test_damaged_counts_restart_at_zero(home: Settings) -> None:
     damage(home, "meta", "value", "'zzz'", "key <> 'schema_version'")
-    async with await Library.open(home) as library:
+    async with await Collection.open(home) as library:
         await library.put([entry("new")])
         await library.catch_up()
-        assert library.readings.stamp() == 0
+        assert library.triple_stats.change_counter() == 0
         assert await library.index_seconds("keyword") is not None
 
 
-async def test_a_damaged_schema_version_is_named(home: Settings) -> None:
+async def test_damaged_schema_version_is_named(home: Settings) -> None:
     damage(home, "meta", "value", "'zzz'", "key = 'schema_version'")
     with pytest.raises(StoreDamaged, match=r"schema version is 'zzz', not a number\. Put a backup"):
-        await Library.open(home)
+        await Collection.open(home)

@@ -7,12 +7,12 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.database import catalogue_url, open_engine
 
 
-def test_without_a_url_the_catalogue_is_a_file_at_home() -> None:
+def test_catalogue_without_url_is_a_file_in_the_home() -> None:
     assert make_url(catalogue_url(Path("/srv/x"), None)).database == "/srv/x/catalogue.db"
 
 
 @pytest.mark.parametrize("name", ["p%20q", "v?1", "a&b=c", "a b", "a#b", "Überweg", "a;b", "a@b:c"])
-def test_a_path_of_any_characters_is_the_file_that_is_opened(tmp_path: Path, name: str) -> None:
+def test_path_of_any_characters_opens_that_file(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     with open_engine(catalogue_url(tmp_path / name, None)).begin() as connection:
         connection.exec_driver_sql("CREATE TABLE kept (word TEXT)")
@@ -21,7 +21,7 @@ def test_a_path_of_any_characters_is_the_file_that_is_opened(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
-def test_every_way_to_say_postgres_is_understood(scheme: str) -> None:
+def test_postgres_url_spellings_are_accepted(scheme: str) -> None:
     assert catalogue_url(Path(), f"{scheme}://u:p@h/db") == "postgresql+psycopg://u:p@h/db"
 
 
@@ -31,6 +31,6 @@ def test_other_databases_are_refused(url: str) -> None:
         catalogue_url(Path(), url)
 
 
-def test_a_url_that_cannot_be_parsed_is_refused() -> None:
+def test_unparsable_url_is_refused() -> None:
     with pytest.raises(UsageError, match="SLEUTH_DATABASE_URL"):
         open_engine("postgresql+psycopg://host:port/db")

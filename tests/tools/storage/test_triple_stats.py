@@ -27,15 +27,15 @@ def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
     opened.close()
 
 
-async def test_every_model_is_counted_with_equal_passages(catalogue: Catalogue) -> None:
+async def test_coverage_counts_equal_passages_for_each_model(catalogue: Catalogue) -> None:
     await catalogue.triples(model="small").put({ONE.fingerprint(): [BORN]}, version="1")
     await catalogue.triples(model="big").put({ONE.fingerprint(): [BORN, OLD], TWO.fingerprint(): []}, version="2")
-    counts = [(each.model, each.version, each.passages, each.triples) for each in catalogue.readings().summary()]
+    counts = [(each.model, each.version, each.passages, each.triples) for each in catalogue.triple_stats().summary()]
     assert counts == [("big", "2", 3, 2), ("small", "1", 2, 1)]
 
 
-async def test_of_equal_passages_one_is_left_to_read_and_pages_follow_each_other(catalogue: Catalogue) -> None:
-    readings = catalogue.readings()
+async def test_unread_returns_one_of_equal_passages_in_pages(catalogue: Catalogue) -> None:
+    readings = catalogue.triple_stats()
     first = readings.unread(model="small", version="1", after="", limit=1)
     rest = readings.unread(model="small", version="1", after=first[0].fingerprint(), limit=9)
     assert {each.fingerprint() for each in [*first, *rest]} == {ONE.fingerprint(), TWO.fingerprint()}
@@ -45,22 +45,22 @@ async def test_of_equal_passages_one_is_left_to_read_and_pages_follow_each_other
     assert len(readings.unread(model="small", version="2", after="", limit=9)) == 2
 
 
-async def test_triples_of_all_models_stand_at_their_passages(catalogue: Catalogue) -> None:
+async def test_triples_of_all_models_are_merged_by_passage(catalogue: Catalogue) -> None:
     await catalogue.triples(model="small").put({ONE.fingerprint(): [BORN]}, version="1")
     await catalogue.triples(model="big").put({ONE.fingerprint(): [OLD, BORN]}, version="1")
-    assert catalogue.readings().triples() == {ONE.id: [OLD, BORN], TWIN.passages[0].id: [OLD, BORN]}
+    assert catalogue.triple_stats().triples() == {ONE.id: [OLD, BORN], TWIN.passages[0].id: [OLD, BORN]}
     catalogue.delete_documents(["a"])
-    assert catalogue.readings().triples() == {TWIN.passages[0].id: [OLD, BORN]}
+    assert catalogue.triple_stats().triples() == {TWIN.passages[0].id: [OLD, BORN]}
 
 
-async def test_the_stamp_tells_that_triples_have_come(catalogue: Catalogue, tmp_path: Path) -> None:
-    stamps = [catalogue.readings().stamp()]
+async def test_change_counter_changes_with_new_triples(catalogue: Catalogue, tmp_path: Path) -> None:
+    stamps = [catalogue.triple_stats().change_counter()]
     for triples in ([BORN], [OLD]):
         await catalogue.triples(model="small").put({ONE.fingerprint(): triples}, version="1")
-        stamps.append(catalogue.readings().stamp())
+        stamps.append(catalogue.triple_stats().change_counter())
     assert len(set(stamps)) == 3
     other = Catalogue(f"sqlite:///{tmp_path}/catalogue.db", owner="local", collection="other")
-    assert other.readings().stamp() == stamps[0]
+    assert other.triple_stats().change_counter() == stamps[0]
     other.close()
 
 
@@ -71,12 +71,12 @@ def lines(path: Path, *those: object) -> Path:
 
 
 @pytest.mark.parametrize("name", ["triples.jsonl", "triples.jsonl.gz"])
-def test_lines_name_passages_by_id_or_by_what_they_say(tmp_path: Path, catalogue: Catalogue, name: str) -> None:
+def test_lines_name_passages_by_id_or_text(tmp_path: Path, catalogue: Catalogue, name: str) -> None:
     by_id = {"id": ONE.id, "triples": [BORN, ["Varn ", "is", " old"]], "more": 1}
     by_text = {"title": TWO.title, "text": TWO.text, "triples": [OLD]}
     again = {"id": ONE.id, "triples": [BORN]}
     nobody = {"id": "nobody", "triples": [BORN]}
-    found = read_triples(lines(tmp_path / name, by_id, by_text, again, nobody), catalogue.readings().fingerprints())
+    found = read_triples(lines(tmp_path / name, by_id, by_text, again, nobody), catalogue.triple_stats().fingerprints())
     assert found.found == {ONE.fingerprint(): [BORN, OLD], TWO.fingerprint(): [OLD]}
     assert (found.lines, found.unknown) == (4, 1)
 
@@ -91,13 +91,13 @@ def test_lines_name_passages_by_id_or_by_what_they_say(tmp_path: Path, catalogue
         ({"id": "nobody", "triples": [BORN]}, "none of 1 lines"),
     ],
 )
-def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, catalogue: Catalogue, line: object, said: str) -> None:
+def test_invalid_line_is_named(tmp_path: Path, catalogue: Catalogue, line: object, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        read_triples(lines(tmp_path / "t.jsonl", line), catalogue.readings().fingerprints())
+        read_triples(lines(tmp_path / "t.jsonl", line), catalogue.triple_stats().fingerprints())
 
 
-def test_a_file_that_is_not_there_or_not_whole_is_named(tmp_path: Path, catalogue: Catalogue) -> None:
-    marks = catalogue.readings().fingerprints()
+def test_missing_or_truncated_file_is_named(tmp_path: Path, catalogue: Catalogue) -> None:
+    marks = catalogue.triple_stats().fingerprints()
     with pytest.raises(UsageError, match=r"nowhere\.jsonl cannot be read"):
         read_triples(tmp_path / "nowhere.jsonl", marks)
     broken = tmp_path / "broken.jsonl.gz"

@@ -53,7 +53,7 @@ def store(request: pytest.FixtureRequest, kept: SqlTriples) -> TripleStore:
     return MemoryTriples() if request.param == "memory" else kept
 
 
-async def test_what_was_found_is_had_again_by_content_and_prompt(store: TripleStore) -> None:
+async def test_triples_are_found_by_content_and_prompt(store: TripleStore) -> None:
     await store.put({BORN_MARK: [BORN, BORN], OLD_MARK: []}, version="1")
     assert await store.get([BORN_MARK, OLD_MARK, "other"], version="1") == {BORN_MARK: [BORN, BORN], OLD_MARK: []}
     assert await store.get([BORN_MARK], version="2") == {}
@@ -61,12 +61,12 @@ async def test_what_was_found_is_had_again_by_content_and_prompt(store: TripleSt
     assert await store.get([BORN_MARK], version="1") == {BORN_MARK: [OLD]}
 
 
-async def test_nothing_is_put_and_nothing_is_asked_for(store: TripleStore) -> None:
+async def test_empty_put_and_get_do_nothing(store: TripleStore) -> None:
     await store.put({}, version="1")
     assert await store.get([], version="1") == {}
 
 
-async def test_another_model_another_collection_and_another_owner_know_nothing_of_it(
+async def test_triples_are_separate_by_model_collection_and_owner(
     tmp_path: Path, catalogue: Catalogue, kept: SqlTriples
 ) -> None:
     await kept.put({BORN_MARK: [BORN]}, version="1")
@@ -80,14 +80,14 @@ async def test_another_model_another_collection_and_another_owner_know_nothing_o
     assert await kept.get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
 
 
-async def test_they_are_there_after_the_catalogue_was_closed(tmp_path: Path, kept: SqlTriples) -> None:
+async def test_triples_survive_closing_the_catalogue(tmp_path: Path, kept: SqlTriples) -> None:
     await kept.put({BORN_MARK: [BORN]}, version="1")
     reopened = open_catalogue(tmp_path)
     assert await reopened.triples(model="small").get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
     reopened.close()
 
 
-async def test_a_deleted_document_takes_its_triples_along(catalogue: Catalogue, kept: SqlTriples) -> None:
+async def test_deleting_a_document_deletes_its_triples(catalogue: Catalogue, kept: SqlTriples) -> None:
     await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
     await catalogue.triples(model="big").put({BORN_MARK: [BORN]}, version="2")
     catalogue.delete_documents(["a"])
@@ -96,36 +96,34 @@ async def test_a_deleted_document_takes_its_triples_along(catalogue: Catalogue, 
     assert await catalogue.triples(model="big").get([BORN_MARK], version="2") == {}
 
 
-async def test_a_changed_document_keeps_the_triples_of_what_it_still_says(
-    catalogue: Catalogue, kept: SqlTriples
-) -> None:
+async def test_changed_document_keeps_triples_of_unchanged_passages(catalogue: Catalogue, kept: SqlTriples) -> None:
     await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
     catalogue.put_documents([entry("a", "Something new.", "Varn is old.", title="Oda")])
     assert await kept.get([BORN_MARK, OLD_MARK], version="1") == {OLD_MARK: [OLD]}
 
 
-async def test_what_another_passage_says_too_stays(catalogue: Catalogue, kept: SqlTriples) -> None:
+async def test_triples_shared_with_another_passage_are_kept(catalogue: Catalogue, kept: SqlTriples) -> None:
     catalogue.put_documents([entry("b", "Varn is old.", title="Oda")])
     await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
     catalogue.delete_documents(["a"])
     assert await kept.get([BORN_MARK, OLD_MARK], version="1") == {OLD_MARK: [OLD]}
 
 
-async def test_what_was_found_in_a_passage_that_has_gone_is_not_kept(catalogue: Catalogue, kept: SqlTriples) -> None:
+async def test_triples_of_deleted_passages_are_not_stored(catalogue: Catalogue, kept: SqlTriples) -> None:
     catalogue.delete_documents(["a"])
     await kept.put({BORN_MARK: [BORN]}, version="1")
     catalogue.put_documents([ONE])
     assert await kept.get([BORN_MARK], version="1") == {}
 
 
-def test_a_fingerprint_is_of_title_and_text() -> None:
+def test_fingerprint_depends_on_title_and_text() -> None:
     passage = ONE.passages[0]
     assert passage.fingerprint() == replace(passage, id="x", start=9, end=10).fingerprint()
     others = {replace(passage, title="x").fingerprint(), replace(passage, text="x").fingerprint()}
     assert len(others | {passage.fingerprint()}) == 3
 
 
-async def test_a_store_from_before_there_were_triples_gets_them(tmp_path: Path, catalogue: Catalogue) -> None:
+async def test_store_without_triples_table_gets_one(tmp_path: Path, catalogue: Catalogue) -> None:
     catalogue.close()
     engine = create_engine(URL.format(tmp_path))
     with engine.begin() as connection:
@@ -137,7 +135,7 @@ async def test_a_store_from_before_there_were_triples_gets_them(tmp_path: Path, 
     reopened.close()
 
 
-async def test_a_broken_store_is_said(tmp_path: Path, catalogue: Catalogue, kept: SqlTriples) -> None:
+async def test_damaged_store_is_named_in_the_error(tmp_path: Path, catalogue: Catalogue, kept: SqlTriples) -> None:
     engine = create_engine(URL.format(tmp_path))
     with engine.begin() as connection:
         connection.execute(text("DROP TABLE sleuth_triples"))
@@ -146,7 +144,7 @@ async def test_a_broken_store_is_said(tmp_path: Path, catalogue: Catalogue, kept
         await kept.get([BORN_MARK], version="1")
 
 
-async def test_triples_are_found_by_what_they_name_with_the_passage_they_stand_in(kept: SqlTriples) -> None:
+async def test_triples_are_found_by_name_with_their_passage(kept: SqlTriples) -> None:
     assert not await kept.any()
     await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
     first, second = (passage.id for passage in ONE.passages)
@@ -156,7 +154,7 @@ async def test_triples_are_found_by_what_they_name_with_the_passage_they_stand_i
     assert await kept.naming("is") == await kept.naming("born in") == await kept.naming("%") == []
 
 
-async def test_a_collection_is_asked_like_any_knowledge_graph(kept: SqlTriples) -> None:
+async def test_collection_serves_as_knowledge_graph(kept: SqlTriples) -> None:
     await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
     graph = CollectionGraph(kept)
     calls = [("open_search_entity_by_name", {"name": "oda"}), ("open_get_entity", {"entity": "varn"})]
@@ -169,7 +167,7 @@ async def test_a_collection_is_asked_like_any_knowledge_graph(kept: SqlTriples) 
     assert found[2].problem == "nothing is known"
 
 
-async def test_the_graph_is_where_the_settings_say(kept: SqlTriples, tmp_path: Path) -> None:
+async def test_graph_index_is_in_the_configured_folder(kept: SqlTriples, tmp_path: Path) -> None:
     file = tmp_path / "graph.json"
     file.write_text(json.dumps({"open": {}}), encoding="utf-8")
     async with (

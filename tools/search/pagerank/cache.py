@@ -17,10 +17,10 @@ class TripleCache:
 
     def graph(self) -> TripleGraph:
         """The graph of the triples that there are now."""
-        readings = self._catalogue.readings()
+        readings = self._catalogue.triple_stats()
         with self._turn:
             # Asked for before the triples: what comes in between is in the graph, and once more in the next.
-            now = self._catalogue.head(), readings.stamp()
+            now = self._catalogue.head(), readings.change_counter()
             if now != self._made_at:
                 self._graph, self._made_at = TripleGraph(readings.triples()), now
             return self._graph

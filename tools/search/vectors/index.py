@@ -19,7 +19,7 @@ from sleuth.tools.errors import EmbedderChanged, VectorsReplaced
 from sleuth.tools.search.vectors.chroma import connect, disconnect, folders, reopen, speaking
 from sleuth.tools.search.vectors.embedder import Embedder, Vectors
 from sleuth.tools.search.vectors.integrity_probe import enter
-from sleuth.tools.storage import Mark
+from sleuth.tools.storage import LivenessFile
 from sleuth.tools.types import Passage
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def embedder_changed(collection: str, built_with: str, present: str) -> Embedder
     )
 
 
-def _enter(folder: Path, key: str) -> Mark:
+def _enter(folder: Path, key: str) -> LivenessFile:
     with speaking(folder):
         folder.mkdir(parents=True, exist_ok=True)
         return enter(folder, key)

@@ -16,26 +16,26 @@ import numpy as np
 from filelock import FileLock
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.storage import Mark, is_left
+from sleuth.tools.storage import LivenessFile, is_stale
 
 _MARK = "in-use-"
 _MOST = 20_000
 """Neighbours asked for: so many that the search goes through most of the index."""
 
 
-def enter(folder: Path, collection: str) -> Mark:
+def enter(folder: Path, collection: str) -> LivenessFile:
     """Leaves a mark in the folder of the vectors, to be removed at the end of their use.
 
     Raises:
         StoreError: somebody died while using them, and they cannot be read.
     """
     with FileLock(folder / "entrance.lock", thread_local=False):  # one after the other: who comes next need not try
-        dead = [mark for mark in folder.glob(f"{_MARK}*") if is_left(mark)]
+        dead = [mark for mark in folder.glob(f"{_MARK}*") if is_stale(mark)]
         if dead:
             _try(folder, collection)
         for mark in dead:
             mark.unlink(missing_ok=True)
-        return Mark(folder / f"{_MARK}{os.getpid()}-{uuid4().hex[:8]}")
+        return LivenessFile(folder / f"{_MARK}{os.getpid()}-{uuid4().hex[:8]}")
 
 
 def _try(folder: Path, collection: str) -> None:

@@ -103,7 +103,7 @@ def _cut(text: str) -> str:
 
 def as_tools(graph: KnowledgeGraph) -> "list[StructuredTool]":
     """The graph's functions as LangChain tools, for agents of other makes; each answers with a lookup's text."""
-    from sleuth.tools.private_tool import PrivateTool
+    from sleuth.tools.tracing import PrivateTool
 
     def tool(function: Function) -> "StructuredTool":
         async def call(**arguments: Any) -> str:  # noqa: ANN401 - checked by the schema

@@ -26,7 +26,7 @@ from sleuth.agents.roles.reasoning import INFER
 from sleuth.graphs.core import Context
 from sleuth.graphs.ingestion import ingest
 from sleuth.graphs.registry import configure, method
-from sleuth.graphs.runs import NO_LIMIT, compiled
+from sleuth.graphs.runs import RECURSION_LIMIT, compile_method
 from sleuth.studio.cli.app import guarded
 from sleuth.studio.cli.commands.ask import pairs
 from sleuth.studio.simulation import Simulation, gold_of
@@ -37,7 +37,7 @@ from sleuth.studio.training.roles.data.questions import TrainingSet, read
 from sleuth.studio.training.roles.data.source_order import arranged
 from sleuth.studio.training.roles.data.teacher import Example, Learned, Teacher
 from sleuth.studio.training.roles.data.wording import reworded
-from sleuth.tools.collection import Library
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search import Retriever
 from sleuth.tools.settings import Settings
@@ -129,8 +129,8 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
             kind, {**dict.fromkeys(SOURCES[each.method], few), **ALSO.get(each.method, {}), **each.values}, "default"
         ),
     )
-    place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=NO_LIMIT)
-    await compiled(each.method, InMemorySaver()).ainvoke({"question": gold.question}, place, context=context)
+    place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=RECURSION_LIMIT)
+    await compile_method(each.method, InMemorySaver()).ainvoke({"question": gold.question}, place, context=context)
     derived = gold.origin == "derived" and len(gold.hops) > 1
     # calls go on side by side, and may be learned from in any order
     in_order = sorted(teacher.learned, key=lambda learned: json.dumps(asdict(learned.example)))
@@ -204,13 +204,13 @@ def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
 
 
 @asynccontextmanager
-async def collection(known: TrainingSet, folder: Path) -> AsyncIterator[Library]:
+async def collection(known: TrainingSet, folder: Path) -> AsyncIterator[Collection]:
     """All passages read into a home of their own below the folder; what is there already stays."""
     corpus = folder / "corpus.jsonl"
     await asyncio.to_thread(write_lines, corpus, known.corpus())
     settings = Settings(home=folder / "home", embedder="none")
     await ingest([corpus], settings=settings)
-    async with await Library.open(settings) as library:
+    async with await Collection.open(settings) as library:
         yield library
 
 
