@@ -37,7 +37,7 @@ TABLES = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 
 
 
 def apart(what: str, given: dict[str, Any]) -> Row:
-    """A part of the measurement in a process of its own."""
+    """Return a part of the measurement in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.growth.measures", what, json.dumps(given)],
         check=True,
@@ -53,7 +53,7 @@ def bytes_of(place: Path) -> int:
 
 
 def disk(home: Path, database: Server | None, vectors: Server | None) -> dict[str, float]:
-    """Megabytes by store, once the process that wrote them has ended."""
+    """Return megabytes by store, after the writing process has ended."""
     found = {store: sum(map(bytes_of, home.glob(pattern))) for store, pattern in STORES.items()}
     if database:
         with create_engine(catalogue_url(home, database.url)).connect() as connection:
@@ -64,7 +64,7 @@ def disk(home: Path, database: Server | None, vectors: Server | None) -> dict[st
 
 
 def server_mib(server: Server) -> float:
-    """The most memory that a server of one process had so far; 0 where the system does not tell."""
+    """Return a server's peak memory so far; 0 on systems without that value."""
     status = Path(f"/proc/{server.pid}/status")
     peaks = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")]
     return int(peaks[0]) / 1024 if peaks else 0.0
@@ -98,7 +98,7 @@ def measure(given: argparse.Namespace, passages: int) -> Row:
 
 
 def sizes_left(rows: list[Row], given: argparse.Namespace) -> Iterator[tuple[Row, int]]:
-    """What is not measured yet, the smallest first, with what identifies it."""
+    """Return the sizes that are not measured yet, smallest first, with their identification."""
     for passages in sorted(given.sizes):
         key = {name: getattr(given, name) for name in KEY[:-1]} | {"passages": passages}
         if not any(key.items() <= row.items() for row in rows):
@@ -106,7 +106,7 @@ def sizes_left(rows: list[Row], given: argparse.Namespace) -> Iterator[tuple[Row
 
 
 def report(rows: list[Row], out: Path) -> None:
-    """Writes what was measured so far, with fits for each set of stores, and draws it."""
+    """Write what was measured so far, with fits for each set of stores, and draws it."""
     rows.sort(key=lambda row: [row[name] for name in KEY])
     stores: dict[str, list[Row]] = {}
     for row in rows:

@@ -30,7 +30,7 @@ EMBEDDING_FAULTS = FAULTS[:-1]
 
 
 def fitting(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[str, Any] | None = None) -> Any:  # noqa: ANN401
-    """A value that a JSON schema allows, as far as our prompts' schemas go."""
+    """Return a value that a JSON schema allows, as far as our prompts' schemas go."""
     whole = whole or schema
     if "$ref" in schema:
         return fitting(whole["$defs"][schema["$ref"].rpartition("/")[2]], dice, words, whole)
@@ -125,7 +125,7 @@ class Standin:
 
 
 def _broken(fault: str) -> Response | None:
-    """A refusal, where the fault is a status."""
+    """Return a refusal, where the fault is a status."""
     headers = {"Retry-After": "0.05"} if fault == "429" else {}
     return Response(status_code=int(fault), headers=headers) if fault.isdigit() else None
 

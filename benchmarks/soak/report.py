@@ -61,7 +61,9 @@ def minutes(samples: Sequence[Row], measure: str, warm: float) -> list[tuple[int
 
 
 def slope(points: Sequence[tuple[int, float, float]], *, levels: bool) -> Slope | None:
-    """The line through the minutes, with a level for each slice or one for all; None of fewer than three to spare."""
+    """Return the line through the minutes, with a level for each slice or one for all; None of fewer than three to
+    spare.
+    """
     from scipy.stats import t
 
     numbers = sorted({number for number, _, _ in points}) if levels else [None]
@@ -80,7 +82,7 @@ def slope(points: Sequence[tuple[int, float, float]], *, levels: bool) -> Slope 
 
 
 def draw(samples: Sequence[Row]) -> str:
-    """Each measure in parts of its mean over the time soaked, minute by minute, from each slice's start on."""
+    """Return each measure in parts of its mean over the time soaked, minute by minute, from each slice's start on."""
 
     def lines(axes: "Axes") -> None:
         for at, measure in enumerate(MEASURES):
@@ -97,7 +99,7 @@ def draw(samples: Sequence[Row]) -> str:
 
 
 def read(file: Path) -> list[Row]:
-    """The lines that are whole."""
+    """Return the lines that are whole."""
     whole = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
     return [json.loads(line) for line in whole if line.endswith("\n")]
 
@@ -111,7 +113,7 @@ def _told(slopes: dict[str, Slope | None]) -> dict[str, Row | None]:
 
 
 def tell(folder: Path, warm: float) -> int:
-    """Prints what was done and the slopes of all slices and of each, and writes soak.json and soak.svg.
+    """Print what was done and the slopes of all slices and of each, and writes soak.json and soak.svg.
 
     Returns 1 if something was lost or, over all slices, is not flat.
     """

@@ -29,14 +29,14 @@ MIX = {"1 hops": 0.5742, "2 hops": 0.28, "3 hops": 0.1458}
 
 
 def group(gold: Gold) -> str:
-    """Its number of hops; what has no answer, and comparisons, whose hops need not build on each other, apart."""
+    """Return its number of hops; what has no answer, and comparisons, whose hops need not build on each other, apart."""
     if not gold.answer:
         return "no answer"
     return "comparison" if not gold.is_chain() else f"{len(gold.hops)} hops"
 
 
 def summary(calls: dict[str, list[int]]) -> dict[str, Any]:
-    """Calls by group, and of all questions that have an answer."""
+    """Call by group, and of all questions that have an answer."""
     answerable = [number for name, numbers in calls.items() if name != "no answer" for number in numbers]
     every = [number for numbers in calls.values() for number in numbers]
     fewest, most, two = min(answerable), max(answerable), mean(calls["2 hops"])

@@ -28,7 +28,7 @@ Scorer = Callable[[str], Sequence[str]]
 
 
 def passages_of(lines: Sequence[dict[str, Any]]) -> list[Passage]:
-    """Lines without an id are known by their number."""
+    """Return lines without an id are known by their number."""
     made = []
     for number, line in enumerate(lines):
         id_ = str(line.get("id", number))

@@ -39,7 +39,7 @@ def passage(row: Row, condition: str) -> Row:
 
 
 def asked(path: Path, folder: Path, name: str, limit: int | None) -> list[GoldQuestion]:
-    """Questions in the fixed format; claims become questions."""
+    """Return questions in the fixed format; claims become questions."""
     rows = [
         {"id": str(row["id"]), "question": row["claim"], "gold_ids": [str(each["doc_id"]) for each in row["evidence"]]}
         if "claim" in row
@@ -55,7 +55,7 @@ def asked(path: Path, folder: Path, name: str, limit: int | None) -> list[GoldQu
 async def measured(
     corpora: list[Path], questions: list[GoldQuestion], condition: str, modes: list[Mode], folder: Path
 ) -> Row:
-    """A collection of its own, and every mode's searches in it."""
+    """Return a collection of its own, and every mode's searches in it."""
     source = folder / "corpus.jsonl"
     rows = [passage(row, condition) for corpus in corpora for row in lines(corpus)]
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

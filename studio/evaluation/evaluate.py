@@ -58,9 +58,9 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """What is asked of one evaluation; without systems only search is judged.
+    """Options of one evaluation; without systems only search is scored.
 
-    graph_parts: whether graph search is also judged with parts of it switched off.
+    graph_parts: also score graph search with each of its parts switched off.
     """
 
     paths: tuple[Path, ...]
@@ -76,7 +76,7 @@ class Evaluation:
     seed: int = 0
 
     def plan(self) -> dict[str, Any]:
-        """What the folder's results depend on, beside the data: not what may be spent."""
+        """Return the options that determine the results in the folder; limits on spending are not among them."""
         return {
             "limit": self.limit,
             "seed": self.seed,
@@ -101,12 +101,13 @@ class _Open:
 
 
 async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnProgress) -> dict[str, Any]:
-    """Evaluates, writes report.json, report.md and report.html into the folder, and returns the first.
+    """Evaluate, write report.json, report.md and report.html to the folder, and return the content of the first.
 
     Raises:
-        UsageError: questions that cannot be read or do not belong to the collection, or a folder of another evaluation.
-        StoreBusy: another process writes to the folder, or documents are being read in.
-        ModelError: no model server answers; what was done stands, and the same command goes on.
+        UsageError: the questions cannot be read or do not belong to the collection, or the folder holds another
+            evaluation.
+        StoreBusy: another process writes to the folder, or documents are being ingested.
+        ModelError: no model server answers; finished runs are kept, and the same command resumes.
     """
     if wanted.systems:
         record.require_packages()
@@ -144,7 +145,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
 
 
 def _record(opened: _Open, data: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
-    """What it takes to repeat the evaluation."""
+    """Return the data needed to repeat the evaluation."""
     wanted, embedder = opened.wanted, opened.library.embedder
     return {
         "command": record.command_line(),
@@ -169,7 +170,7 @@ async def _write(folder: Folder, result: dict[str, Any]) -> None:
 
 
 async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
-    """The names of the models, and what all runs say."""
+    """Return the names of the models, and what all runs say."""
     wanted, questions = opened.wanted, opened.questions
     results = await open_results(opened.folder.path)
     every = jobs(wanted.systems, questions)
@@ -210,7 +211,7 @@ def _models(opened: _Open, known: Known, allowance: Allowance) -> AbstractAsyncC
 
 
 def _shortfalls(result: MethodsResult) -> list[str]:
-    """What is missing for whole tables."""
+    """Return a warning for each reason why the tables are incomplete."""
     lines = []
     if result["unfinished"]:
         lines.append(

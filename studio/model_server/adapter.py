@@ -19,10 +19,10 @@ NONE = "none"
 
 
 def chosen(names: list[str] | None) -> tuple[str, ...]:
-    """Folders of adapters: those named, by default the packaged one; of "none" no adapter.
+    """Return folders of adapters: the given ones, by default the packaged one; "none" stands for no adapter.
 
     Raises:
-        UsageError: a folder that holds no LoRA adapter, two of one name, or a graph model beside another adapter.
+        UsageError: a folder without a LoRA adapter, two of the same name, or a graph model with another adapter.
     """
     if names is None:
         return (str(PACKAGED),)
@@ -45,17 +45,17 @@ def _is_adapter(folder: Path) -> bool:
 
 
 def rank(folder: Path) -> int:
-    """Of an adapter's matrices."""
+    """Return the rank of an adapter's matrices."""
     return int(json.loads((folder / CONFIG).read_text(encoding="utf-8"))["r"])
 
 
 def fingerprint(folder: Path) -> str:
-    """Of all that decides what the weights become."""
+    """Return a hash of everything that determines the merged weights."""
     return sha256((folder / CONFIG).read_bytes() + (folder / WEIGHTS).read_bytes()).hexdigest()
 
 
 def merge(model: "PreTrainedModel", folder: Path) -> None:
-    """Adds an adapter to the weights of a model, in place: served on a processor of its own it halves the speed."""
+    """Add an adapter to the weights of a model, in place: served on a processor of its own it halves the speed."""
     from safetensors.torch import load_file
 
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))

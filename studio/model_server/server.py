@@ -18,8 +18,15 @@ from filelock import AsyncFileLock, Timeout
 from sleuth.studio.console import Report
 from sleuth.studio.model_server.convert import ensure_checkpoint, is_converted
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
-from sleuth.studio.model_server.process import Process, end_session, identify, is_alive, session_members
-from sleuth.studio.model_server.state import ServerFiles, ServerState
+from sleuth.studio.model_server.process import (
+    Process,
+    ServerFiles,
+    ServerState,
+    end_session,
+    identify,
+    is_alive,
+    session_members,
+)
 from sleuth.tools.errors import ModelError, ModelTimeout
 
 PATIENCE = 600.0  # seconds; compiling on a busy machine takes some minutes
@@ -27,7 +34,7 @@ PATIENCE = 600.0  # seconds; compiling on a busy machine takes some minutes
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerStatus:
-    """`dead`: nobody stopped it, yet its process is gone; `leftovers` counts what it left running."""
+    """State of the server; `dead`: its process is gone without a stop; `leftovers` counts its remaining processes."""
 
     state: Literal["running", "starting", "dead", "stopped"]
     log: str
@@ -40,7 +47,7 @@ class ServerStatus:
 
 
 async def status(home: Path) -> ServerStatus:
-    """What is there now, within a few seconds."""
+    """Return the present state, within a few seconds."""
     files = ServerFiles(home)
     state = files.read()
     if state is None:
@@ -60,7 +67,7 @@ async def status(home: Path) -> ServerStatus:
 
 
 async def stop(home: Path) -> int:
-    """Ends the server and everything it started; returns how many processes that were."""
+    """End the server and everything it started; returns how many processes that were."""
     files = ServerFiles(home)
     state = files.read()
     if state is None:
@@ -73,9 +80,9 @@ async def stop(home: Path) -> int:
 async def serve(
     home: Path, options: ServeOptions, report: Report, *, foreground: bool = False, patience: float = PATIENCE
 ) -> ServerStatus:
-    """Starts the server unless it runs, and returns when it answers.
+    """Start the server unless it runs, and return when it answers.
 
-    With `foreground` its output goes to standard error, and the caller goes on with `attend`.
+    With `foreground` its output goes to standard error, and the caller continues with `attend`.
 
     Raises:
         ModelError: not installed, the port is taken, or the server died; with the end of its log.
@@ -95,7 +102,7 @@ async def serve(
 
 
 async def attend(home: Path) -> None:
-    """Returns when the server was stopped, raises ModelError when it died; ends it when the waiting is cancelled."""
+    """Return when the server was stopped, raises ModelError when it died; ends it when the waiting is cancelled."""
     try:
         while (found := await status(home)).state in {"running", "starting"}:  # noqa: ASYNC110 - it gives no event
             await asyncio.sleep(1)
@@ -106,7 +113,7 @@ async def attend(home: Path) -> None:
 
 
 async def _join(files: ServerFiles, options: ServeOptions, report: Report, patience: float) -> None:
-    """Takes the server that is there, and says so when it is not the one that was asked for."""
+    """Wait for the running server, and report if its options differ from the requested ones."""
     state = files.read()
     if state is None:
         raise ModelError("The model server was stopped meanwhile.")
@@ -118,7 +125,7 @@ async def _join(files: ServerFiles, options: ServeOptions, report: Report, patie
 async def _start(
     files: ServerFiles, options: ServeOptions, report: Report, *, foreground: bool, patience: float
 ) -> None:
-    """Leaves nothing running unless the server answers."""
+    """Start the server; leave no process running unless it answers."""
     await stop(files.home)  # what a dead one left behind still holds memory
     _check_installed()
     _check_port(options.port)
@@ -155,7 +162,7 @@ def _check_port(port: int) -> None:
 
 
 def _spawn(options: ServeOptions, checkpoint: Path, log: Path | None) -> Process:
-    """In a session of its own: it outlives us, Ctrl-C does not reach it, and its engine can be ended with it."""
+    """Start the server in its own session: it outlives this process, ignores its Ctrl-C, and ends with its children."""
     with log.open("wb") if log else nullcontext(sys.stderr.fileno()) as output:
         child = subprocess.Popen(  # noqa: S603 - our own command line, no shell
             serve_command(options, checkpoint),

@@ -52,7 +52,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pool:
-    """What search found for a question: a row of features per candidate, and which of them are gold."""
+    """Candidates that search found for a question: a row of features for each, and which of them are gold."""
 
     question: Question
     ids: tuple[str, ...]
@@ -61,7 +61,7 @@ class Pool:
 
 
 def read_training(files: Sequence[Path]) -> tuple[list[Passage], list[Question]]:
-    """All files' paragraphs as one collection without repeats, and the questions.
+    """Return all files' paragraphs as one collection without repeats, and the questions.
 
     Raises:
         UsageError: a file or a line of it cannot be used; names file and line.
@@ -87,7 +87,7 @@ def read_training(files: Sequence[Path]) -> tuple[list[Passage], list[Question]]
 
 
 def pools(passages: Sequence[Passage], questions: Sequence[Question]) -> tuple[list[Pool], tuple[str, ...]]:
-    """Searches the passages for every question as graph search does, without vectors; and the features' names."""
+    """Search the passages for every question as graph search does, without vectors; and the features' names."""
     by_id = {passage.id: passage for passage in passages}
     found: list[Pool] = []
     names: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ def pools(passages: Sequence[Passage], questions: Sequence[Question]) -> tuple[l
 
 
 def lines(file: Path, kind: type[Line]) -> Iterator[Line]:
-    """The lines of a training file, gzipped or not; raises UsageError, naming the line, for any other kind."""
+    """Yield the lines of a training file, gzipped or not; raises UsageError, naming the line, for any other kind."""
     try:
         data = file.read_bytes()
         text = gzip.decompress(data) if file.suffix == ".gz" else data

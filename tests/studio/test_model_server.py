@@ -18,8 +18,15 @@ from sleuth.studio.model_server.adapter import PACKAGED, TUNED_NAME, chosen, fin
 from sleuth.studio.model_server.convert import MARKER, checkpoint_folder, is_converted
 from sleuth.studio.model_server.flags import ServeOptions, gpu_command, physical_cores, serve_command, serve_environment
 from sleuth.studio.model_server.install import LOCK, check_platform, locked_pins, missing_pins
-from sleuth.studio.model_server.process import Process, end_session, identify, is_alive, session_members
-from sleuth.studio.model_server.state import ServerFiles, ServerState
+from sleuth.studio.model_server.process import (
+    Process,
+    ServerFiles,
+    ServerState,
+    end_session,
+    identify,
+    is_alive,
+    session_members,
+)
 from sleuth.studio.model_server.torch_index import configured_links, has_cpu_wheel
 from sleuth.tools.errors import SleuthError, UsageError
 

@@ -33,7 +33,7 @@ DAMAGE = (
 
 
 def read_pdf(data: bytes) -> tuple[str | None, str]:
-    """The text of all pages; cells that stand side by side become one line, "a | b"."""
+    """Return the title and the text of all pages; adjacent cells become one line, "a | b"."""
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, PyPdfError
 
@@ -54,7 +54,7 @@ def read_pdf(data: bytes) -> tuple[str | None, str]:
 
 
 def _unlock(reader: "PdfReader") -> None:
-    """Opens what is encrypted with an empty password, as every viewer does."""
+    """Open what is encrypted with an empty password, as every viewer does."""
     if reader.is_encrypted and not reader.decrypt(""):
         raise DocumentError("is encrypted. Save a copy without a password.")
 
@@ -65,7 +65,7 @@ def _pdf_title(reader: "PdfReader") -> str | None:
 
 
 def _page_text(page: "PageObject") -> str:
-    """The page in reading order; where the pieces stand tells paragraphs and table rows apart."""
+    """Return the page in reading order; positions separate paragraphs and table rows."""
     pieces: list[str] = []
     layout = _Layout()
 
@@ -84,14 +84,14 @@ def _page_text(page: "PageObject") -> str:
 
 
 class _Layout:
-    """Follows the pieces of a page by their places, in points from the lower left."""
+    """The layout of a page by the positions of its pieces, in points from the lower left."""
 
     def __init__(self) -> None:
         self.x = self.y = 0.0
         self.in_row = False
 
     def separator(self, x: float, y: float, size: float) -> str:
-        """What belongs between the piece before, if it ended a line, and the one that stands here."""
+        """Return the text between this piece and the previous one, if that one ended a line."""
         right, down, line = x - self.x, self.y - y, 1.6 * size
         self.x, self.y = x, y
         # The next cell stands to the right, at the height of the first line of this one.
@@ -106,7 +106,7 @@ class _Layout:
 
 
 def read_docx(data: bytes) -> tuple[str | None, str]:
-    """Paragraphs and tables in order as Markdown; the title is the document's own, or its first heading."""
+    """Return paragraphs and tables in order as Markdown; the title is the document's own, or its first heading."""
     from docx import Document
     from docx.opc.exceptions import OpcError
     from lxml.etree import LxmlError
@@ -136,7 +136,7 @@ def _check_unpacked_size(data: bytes) -> None:
 
 
 def _blocks(document: "WordDocument") -> Iterator[str]:
-    """The text of each paragraph and table, also of those inside content controls, which python-docx passes over."""
+    """Yield the text of each paragraph and table, including those in content controls, which python-docx skips."""
     outermost = "not(ancestor::w:tbl) and not(ancestor::w:p)"
     styles = {style.style_id: style.name or "" for style in document.styles}
     for element in document.element.body.xpath(f".//w:p[{outermost}] | .//w:tbl[{outermost}]"):
@@ -155,7 +155,7 @@ def _cell(cell: "BaseOxmlElement") -> str:
 
 
 def _paragraph(element: "BaseOxmlElement", styles: dict[str, str]) -> str:
-    """One paragraph with the Markdown mark of its style."""
+    """Return one paragraph with the Markdown mark of its style."""
     text = _words(element).strip()
     name = styles.get(next(iter(element.xpath("./w:pPr/w:pStyle/@w:val")), ""), "")
     if not text:
@@ -168,7 +168,7 @@ def _paragraph(element: "BaseOxmlElement", styles: dict[str, str]) -> str:
 
 
 def _words(paragraph: "BaseOxmlElement") -> str:
-    """All text of a paragraph, with inserted and linked text, without what was deleted or is only a fall-back copy."""
+    """Return all text of a paragraph, including insertions and links, without deletions and fall-back copies."""
     once = "[not(ancestor::*[local-name()='Fallback'])]"
     nodes = paragraph.xpath(f".//w:t{once} | .//w:tab{once} | .//w:br{once} | .//w:noBreakHyphen{once}")
     marks = {"tab": "\t", "br": "\n", "noBreakHyphen": "-"}

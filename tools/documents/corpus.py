@@ -32,14 +32,14 @@ class CorpusLine:
 
 
 def is_corpus(path: Path) -> bool:
-    """Whether the name is that of a corpus: .jsonl or .jsonl.gz."""
+    """Return whether the name is that of a corpus: .jsonl or .jsonl.gz."""
     return path.name.lower().endswith((".jsonl", ".jsonl.gz"))
 
 
 def read_corpus(path: Path) -> Iterator[CorpusLine | DocumentError]:
-    """The passages in order, with an error in the place of each line that cannot be used.
+    """Yield the passages in order, and an error for each line that cannot be used.
 
-    An id that comes again is an error at its second line: the first one stands.
+    A repeated id is an error at its second line: the first one is kept.
     """
     seen: dict[str, int] = {}
     name, number = shown(path), 0
@@ -59,9 +59,9 @@ def read_corpus(path: Path) -> Iterator[CorpusLine | DocumentError]:
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Line numbers from 1, and lines; of a line that is too long no more than tells that it is.
+    """Yield line numbers from 1, and lines; an overlong line is truncated, but stays recognizable as overlong.
 
-    Raises OSError where a line or what the file unpacks to has no end in sight.
+    Raises OSError if a line, or the unpacked file, exceeds the limits.
     """
     size, packed = ordinary_size(path), path.suffix.lower() == ".gz"
     most = MAX_LINE_BYTES + _MOST_UNPACKED * size if packed else size
@@ -82,7 +82,7 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _line(raw: bytes, seen: dict[str, int], path: str, number: int) -> CorpusLine | DocumentError:
-    """The passage on a line, remembered in `seen`, or what is wrong with it."""
+    """Return the passage on a line, remembered in `seen`, or what is wrong with it."""
     try:
         line = _parse(raw)
     except RecursionError:
@@ -96,7 +96,7 @@ def _line(raw: bytes, seen: dict[str, int], path: str, number: int) -> CorpusLin
 
 
 def _parse(raw: bytes) -> CorpusLine:
-    """Raises ValueError with the reason."""
+    """Raise ValueError with the reason."""
     if len(raw) > MAX_LINE_BYTES:
         raise ValueError(f"is longer than {MAX_LINE_BYTES >> 20} MiB")
     value = json.loads(raw.decode("utf-8-sig"))

@@ -1,4 +1,4 @@
-"""What an ingest has to read, in a file: its checkpoints then hold a place in it, not ten thousand paths.
+"""The files of an ingest, in a list on disk: checkpoints then hold an offset in it, not ten thousand paths.
 
 All functions block: call them in a thread.
 """
@@ -33,7 +33,7 @@ class Found:
 
 
 def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_LOADERS) -> Found:
-    """Lists the files below `roots`, each once; raises UsageError for a root or a loader class that is not there."""
+    """List the files below `roots`, each once; raises UsageError for a root or a loader class that is not there."""
     check_names(loaders.values())
     files = passed_over = 0
     try:
@@ -72,7 +72,7 @@ def _passed_over(place: Path) -> Path:
 
 
 def read_item(place: Path, offset: int) -> Item | None:
-    """The item that begins at this byte of the list; None at its end."""
+    """Return the item that begins at this byte of the list; None at its end."""
     with place.open("rb") as lines:
         lines.seek(offset)
         line = lines.readline()

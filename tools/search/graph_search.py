@@ -1,4 +1,4 @@
-"""From a query to hits that explain themselves."""
+"""Graph search: from a query to hits with explanations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,10 +20,10 @@ Fetch = Callable[[Sequence[str]], list[Passage]]
 def search_graph(
     query: Query, indexes: Mapping[IndexName, Index], fetch: Fetch, model: Path | None = None
 ) -> list[Hit]:
-    """The best passages by the mention graph; those that were seen already come last. Blocks.
+    """Return the best passages by the entity graph; passages seen before come last. Blocks.
 
-    model: the trained ranker's file; without one the untrained formula ranks. It has been trained on whole questions:
-    for a hop the formula is better (`benchmarks/studies/per_hop.py`).
+    model: the trained ranker's file; without one the untrained formula ranks. It was trained on whole questions: for a
+    hop the formula is better (`benchmarks/studies/per_hop.py`).
     """
     graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
     assert isinstance(graph, GraphIndex)
@@ -42,7 +42,7 @@ def search_graph(
 
 
 def _ranked(asked: Asked, found: list[Candidate], model: Path | None) -> tuple[list[Candidate], str]:
-    """The candidates in the order that was asked for, and a note where they had to stay in another."""
+    """Return the ranked candidates, and a note if the trained ranker could not be used."""
     if model is None:
         return found, ""
     try:

@@ -1,7 +1,7 @@
-"""Arithmetic that a model has written, worked out without any risk: numbers, lists of numbers and dates.
+"""Safe evaluation of arithmetic written by a model: numbers, lists of numbers and dates.
 
-An expression is Python's syntax with a short list of what may stand in it; simpleeval walks it. Nothing in it can loop,
-reach an attribute or make text, and every intermediate value is bounded, so its length bounds its time and memory.
+An expression is Python syntax restricted to a whitelist, evaluated by simpleeval. It cannot loop, access attributes or
+build text, and every intermediate value is bounded, so its length bounds its time and memory.
 """
 
 import ast
@@ -31,7 +31,7 @@ _TYPED = str.maketrans({"×": "*", "÷": "/", "−": "-", "–": "-", "\u00a0": 
 
 
 class NotCalculable(SleuthError):
-    """An expression that is not arithmetic, has no value, or goes beyond a bound; says which."""
+    """An expression is not arithmetic, has no value, or exceeds a limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,10 +44,10 @@ class Calculation:
 
 
 def calculate(expression: str, *, today: date | None = None) -> Calculation:
-    """The value of an arithmetic expression; `today` is what the name of that kind stands for.
+    """Return the value of an arithmetic expression; `today` defines the name of that kind.
 
-    There are + - * / // % **, comparisons, `and`, `or`, `not`, `a if b else c`, lists, pi, e, and the functions of
-    `names()`. `date("2024-02-29")` or `date(2024, 2, 29)` makes a date; dates differ by days.
+    It may contain + - * / // % **, comparisons, `and`, `or`, `not`, `a if b else c`, lists, pi, e, and the functions in
+    `names()`. `date("2024-02-29")` or `date(2024, 2, 29)` makes a date; the difference of dates is in days.
 
     Raises:
         NotCalculable: anything else, a division by zero, or a number, list or expression that is too long.
@@ -68,7 +68,7 @@ def calculate(expression: str, *, today: date | None = None) -> Calculation:
 
 
 def names() -> list[str]:
-    """The functions there are."""
+    """Return the available functions."""
     return sorted(_FUNCTIONS)
 
 
@@ -82,7 +82,7 @@ _SYNTAX = (
 
 
 def _checked(source: str, known: Collection[str]) -> ast.expr:
-    """The expression's tree, with nothing in it that is not arithmetic."""
+    """Return the expression's tree, with nothing in it that is not arithmetic."""
     if len(source) > MAX_CHARACTERS:
         raise NotCalculable(f"An expression may have {MAX_CHARACTERS} characters, not {len(source):,}.")
     if not source.isascii() or not source.isprintable() or "\\" in source or _RUN_ON.search(source):
@@ -112,7 +112,7 @@ def _check_size(tree: ast.expr, source: str) -> None:
 
 
 def _is_plain(call: ast.Call) -> bool:
-    """A function by its name, with arguments by their places."""
+    """Return whether a function is called by name, with positional arguments."""
     return isinstance(call.func, ast.Name) and not call.keywords
 
 
@@ -122,7 +122,7 @@ _Number = int | float
 
 
 def _bounded(value: Any) -> Any:  # noqa: ANN401 - whatever an expression may come to
-    """The value, if it is of a kind and size that is allowed."""
+    """Return the value, if it is of a kind and size that is allowed."""
     if isinstance(value, list | tuple):
         return [_bounded(each) for each in value]
     if isinstance(value, bool | date):
@@ -144,7 +144,7 @@ def _numbers(*values: Any) -> None:  # noqa: ANN401 - see above
 
 
 def _arithmetic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Between numbers only: text and lists would be repeated or formatted."""
+    """Restrict a function to numbers: text and lists would be repeated or formatted."""
 
     def applied(*values: Any) -> Any:  # noqa: ANN401 - see above
         _numbers(*values)
@@ -160,7 +160,7 @@ def _sum_or_later(left: Any, right: Any) -> Any:  # noqa: ANN401 - see above
 
 
 def _difference(left: Any, right: Any) -> Any:  # noqa: ANN401 - see above
-    """Of two dates, in days."""
+    """Return the difference of numbers, or of dates in days."""
     if isinstance(left, date) and isinstance(right, date):
         return (left - right).days
     if isinstance(left, date) and isinstance(right, int):
@@ -169,7 +169,7 @@ def _difference(left: Any, right: Any) -> Any:  # noqa: ANN401 - see above
 
 
 def _power(base: _Number, exponent: _Number) -> _Number:
-    """Refused where the result would have to be worked out to be seen as too large."""
+    """Return a power, unless computing it would already exceed the limits."""
     _numbers(base, exponent)
     if abs(exponent) > 1000 or (abs(base) > 1 and math.log10(abs(base)) * exponent > math.log10(MAX_INTEGER)):
         raise NotCalculable("A power in it is too large.")
@@ -181,7 +181,7 @@ def _power(base: _Number, exponent: _Number) -> _Number:
 
 
 def _list_of(*values: Any) -> list[_Number]:  # noqa: ANN401 - see above
-    """Numbers given one by one, or as one list."""
+    """Return numbers given as arguments, or as one list."""
     given = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
     _numbers(*given)
     return list(given)
@@ -195,7 +195,7 @@ def _over_list(function: Callable[[list[_Number]], Any]) -> Callable[..., Any]:
 
 
 def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Of numbers, or of dates."""
+    """Apply a function to numbers, or to dates."""
 
     def applied(*values: Any) -> Any:  # noqa: ANN401 - see above
         given = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
@@ -226,7 +226,7 @@ def _of_dates(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def _years(earlier: date, later: date) -> int:
-    """Whole years from one date to another, as ages are counted."""
+    """Return whole years between two dates, as ages are counted."""
     return later.year - earlier.year - ((later.month, later.day) < (earlier.month, earlier.day))
 
 
@@ -290,7 +290,7 @@ def _written(value: float | bool | date) -> str:
 
 
 def _plain(value: float) -> str:
-    """Ten significant digits, without a power of ten where fifteen places show it."""
+    """Return ten significant digits, without an exponent below 1e15."""
     rounded = float(f"{value:.10g}")
     return f"{rounded:.0f}" if rounded.is_integer() and abs(rounded) < 1e15 else f"{rounded:.10g}"
 

@@ -12,8 +12,7 @@ from sleuth.studio.evaluation.reporting.blocks import (
 )
 from sleuth.studio.evaluation.reporting.compare import comparison_table
 from sleuth.studio.evaluation.reporting.plots import svg
-from sleuth.studio.evaluation.reporting.report import label
-from sleuth.studio.evaluation.reporting.tables import methods_table, retrieval_table
+from sleuth.studio.evaluation.reporting.report import label, methods_table, retrieval_table
 
 __all__ = [
     "Block",

@@ -19,8 +19,7 @@ _MARKERS, _LINES, _HATCHES = "os^", ("-", "--", ":"), ("", "//", "..")
 
 
 def pictures(result: MethodsResult, *, label: str) -> list[Picture]:
-    """Quality against tokens, quality by hops, cost by node; `label` stands in every picture (say, that it is a
-    simulation)."""
+    """Return plots of quality against tokens, quality by hops, and cost by node; `label` is shown in each of them."""
     lines = result["summary"]["all"]["systems"]
     drawn = [
         Picture(
@@ -35,7 +34,7 @@ def pictures(result: MethodsResult, *, label: str) -> list[Picture]:
 
 
 def _pareto(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
-    """Each system a point with its intervals; the line joins those that no other beats in both."""
+    """Return each system a point with its intervals; the line joins those that no other beats in both."""
     points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
     for at, (name, tokens, f1) in enumerate(points):
         x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
@@ -51,7 +50,7 @@ def _pareto(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
 
 
 def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points that are better than all cheaper ones, the cheapest first."""
+    """Return the points that are better than all cheaper ones, the cheapest first."""
     best: list[tuple[float, float]] = []
     for x, y in sorted(points, key=lambda point: (point[0], -point[1])):
         if not best or y > best[-1][1]:
@@ -95,7 +94,7 @@ def _ten(at: int) -> int:
 
 
 def svg(draw: "Callable[[Axes], None]", label: str) -> str:
-    """A figure as an SVG element: the same text for the same numbers."""
+    """Return a figure as an SVG element: the same text for the same numbers."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

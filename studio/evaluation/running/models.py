@@ -1,4 +1,4 @@
-"""What runs of an evaluation are made with: a model server, or a simulated model of each question's own."""
+"""Services for the runs of an evaluation: a model server, or a simulated model for each question."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,13 +40,13 @@ class Models:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
-    """What is known about questions beforehand: gold passages of the collection, or what their pages tell."""
+    """Gold known in advance: passages of the collection, or of a question's pages."""
 
     texts: GoldTexts
     pages: PagesOf
 
     async def gold(self, question: GoldQuestion) -> Gold:
-        """What a simulated model answers from."""
+        """Return the gold from which a simulated model answers."""
         if not question.pages:
             return gold_of(question.row, self.texts.of(question))
         return await asyncio.to_thread(gold_on_pages, question.row, shown(await self.pages.of(question)))
@@ -56,10 +56,10 @@ class Known:
 async def served(
     settings: Settings, library: Library, known: Known, parts: Parts, allowance: Allowance
 ) -> AsyncIterator[Models]:
-    """The model server of the settings, less the parts that are gold; raises ModelError where it cannot be used.
+    """Open the model server of the settings, except for the oracle parts; raise ModelError if it cannot be used.
 
-    Every run has triples of its own: with a shared cache a question's cost would depend on those asked before. For the
-    same reason there is no knowledge graph but the one that the settings name.
+    Every run has its own triples: with a shared cache the cost of a question would depend on earlier ones. For the same
+    reason the only knowledge graph is the one in the settings.
     """
     gateway = await asyncio.to_thread(gateway_class)
     async with (
@@ -87,7 +87,7 @@ async def served(
 async def simulated(
     settings: Settings, library: Library, known: Known, simulation: Simulation, allowance: Allowance
 ) -> AsyncIterator[Models]:
-    """A simulated model for each run, which knows that run's question alone; all else as with a model server."""
+    """Open a simulated model for each run, which has the gold of that run's question only."""
     async with furnished(settings, library, model_of=lambda _: SIMULATED) as make:
         embedder = remembering(library.embedder)
 

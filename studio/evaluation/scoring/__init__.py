@@ -3,16 +3,6 @@
 from sleuth.studio.evaluation.scoring.budget import Allowance, AllowanceSpent, Metered
 from sleuth.studio.evaluation.scoring.judging import judge_all
 from sleuth.studio.evaluation.scoring.metrics import answer_scores, contained, exact_match, f1
-from sleuth.studio.evaluation.scoring.outcome import (
-    COMPARED,
-    COST,
-    EVIDENCE,
-    QUALITY,
-    Failure,
-    MethodsResult,
-    NodeMeans,
-    methods_result,
-)
 from sleuth.studio.evaluation.scoring.results import Result, Results, open_results, read_scores, scores
 from sleuth.studio.evaluation.scoring.retrieval import (
     FOUND,
@@ -23,8 +13,26 @@ from sleuth.studio.evaluation.scoring.retrieval import (
     read_found,
     searching,
 )
-from sleuth.studio.evaluation.scoring.statistics import LEVEL, RESAMPLES, Difference, Interval, difference, interval
-from sleuth.studio.evaluation.scoring.summary import Group, Own
+from sleuth.studio.evaluation.scoring.statistics import (
+    LEVEL,
+    RESAMPLES,
+    Difference,
+    Interval,
+    Own,
+    difference,
+    interval,
+)
+from sleuth.studio.evaluation.scoring.summary import (
+    COMPARED,
+    COST,
+    EVIDENCE,
+    QUALITY,
+    Failure,
+    Group,
+    MethodsResult,
+    NodeMeans,
+    methods_result,
+)
 
 __all__ = [
     "COMPARED",

@@ -13,7 +13,8 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.scoring.summary import Own, Scores, Summary, summarise
+from sleuth.studio.evaluation.scoring.statistics import Own, Scores
+from sleuth.studio.evaluation.scoring.summary import Summary, summarise
 from sleuth.tools.collection import Library
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
@@ -30,9 +31,9 @@ PARTS: Mapping[str, Mapping[str, str]] = {"training": {"ranker": "formula"}, "ve
 
 
 class Speed(TypedDict):
-    """What the searches of one system cost; memory is this process's, with everything that was loaded before.
+    """Cost of the searches of one system; memory is this process's, including everything loaded before.
 
-    index_seconds: how long the indexes that it searches have worked for the whole collection, where that is known.
+    index_seconds: the total indexing time of the indexes that it searches, if known.
     """
 
     index_seconds: float | None
@@ -43,7 +44,7 @@ class Speed(TypedDict):
 
 
 class Found(TypedDict):
-    """What one mode found for one question, best first."""
+    """Passages that one mode found for one question, best first."""
 
     mode: str
     question: str
@@ -76,7 +77,7 @@ class Searching:
 async def searching(
     settings: Settings, library: Library, modes: Sequence[Mode], *, ablated: bool
 ) -> AsyncIterator[list[Searching]]:
-    """The modes; with `ablated` also graph search with each of its parts switched off that is on."""
+    """Open the modes; with `ablated` also graph search with each of its parts switched off that is on."""
     systems = [Searching(name=mode, library=library, mode=mode) for mode in modes]
     async with AsyncExitStack() as opened:
         for part, values in PARTS.items() if ablated else ():
@@ -91,7 +92,7 @@ async def searching(
 async def measure_search(
     systems: Sequence[Searching], questions: Sequence[GoldQuestion], *, seed: int, tick: Tick
 ) -> RetrievalResult:
-    """Searches for every question that has gold passages, one after the other; calls `tick` after each."""
+    """Search for every question that has gold passages, one after the other; calls `tick` after each."""
     judged = [question for question in questions if question.gold]
     speed: dict[str, Speed] = {}
     found: list[Found] = []
@@ -129,7 +130,7 @@ async def _search(system: Searching, text: str) -> list[Hit]:
 
 
 def read_found(folder: Path) -> dict[str, Own]:
-    """The scores of an evaluation's searches by mode and question; empty where it made none."""
+    """Return the scores of an evaluation's searches by mode and question; empty where it made none."""
     path = folder / FOUND
     lines: list[Found] = [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
     modes = dict.fromkeys(line["mode"] for line in lines)
@@ -137,7 +138,7 @@ def read_found(folder: Path) -> dict[str, Own]:
 
 
 def recall(hits: Sequence[Hit], gold: Sequence[str]) -> dict[str, float]:
-    """The share of gold ids among the first passages, by depth, and whether all are among the first five.
+    """Return the share of gold ids among the first passages, by depth, and whether all are among the first five.
 
     An id is found with the passage of this id, or with any passage of the document of this id.
     """
@@ -152,7 +153,7 @@ def _among(hits: Sequence[Hit], gold: Sequence[str]) -> int:
 
 
 def memory_mib() -> float:
-    """Resident memory of this process; at its highest, where the system does not tell it as it is now."""
+    """Return this process's resident memory, or its peak if the system does not provide the current value."""
     status = Path("/proc/self/statm")
     if status.exists():
         return int(status.read_text().split()[1]) * resource.getpagesize() / 2**20

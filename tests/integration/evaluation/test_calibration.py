@@ -12,7 +12,7 @@ from scripted_backend import Asked, Scripted, Sure
 from sleuth.agents.roles.judging.verifier import VERIFY
 from sleuth.graphs.core.thresholds import fitted
 from sleuth.studio.client.sleuth import open_sleuth
-from sleuth.studio.evaluation.calibration.calibrate import Calibration, calibrate
+from sleuth.studio.evaluation.calibration import Calibration, calibrate
 from sleuth.tools.collection.collection import Library
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings

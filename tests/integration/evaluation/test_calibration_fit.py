@@ -2,7 +2,7 @@
 
 import pytest
 
-from sleuth.studio.evaluation.calibration.fit import Measured, fit
+from sleuth.studio.evaluation.calibration import Measured, fit
 from sleuth.tools.errors import UsageError
 
 pytestmark = pytest.mark.integration

@@ -18,10 +18,8 @@ from sleuth.agents.graph_encoder.encoder import Encoder, Graph, Shape, graph_of,
 from sleuth.agents.graph_encoder.folder import is_graph_model, load
 from sleuth.agents.graph_encoder.model import GraphModels
 from sleuth.studio.model_server.adapter import chosen
-from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
-from sleuth.studio.training.graph_replies import Replies
-from sleuth.studio.training.roles.tuning.batches import asked_ids
-from sleuth.studio.training.roles.tuning.plan import Plan
+from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, Replies, graph_rows, prompt_ids, tune
+from sleuth.studio.training.roles.tuning.batches import Plan, asked_ids
 from sleuth.studio.training.roles.tuning.tune import CHECKPOINT, learn
 from sleuth.tools.errors import UsageError
 

@@ -13,7 +13,7 @@ from sleuth.studio.evaluation.reporting.blocks import (
     to_markdown,
 )
 from sleuth.studio.evaluation.reporting.plots import front
-from sleuth.studio.evaluation.reporting.tables import amount, difference_table, percent
+from sleuth.studio.evaluation.reporting.report import amount, difference_table, percent
 
 BLOCKS = [
     Heading(1, "Evaluation <1>"),

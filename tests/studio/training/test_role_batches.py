@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.studio.training.roles.tuning.batches import HELD_OUT, IGNORED, Row, batches, decisive, read_examples
-from sleuth.studio.training.roles.tuning.plan import Plan
+from sleuth.studio.training.roles.tuning.batches import HELD_OUT, IGNORED, Plan, Row, batches, decisive, read_examples
 from sleuth.tools.errors import UsageError
 
 ROWS = [Row(prompt="p", ids=[at] * (1 + at * 7 % 90), learned=1) for at in range(400)]

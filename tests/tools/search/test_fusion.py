@@ -1,6 +1,6 @@
 import pytest
 
-from sleuth.tools.search.fusion import depth, fuse
+from sleuth.tools.search.retriever import depth, fuse
 
 
 def test_what_both_lists_rank_well_comes_first() -> None:

@@ -13,8 +13,7 @@ from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.entity_graph.names import name_id
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.pagerank.cache import TripleCache
-from sleuth.tools.search.pagerank.triple_graph import TripleGraph
+from sleuth.tools.search.pagerank.triple_graph import TripleCache, TripleGraph
 from sleuth.tools.search.pagerank.walk import Node, walk
 from sleuth.tools.search.pagerank_search import search_pagerank
 from sleuth.tools.search.retriever import Query

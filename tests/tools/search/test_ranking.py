@@ -10,8 +10,7 @@ from sleuth.tools.search.entity_graph.search import Candidate, MentionGraph
 from sleuth.tools.search.graph_search import search_graph
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.ranking.features import VERSION, matrix
-from sleuth.tools.search.ranking.ranking import load, rank
-from sleuth.tools.search.ranking.trees import Trees, UnusableModel
+from sleuth.tools.search.ranking.ranking import Trees, UnusableModel, load, rank
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Passage
 

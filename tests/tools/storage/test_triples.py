@@ -10,11 +10,9 @@ from entries import entry
 from sqlalchemy import create_engine, text
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.sources.knowledge_graph.collection import CollectionGraph
+from sleuth.tools.sources.knowledge_graph.backends import CollectionGraph, ServedGraph, graph_at
 from sleuth.tools.sources.knowledge_graph.local import LocalGraph
 from sleuth.tools.sources.knowledge_graph.lookups import look_up
-from sleuth.tools.sources.knowledge_graph.place import graph_at
-from sleuth.tools.sources.knowledge_graph.server import ServedGraph
 from sleuth.tools.storage.catalogue import Catalogue, Entry
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, TripleStore
 

@@ -6,9 +6,8 @@
 from sleuth.tools.search.entity_graph.asked import Asked
 from sleuth.tools.search.entity_graph.base import Base, Meaning, Signals
 from sleuth.tools.search.entity_graph.edges import Edge, Kind, longest
-from sleuth.tools.search.entity_graph.function_words import FUNCTION_WORDS
 from sleuth.tools.search.entity_graph.index import RARE, GraphIndex, Named
-from sleuth.tools.search.entity_graph.names import mentions, name_id, numbered, phrases
+from sleuth.tools.search.entity_graph.names import FUNCTION_WORDS, mentions, name_id, numbered, phrases
 from sleuth.tools.search.entity_graph.search import SEEDS, SEEN, Candidate, Link, MentionGraph
 from sleuth.tools.search.entity_graph.spans import Word, key, sentences, words
 

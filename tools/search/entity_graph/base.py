@@ -1,4 +1,4 @@
-"""What is known of passages before any edge: how words, meaning and names of a question match them."""
+"""Base scores of passages without edges: their match by keywords, vectors and names."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -19,11 +19,11 @@ DEPTH = 300
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
-    """What counts how much against the best BM25.
+    """Weights of the signals, relative to the best BM25 score.
 
-    meaning: against the best cosine; title: what a passage gains that is named by the question; entities: what one
-    gains that mentions a name known so far; edges: a factor for all of them; coverage: what one gains that has all
-    of the question.
+    meaning: relative to the best cosine; title: bonus of a passage named by the question;
+    entities: bonus of a passage that mentions a known name; edges: factor for all edges; coverage: bonus of a passage
+    with all of the question's terms.
     """
 
     meaning: float = 1.0
@@ -41,11 +41,13 @@ HOP = Weights(meaning=0.5, title=0.5, entities=0.5, edges=0.2, coverage=0.5)
 
 @dataclass(kw_only=True, slots=True)
 class Base:
-    """The parts of a passage's own score.
+    """Components of a passage's own score.
 
-    words: BM25 over that of the best passage; meaning: cosine between that of the last and the best passage fetched;
-    both 0 where it was not found so. title: how surely the question, or a name known so far, names the passage.
-    entities: 1 where it mentions a name known so far. s0: their weighted sum over that of the best passage.
+    words: BM25 relative to the best passage;
+    meaning: cosine scaled between the last and the best passage fetched; both 0 if it was not found this way. title:
+    certainty that the question, or a known name, names the passage.
+    entities: 1 if it mentions a known name.
+    s0: their weighted sum, relative to the best passage.
     """
 
     words: float = 0.0
@@ -58,7 +60,7 @@ class Base:
 
 
 class Signals:
-    """Gathers base scores from the indexes."""
+    """Base scores, collected from the indexes."""
 
     def __init__(
         self, index: GraphIndex, keywords: KeywordIndex, meaning: Meaning | None, weights: Weights = QUESTION
@@ -69,7 +71,7 @@ class Signals:
         self._weights = weights
 
     def gather(self, text: str, entities: Sequence[str]) -> dict[str, Base]:
-        """Base scores of whatever a question and the names known so far find."""
+        """Return base scores of all passages found by a question and the known names."""
         base: dict[str, Base] = {}
         self._by_words(base, text)
         if self._meaning is not None:
@@ -92,7 +94,7 @@ class Signals:
             base[id_] = Base(words=score / words[0][1], words_rank=rank)
 
     def _by_title(self, base: dict[str, Base], texts: Iterable[str]) -> None:
-        """Alias weight / √(passages with the alias), for the longest names in the texts."""
+        """Add alias weight / √(passages with the alias), for the longest names in the texts."""
         for text in texts:
             for mention, known in longest(self._index, numbered(phrases(text))):
                 for alias in known:

@@ -1,4 +1,4 @@
-"""Search over the mention graph: what words and meaning find, and what is one mention away from it."""
+"""Search over the entity graph: passages found by keywords and vectors, and those one mention away."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,10 +27,10 @@ OTHER_KINDS = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Link:
-    """An edge together with what only the target's text tells.
+    """An edge with values that depend on the target's text.
 
-    nc: the share of the question's words, by idf, that the target has and the source lacks. gain: what the edge adds
-    to the target's score by the untrained formula.
+    nc: the share of the question's terms, by idf, that the target has and the source lacks. gain: the edge's
+    contribution to the target's score in the untrained formula.
     """
 
     edge: Edge
@@ -40,10 +40,10 @@ class Link:
 
 @dataclass(kw_only=True, slots=True)
 class Candidate:
-    """A passage that may belong to the answer, with all parts of its score.
+    """A passage in the pool, with all components of its score.
 
-    read: its text against the question; coverage: the share of the question, by idf, that it has. links: the edges that
-    lead here, the best first. score: by the untrained formula, unless a ranker has put its own there.
+    read: its match with the question; coverage: the share of the question, by idf, that it covers. links: its incoming
+    edges, best first. score: by the untrained formula, or by the ranker.
     """
 
     passage: Passage
@@ -60,7 +60,7 @@ class Candidate:
 
 
 class MentionGraph:
-    """Ranks one collection's passages; all methods block."""
+    """A search over one collection's passages; all methods block."""
 
     def __init__(
         self,
@@ -71,7 +71,9 @@ class MentionGraph:
         *,
         hop: bool = False,
     ) -> None:
-        """`fetch` gives passages by id; `meaning` searches the vectors, where there are any; `hop` is the query's."""
+        """Set the sources: `fetch` returns passages by id; `meaning` searches the vectors, if any; `hop` as in the
+        query.
+        """
         self._index = index
         self._keywords = keywords
         self._fetch = fetch
@@ -81,10 +83,10 @@ class MentionGraph:
     def candidates(
         self, text: str, *, entities: Sequence[str] = (), seen: Iterable[str] = ()
     ) -> tuple[Asked, list[Candidate]]:
-        """The question and its pool of about 100 passages, best first by the untrained formula.
+        """Return the question and its pool of about 100 passages, best first by the untrained formula.
 
-        entities: names known so far, seen: passages read before; what they do, `retriever.Query` says. Those seen are
-        in the pool like any other.
+        entities: known names;
+        seen: ids of passages read before, which are in the pool like any other; see `retriever.Query`.
         """
         whole = " ".join([text, *(name for name in entities if name.casefold() not in text.casefold())])
         asked = Asked(whole, self._keywords)
@@ -129,7 +131,7 @@ class MentionGraph:
 def _pool(
     order: Sequence[str], edges: Sequence[Edge], backward: Sequence[Backward], base: Mapping[str, Base]
 ) -> list[str]:
-    """The ids whose texts are worth reading: the best by themselves and the best by each kind of edge."""
+    """Return the ids whose texts are read: the best by their own score and the best by each kind of edge."""
     promise: dict[Kind, dict[str, float]] = {kind: {} for kind in POOL}
     # What has something of the question by itself is likelier to have what is missing.
     for edge in edges:
@@ -158,10 +160,10 @@ def _candidate(read: Read, base: Base, asked: Asked) -> Candidate:
 def _link(
     found: Iterable[Candidate], edges: Iterable[Edge], read: Mapping[str, Read], asked: Asked, weights: Weights
 ) -> None:
-    """Gives candidates their links and scores: s0(c) + the best kind of edge + half of what the other kinds give.
+    """Add links and scores to candidates: s0(c) + the best kind of edge + half of the other kinds.
 
-    What an edge gives is λ·s0(p)²·w·r·(a + 1.7·nc); of each kind the best edge counts. For a hop edges give less, and
-    what has more of the question gains by that.
+    An edge contributes λ·s0(p)²·w·r·(a + 1.7·nc); of each kind the best edge counts. For a hop edges contribute less,
+    and coverage of the question adds to the score.
     """
     candidates = {candidate.passage.id: candidate for candidate in found}
     for edge in edges:
@@ -182,7 +184,9 @@ def _link(
 
 
 def _gain(links: Sequence[Link]) -> float:
-    """Two kinds of edges to the same passage are two reasons, two edges of one kind mostly the same one."""
+    """Return the gain of all links: the best kind of edge and a part of the others; per kind only the best link
+    counts.
+    """
     of_kind: dict[Kind, float] = {}
     for link in links:  # the best first
         of_kind.setdefault(link.edge.kind, link.gain)

@@ -28,7 +28,7 @@ _CLOSE_GAP = re.compile(r"(?:\.?\s|\s?&\s?|\s?[-–/]\s?)?")
 
 
 class Word(NamedTuple):
-    """A word: its span, its form for comparison, how it is written and what stands between it and the one before."""
+    """A word: its span, normalized form, shape, and the gap before it."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class Word(NamedTuple):
 
 
 def words(text: str, start: int = 0, end: int | None = None) -> list[Word]:
-    """The words of a text, or of a part of it."""
+    """Return the words of a text, or of a part of it."""
     found: list[Word] = []
     last = start
     for match in _WORD.finditer(text, start, len(text) if end is None else end):
@@ -50,12 +50,12 @@ def words(text: str, start: int = 0, end: int | None = None) -> list[Word]:
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Spans of the sentences, list items and paragraphs, in order, without white space at their ends."""
+    """Return spans of the sentences, list items and paragraphs, in order, trimmed."""
     return [span for start, end in _pieces(text) if (span := _trimmed(text, start, end))[0] < span[1]]
 
 
 def key(text: str) -> str:
-    """A name as it is compared: without case, accents of European scripts, punctuation and possessive endings."""
+    """Return a name's normalized form: without case, accents of European scripts, punctuation and possessive endings."""
     return " ".join(word.form for word in words(text))
 
 

@@ -1,4 +1,4 @@
-"""What a passage holds whatever is asked of it: read once, and remembered for the questions that come to it again."""
+"""Features of a passage that do not depend on the question, cached across questions."""
 
 from array import array
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ REMEMBERED = 2048
 
 
 class Studied:
-    """The parts of a passage, each worked out when it is first needed; nobody may change them."""
+    """Read-only features of a passage, each computed at its first use."""
 
     def __init__(self, passage: Passage) -> None:
         self._passage = passage
@@ -27,7 +27,7 @@ class Studied:
 
     @cached_property
     def mentioned(self) -> dict[str, list[Span]]:
-        """The names that it mentions, each with the places where it stands."""
+        """The names that it mentions, each with its spans."""
         spans: dict[str, list[Span]] = {}
         for mention in mentions(self._passage.text):
             spans.setdefault(mention.name, []).append((mention.start, mention.end))
@@ -35,12 +35,12 @@ class Studied:
 
     @property
     def phrases(self) -> Iterator[Numbered]:
-        """Every run of its words that might be somebody's title."""
+        """Every run of its words that may be a title."""
         return map(Numbered, *self._phrases)
 
     @cached_property
     def _phrases(self) -> "tuple[array[int], array[int], array[int], array[float]]":
-        """Numbers, starts, ends and how sure: hundreds in a passage, so not an object each."""
+        """Numbers, starts, ends and certainties in arrays: a passage has hundreds of phrases."""
         names, starts, ends, sure = array("q"), array("i"), array("i"), array("d")
         for phrase in numbered(phrases(self._passage.text)):
             names.append(phrase.name)
@@ -51,11 +51,11 @@ class Studied:
 
     @cached_property
     def aliases(self) -> dict[str, float]:
-        """What it goes by."""
+        """Its aliases, with weights."""
         return aliases(self._passage)
 
 
 @lru_cache(maxsize=REMEMBERED)
 def studied(passage: Passage) -> Studied:
-    """A passage as it was studied before; one with the same id and another text is another one."""
+    """Return the cached features of a passage; the cache compares id and text."""
     return Studied(passage)

@@ -1,4 +1,4 @@
-"""From a query to passages ranked by a walk that starts at what the query names, states and resembles."""
+"""Personalized PageRank: passages ranked by a random walk that restarts at the query's names, triples and passages."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ PASSAGES, NAMES, FACTS = 1.0, 0.3, 1.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Walked:
-    """What a walk found: passages with their shares, best first, and all that explains them."""
+    """Result of a walk: passages with their scores, best first, and the data that explain them."""
 
     asked: Asked
     ranked: Sequence[tuple[str, float]]
@@ -49,7 +49,7 @@ class Walked:
 
 
 class PageRank:
-    """Ranks one collection's passages; all methods block."""
+    """A ranking of one collection's passages; all methods block."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class PageRank:
         meaning: Meaning | None = None,
         weights: Weights = WEIGHTS,
     ) -> None:
-        """`meaning` searches the vectors, where there are any."""
+        """Set the indexes; `meaning` searches the vectors, if any."""
         self._weights = weights
         self._index = index
         self._keywords = keywords
@@ -67,7 +67,7 @@ class PageRank:
         self._signals = Signals(index, keywords, meaning)
 
     def rank(self, query: Query) -> Walked:
-        """The passages around a query, by where the walker is."""
+        """Return the passages around a query, ranked by the walk's stationary distribution."""
         asked = Asked(" ".join([query.text, *query.entities]), self._keywords)
         base = self._signals.gather(asked.text, query.entities)
         order = sorted(base, key=lambda id_: (-base[id_].s0, id_))
@@ -89,7 +89,7 @@ class PageRank:
         return around(self._index, self._triples, front=front, pool=pool, asked=asked, weights=self._weights)
 
     def _names(self, texts: Iterable[str]) -> dict[int, float]:
-        """The names in the query that somebody goes by, or that are in triples."""
+        """Return the names in the query that are an alias or occur in triples."""
         found: dict[int, float] = {}
         for text in texts:
             mentioned = numbered(phrases(text))
@@ -101,12 +101,12 @@ class PageRank:
         return found
 
     def _stating(self, names: Iterable[int]) -> list[str]:
-        """Passages with triples about names in the query: words need not find them."""
+        """Return passages with triples about names in the query, even if keywords do not find them."""
         found = self._triples.with_name(names).values()
         return list(dict.fromkeys(id_ for ids in found if len(ids) <= RARE for id_ in ids))[:READ]
 
     def _linked(self, asked: Asked, passages: Iterable[str]) -> dict[Fact, float]:
-        """The triples that have most of the query, with the share that they have."""
+        """Return the triples that cover most of the query, with their shares."""
         shares: dict[Fact, float] = {}
         for id_ in passages:
             for fact in self._triples.facts(id_):
@@ -118,7 +118,7 @@ class PageRank:
     def _start(
         self, strength: Mapping[str, float], names: Mapping[int, float], facts: Mapping[Fact, float]
     ) -> dict[Node, float]:
-        """Where the walker starts: a name in many passages says less about each of them (HippoRAG, section 2.3)."""
+        """Return the restart distribution: names in many passages weigh less for each of them (HippoRAG, section 2.3)."""
         sharp = {id_: value**SHARPNESS for id_, value in strength.items()}
         whole = sum(sharp.values()) or 1.0
         start: dict[Node, float] = {id_: PASSAGES * value / whole for id_, value in sharp.items()}

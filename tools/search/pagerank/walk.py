@@ -1,4 +1,4 @@
-"""A weighted undirected network, and where a random walker is who starts anew every other step."""
+"""Power iteration of a random walk with restart on a weighted undirected graph."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -20,10 +20,10 @@ STEPS = 30
 
 
 def walk(edges: Edges, start: Mapping[Node, float]) -> dict[Node, float]:
-    """The share of time at each node of a walker who starts, and starts anew, as `start` weighs the nodes.
+    """Return the stationary distribution of a random walk that restarts according to the weights in `start`.
 
-    Edges lead both ways; from a node without any the walker starts anew. The shares add up to 1; there are none where
-    nothing is given to start from.
+    Edges are undirected; at a node without edges the walk restarts. The scores add up to 1; the result is empty if
+    `start` has no positive weight.
     """
     nodes = list(dict.fromkeys([*start, *(node for edge in edges for node in edge)]))
     given = np.array([start.get(node, 0.0) for node in nodes])
@@ -38,7 +38,7 @@ def walk(edges: Edges, start: Mapping[Node, float]) -> dict[Node, float]:
 
 
 def _step(edges: Edges, place: Mapping[Node, int]) -> "csr_array":
-    """The matrix of one step: each column says where a node's edges lead, by their weights."""
+    """Return the transition matrix: each column distributes a node's score along its edges, by their weights."""
     from scipy.sparse import csr_array
 
     ends = np.array([(place[one], place[other]) for one, other in edges], dtype=np.int64).reshape(-1, 2)

@@ -1,7 +1,7 @@
-"""Whether vectors that were left in a hurry can be read, tried in a process of its own.
+"""Integrity check of the embedded vector index after an unclean shutdown, in a subprocess.
 
-A damaged index of the embedded Chroma does not raise anything: it ends the process that reads it. So whoever uses one
-leaves a mark beside it; where the user of a mark has died, the index is tried before it is opened again.
+A damaged index of the embedded Chroma does not raise an error: it crashes the process that reads it. Each user
+therefore creates a liveness file; if the owner of one has died, the index is probed before it is opened again.
 
     python -m sleuth.tools.search.vectors.integrity_probe FOLDER COLLECTION
 """
@@ -24,10 +24,10 @@ _MOST = 20_000
 
 
 def enter(folder: Path, collection: str) -> Mark:
-    """Leaves a mark in the folder of the vectors, to be removed at the end of their use.
+    """Create a liveness file in the folder of the vectors, after a probe if another user has died.
 
     Raises:
-        StoreError: somebody died while using them, and they cannot be read.
+        StoreError: the vectors are corrupt.
     """
     with FileLock(folder / "entrance.lock", thread_local=False):  # one after the other: who comes next need not try
         dead = [mark for mark in folder.glob(f"{_MARK}*") if is_left(mark)]
@@ -49,7 +49,7 @@ def _try(folder: Path, collection: str) -> None:
 
 
 def main(folder: str, collection: str) -> None:
-    """Goes through the index; what is raised is said again, and better, by whoever opens it next."""
+    """Read through the index; errors other than crashes are reported when it is opened."""
     import chromadb
     from chromadb.config import Settings
     from chromadb.errors import NotFoundError

@@ -31,7 +31,7 @@ _PROBES = [
 
 
 def compile_model(folder: Path, place: Path) -> str:
-    """Writes model and tokenizer to `place`; returns why they cannot be used, empty where they can."""
+    """Write model and tokenizer to `place`; return the reason why they cannot be used, empty if they can."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -59,7 +59,7 @@ def _save_tokenizer(model: "SentenceTransformer", file: Path) -> None:
 
 
 def _whole(model: "SentenceTransformer") -> "Module":
-    """The model with its pooling, from token ids to sentence vectors."""
+    """Return the model with its pooling, from token ids to sentence vectors."""
     from torch import Tensor
     from torch.nn import Module
 

@@ -1,4 +1,4 @@
-"""A knowledge graph in one JSON file, for people without a server: the same functions over tables read into memory.
+"""A knowledge graph in one JSON file, for use without a server: the same functions over tables in memory.
 
 The file has a part for each domain: `open` (entities by name), `movie` (`movies`, `people`), `finance` (companies),
 `music` (`artists`, `songs`, `chart`, `grammy`) and `sports` (`soccer`, `nba`, `plays`); see
@@ -24,14 +24,14 @@ MAX_FOUND = 10
 
 
 class LocalGraph:
-    """The tables of one file; a domain that the file leaves out is not offered."""
+    """The tables of one file; functions of domains that are not in the file are not offered."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = data
 
     @classmethod
     async def read(cls, file: Path) -> Self:
-        """Reads the file; raises StoreError where it cannot be read."""
+        """Read the file; raises StoreError where it cannot be read."""
         return cls(await asyncio.to_thread(_read, file))
 
     @property
@@ -40,7 +40,7 @@ class LocalGraph:
         return functions_of(*self._data)
 
     async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """What the tables say; None where they say nothing."""
+        """Return the tables' answer; None if they have none."""
         return _ANSWERS[function.name](self._data[function.domain], **arguments)
 
 
@@ -59,7 +59,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def similar(name: str, known: Iterable[str]) -> list[str]:
-    """Names that are the same, then those that contain it, then those spelled nearly alike; at most ten."""
+    """Return equal names, then names that contain it, then similar spellings; at most ten."""
     wanted, by_words = words(name), {words(each): each for each in known}
     same = [each for each in by_words if each == wanted]
     containing = sorted(
@@ -75,7 +75,7 @@ def _rows(rows: Sequence[Row], name: str, *, key: str = "name") -> list[Row]:
 
 
 def _same(rows: Sequence[Row], name: str, *, key: str = "name") -> Row:
-    """The row of exactly this name; an empty one where there is none."""
+    """Return the row of exactly this name; an empty one where there is none."""
     return next((row for row in rows if words(str(row[key])) == words(name)), {})
 
 

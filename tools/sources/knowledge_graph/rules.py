@@ -1,7 +1,7 @@
-"""From the entities of a question to calls, by rules of our own: the first of the two routes (section 4.5).
+"""Calls selected by our own rules from the entities of a question: the first of the two routes (section 4.5).
 
-A rule reads the question's words to choose what is asked about an entity. Companies go by their ticker symbols and open
-entities by their exact names, so these are looked up first, and asked about in a second round.
+A rule uses the question's words to select functions for an entity. Companies need their ticker symbols and open
+entities their exact names, so these are looked up first, and used in a second round.
 """
 
 import json
@@ -28,7 +28,7 @@ class Named:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Rule:
-    """Asked where the question has one of these words; without any, where no other rule for the kind fits."""
+    """A function for questions with one of these words; without words, a fallback for the kind."""
 
     function: str
     argument: str
@@ -86,15 +86,15 @@ async def explore(
     today: str = "",
     seconds: float = MAX_SECONDS,
 ) -> list[Lookup]:
-    """What a graph says about a question's entities, in at most two rounds of calls.
+    """Return a graph's results on a question's entities, in at most two rounds of calls.
 
     Args:
         graph: functions that it lacks are not called.
         named: the question's entities.
-        question: its words choose the functions.
-        domain: where it is known, functions of other domains but "open" are left out.
-        today: the day as in 2024-02-29, for games on which the question names no day.
-        seconds: the most that a call may take.
+        question: its words select the functions.
+        domain: if known, functions of other domains except "open" are excluded.
+        today: the day as in 2024-02-29, for games if the question names no day.
+        seconds: the time limit of a call.
     """
     offered = {each.name for each in graph.functions if domain is None or each.domain in (domain, "open")}
     first = await look_up(graph, _offered(_first(named, question, today), offered), seconds=seconds)
@@ -134,7 +134,7 @@ def _by_rule(entity: Named, question: str) -> list[Call]:
 
 
 def _games(team: Named, named: Sequence[Named], question: str, today: str) -> list[Call]:
-    """The games of a team on the day or in the year that the question names, or today."""
+    """Return the games of a team on the day or in the year that the question names, or today."""
     when = next((each.name for kind in ("day", "year") for each in named if each.kind == kind), today)
     played = [name for name, words in _GAMES if re.search(words, question, re.IGNORECASE)]
     return [(name, {"date": when, "team_name": team.name}) for name in played or [name for name, _ in _GAMES] if when]
@@ -145,7 +145,7 @@ def _is_open(entity: Named) -> bool:
 
 
 def _found(lookups: Sequence[Lookup]) -> list[Named]:
-    """The ticker symbols of companies, and the first open entity for each name."""
+    """Return the ticker symbols of companies, and the first open entity for each name."""
     found: list[Named] = []
     for lookup in lookups:
         value = _value(lookup)
@@ -157,7 +157,7 @@ def _found(lookups: Sequence[Lookup]) -> list[Named]:
 
 
 def _value(lookup: Lookup) -> object:
-    """A result, where it is whole: a long one was cut."""
+    """Return a result, where it is whole: a long one was cut."""
     try:
         return json.loads(lookup.text)
     except ValueError:
@@ -165,6 +165,6 @@ def _value(lookup: Lookup) -> object:
 
 
 def tidy(named: Iterable[Named]) -> list[Named]:
-    """Each entity once, a kind that nobody knows as "other"."""
+    """Return each entity once; unknown kinds become "other"."""
     known = [replace(each, kind=each.kind if each.kind in KINDS else "other") for each in named if each.name.strip()]
     return list(dict.fromkeys(known))

@@ -45,7 +45,7 @@ class LinearSvm:
         return len(self.dynamic) - 1
 
     def decide(self, vector: Vectors) -> Attributes:
-        """The attributes of a question by its embedding, with the leads of the decision values."""
+        """Return the attributes of a question by its embedding, with the leads of the decision values."""
         extended = np.append(vector.astype(np.float64), 1.0)
         values, change = self.domains @ extended, float(self.dynamic @ extended)
         second, first = np.sort(values)[-2:]
@@ -57,7 +57,7 @@ class LinearSvm:
         )
 
     def save(self, file: Path) -> None:
-        """Writes plain arrays, the same bytes for the same weights."""
+        """Write plain arrays, the same bytes for the same weights."""
         names, labels = np.array(self.embedder), np.array(DOMAINS)
         try:
             with file.open("wb") as out:
@@ -67,10 +67,10 @@ class LinearSvm:
 
     @classmethod
     def load(cls, file: Path) -> "LinearSvm":
-        """Reads what `save` has written; nothing is unpickled.
+        """Load a file that `save` has written, without unpickling.
 
         Raises:
-            StoreError: the file cannot be read, or is something else.
+            StoreError: the file cannot be read, or has other content.
         """
         try:
             with np.load(file, allow_pickle=False) as arrays:
@@ -80,14 +80,14 @@ class LinearSvm:
 
 
 class SvmPredictor:
-    """Embeds a question and decides."""
+    """A predictor that embeds a question and applies the SVM."""
 
     def __init__(self, svm: LinearSvm, embedder: Embedder) -> None:
         self._svm = svm
         self._embedder = embedder
 
     async def predict(self, question: str) -> Attributes:
-        """The attributes of one question, without a model call."""
+        """Return the attributes of one question, without a model call."""
         vector = await asyncio.to_thread(self._embedder.embed_query, question)
         if len(vector) != self._svm.dimension:
             raise StoreError(
@@ -98,13 +98,13 @@ class SvmPredictor:
 
 
 def own_svm() -> LinearSvm:
-    """The predictor that comes with the package. Blocks: reads a file."""
+    """Return the predictor of the package. Blocks: reads a file."""
     with as_file(files(__package__).joinpath(_OWN)) as file:
         return LinearSvm.load(file)
 
 
 def fitting(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
-    """The SVM that goes with an embedder: of the one trained in a home and the package's own, in this order.
+    """Return the SVM for an embedder: the one trained in a home, or the package's own, in this order.
 
     Blocks: reads files. Raises StoreError where the one in the home cannot be used.
     """
@@ -117,7 +117,7 @@ def fitting(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
 
 
 def _model_name(embedder: str) -> str:
-    """What is left of an organisation's, a folder's or an endpoint's name: the model's own."""
+    """Return the model's own name, without organization, folder or endpoint."""
     return re.split(r"[/\\#]", embedder.rstrip("/\\"))[-1].lower()
 
 

@@ -18,12 +18,12 @@ _NO_LIMIT = 1_000_000
 async def read_pages(
     pages: Sequence[Page], *, seconds: float = PAGE_SECONDS, megabytes: int = PAGE_MEGABYTES
 ) -> list[PageText]:
-    """What can be read out of pages, each content once, in order; a page that had to be given up says so.
+    """Return the texts of pages, each content once, in order; a page that exceeds a limit has a warning.
 
     Args:
-        pages: at most MAX_PAGES; more are left out, and the last one says so.
-        seconds: the time that one page may take.
-        megabytes: the memory that reading may take (on Linux).
+        pages: at most MAX_PAGES; further ones are omitted, and the last one has a warning.
+        seconds: the time limit of one page.
+        megabytes: the memory limit of the reading process (on Linux).
     """
     wanted = distinct(pages)
     reader = Reader(seconds=seconds, megabytes=megabytes)
@@ -72,7 +72,7 @@ class Reader:
 
 
 def _given_up(page: Page, why: str) -> PageText:
-    """A page of which only the snippet is known."""
+    """Return a page of which only the snippet is known."""
     from sleuth.tools.sources.web_pages.extract import describe
     from sleuth.tools.text.normalization import normalise, one_line, title_from
 

@@ -1,4 +1,4 @@
-"""Tables out of a page: to Markdown, each under its page's name, so that a cell can be found and cited."""
+"""Tables of a page as Markdown, with the page's name, so that a cell can be found and cited."""
 
 import re
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ _PARTS = ("table", "caption", "tbody", "thead", "tfoot", "tr", *_CELLS)
 
 
 def take_tables(soup: BeautifulSoup) -> tuple[list[Table], list[str]]:
-    """Takes a page's tables of data out of it; says what was cut.
+    """Remove data tables from a page, and return them with warnings about cuts.
 
-    A table that holds another one, has a single row or column, or a cell of prose, is there for the layout: what it
-    holds stays in the page as text.
+    A table that contains another one, has a single row or column, or a cell of prose, is for layout: its content stays
+    in the page as text.
     """
     found: list[Table] = []
     warnings: list[str] = []
@@ -60,7 +60,7 @@ def _cut_rows(table: Tag, rows: list[list[str]]) -> list[str]:
 
 
 def _grid(table: Tag) -> list[list[str]]:
-    """A table's cells as text; one that spans several rows or columns stands in each of them."""
+    """Return a table's cells as text; a cell that spans several rows or columns is repeated in each of them."""
     rows: list[list[str]] = []
     hanging: dict[int, tuple[int, str]] = {}
     for row in table("tr", limit=MAX_ROWS):
@@ -98,7 +98,7 @@ def _bounded(tables: list[Table], warnings: list[str]) -> tuple[list[Table], lis
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """A cell of a table: its row counts from 1 below the header, and its column is named by the header, if it is."""
+    """A cell of a table: its row counts from 1 below the header; its column is named by the header, if possible."""
 
     row: int
     column: str
@@ -106,7 +106,7 @@ class Cell:
 
 
 def cell_at(table: Table, place: int) -> Cell:
-    """The cell in which a character of a table's Markdown stands; row 0 is the header."""
+    """Return the cell at a character of a table's Markdown; row 0 is the header."""
     lines = table.markdown.split("\n")
     line = table.markdown.count("\n", 0, place)
     before = table.markdown[:place].rpartition("\n")[2]
@@ -121,7 +121,7 @@ def _cells(line: str) -> list[str]:
 
 
 def table_reference(pages: Sequence[PageText], *, limit: int = MAX_REFERENCE_CHARS) -> tuple[str, list[str]]:
-    """All tables as one reference for a reader, at most `limit` characters, cut between rows; says what was cut."""
+    """Return all tables as one reference text, at most `limit` characters, cut between rows, and warnings."""
     blocks = [_named(page, table) for page in pages for table in page.tables]
     shown: list[str] = []
     room = limit

@@ -1,7 +1,7 @@
-"""Makes examples for tuning: `python -m sleuth.studio.training.roles.data.examples TRAIN... --out FOLDER`.
+"""Make examples for tuning: `python -m sleuth.studio.training.roles.data.examples TRAIN... --out FOLDER`.
 
-Every training question is played by several methods with a simulated model, over real retrieval from all the files'
-paragraphs; what each role should have said at each call is written down with the very prompt that it was sent.
+Several methods answer every training question with a simulated model, over real retrieval from all the files'
+paragraphs. The right reply to each call is recorded with the exact prompt.
 """
 
 import asyncio
@@ -83,12 +83,12 @@ class Play:
 
     @property
     def dice(self) -> Random:
-        """The same for the same play, whatever else is played."""
+        """The random generator of this run, independent of all other runs."""
         return Random(sha256(self.name.encode()).digest())  # noqa: S311 - repeatable by design
 
 
 class Diary:
-    """What was played so far, a line each in a file: a line that was cut off is played again."""
+    """Finished runs with their examples, one line each in a file; a truncated line is run again."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -100,18 +100,18 @@ class Diary:
             file.write_text("".join(whole), encoding="utf-8")
 
     def write(self, name: str, learned: Sequence[Example]) -> None:
-        """Adds a play with what was learned from it."""
+        """Add a play with what was learned from it."""
         self.plays[name] = [asdict(example) for example in learned]
         with self._file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps([name, self.plays[name]], ensure_ascii=False) + "\n")
 
     def examples(self, turns: Iterable[Play]) -> list[Example]:
-        """All that was learned from these plays, in their order."""
+        """Return all that was learned from these plays, in their order."""
         return [Example(**each) for turn in turns for each in self.plays[turn.name]]
 
 
 async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: PassageFacts) -> list[Example]:
-    """What is to be learned from one run."""
+    """Return the examples from one run."""
     gold = facts.worded(gold_of(each.row, {id: known.passages[id] for id in each.row["gold_ids"]}))
     dice = each.dice
     if dice.random() < REWORDED:
@@ -148,7 +148,7 @@ def _whole(learned: Learned, question: str) -> bool:
 
 
 def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
-    """What the extractor should have said of each passage in files such as `sleuth triples import` reads; and that."""
+    """Return the extractor's right replies for passages of files that `sleuth triples import` reads, and the triples."""
     known = {(line.title, line.text): line.triples for file in files for line in triple_lines(file) if line.text}
     return [_extraction(title, text, triples) for (title, text), triples in known.items()], known
 
@@ -168,7 +168,7 @@ class Which:
     values: Mapping[str, str] = field(default_factory=dict)
 
     def checked(self) -> "Which":
-        """Raises UsageError for a method that is not played, or a setting that one of them does not have."""
+        """Raise UsageError for an unsupported method, or a setting that one of them does not have."""
         for name in self.methods:
             if name not in METHODS:
                 raise UnknownName("method to play", name, list(METHODS), f"There are: {', '.join(METHODS)}.")
@@ -177,7 +177,7 @@ class Which:
 
 
 def plays(known: TrainingSet, *, seed: int, limit: int | None, which: Which | None = None) -> list[Play]:
-    """Every question with one method, drawn at random, then with another, until all had all of theirs."""
+    """Return every question with one method, in random order, then with another, until all methods are used."""
     chosen = which or Which()
     dice = Random(seed)  # noqa: S311 - repeatable by design
     rows = [row for row in known.questions if row["gold_ids"]]
@@ -193,7 +193,7 @@ def plays(known: TrainingSet, *, seed: int, limit: int | None, which: Which | No
 
 
 def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
-    """All where the steps are known, one where there is one step; where they are only derived, what needs no steps."""
+    """Return all methods if the steps are known, one if there is one step; otherwise methods that need no steps."""
     if row["decomposition"] or row["evidence_triples"]:
         return dice.sample(METHODS, len(METHODS))
     if len(row["gold_ids"]) == 1:
@@ -203,7 +203,7 @@ def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
 
 @asynccontextmanager
 async def collection(known: TrainingSet, folder: Path) -> AsyncIterator[Library]:
-    """All passages read into a home of their own below the folder; what is there already stays."""
+    """Open a collection of all passages in the folder; existing passages stay."""
     corpus = folder / "corpus.jsonl"
     await asyncio.to_thread(write_lines, corpus, known.corpus())
     settings = Settings(home=folder / "home", embedder="none")
@@ -221,16 +221,16 @@ class Given:
     claims: tuple[Path, Path] | None = None
 
     def all(self) -> list[Path]:
-        """Every file."""
+        """Return every file."""
         return [*self.questions, *self.triples, *(self.claims or ())]
 
 
 async def make(
     given: Given, folder: Path, *, limit: int | None, budget: float, seed: int, which: Which | None = None
 ) -> dict[str, Any]:
-    """Writes `all.jsonl`, of it `examples.jsonl`, and a card of both; returns the card.
+    """Write `all.jsonl`, its sample `examples.jsonl`, and a card of both; return the card.
 
-    Interrupted, it goes on after the last play that it has written down.
+    If interrupted, it resumes after the last recorded run.
     """
     known = read(given.questions)
     found, triples = extractions(given.triples)

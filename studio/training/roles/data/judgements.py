@@ -1,4 +1,4 @@
-"""Yes or no about answers and statements: from what was read and cited, and from claims about abstracts (SciFact)."""
+"""Yes-or-no examples about answers and statements: from quotes that were cited, and from SciFact's claims."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +47,7 @@ class _Abstract(BaseModel):
 
 
 def attributions(claims: Path, corpus: Path) -> Iterator[Example]:
-    """Claims of the training split with an abstract: Yes where it supports them, No where it contradicts or is silent.
+    """Yield claims of the training split with an abstract: Yes if it supports them, otherwise No.
 
     Raises:
         UsageError: a file or a line of it cannot be used; names file and line.
@@ -74,7 +74,7 @@ def _shown(sentences: list[str], evidence: _Evidence | None) -> str:
 
 
 def supports(learned: Learned, dice: Random) -> Iterator[Example]:
-    """Of an answer that was read: Yes by all that it cites; No where a quote is missing, or something else was said."""
+    """Yield Yes for an answer with all its citations; No with a quote missing, or for another answer."""
     read, sources = learned.example, learned.given["sources"]
     reading = Reading.model_validate_json(read.reply)
     if not reading.answerable or not reading.citations:
@@ -91,14 +91,14 @@ def supports(learned: Learned, dice: Random) -> Iterator[Example]:
 
 
 def _others(answer: str, taken: str, sources: list[dict[str, str]]) -> list[str]:
-    """What else the sources name that is of the answer's kind."""
+    """Return other names in the sources that are of the answer's kind."""
     number = any(sign.isdigit() for sign in answer)
     named = names(" . ".join(source["text"] for source in sources))
     return [name for name in named if name[0].isdigit() == number and not says(taken, name)]
 
 
 def irrelevances(learned: Learned) -> Iterator[Example]:
-    """No to a sentence of a source that was found but told nothing: what is mined is hard to tell from what helps."""
+    """Yield No for a sentence of a retrieved source without use: hard negatives."""
     read, given = learned.example, learned.given
     used = {quote.source for each in Inferences.model_validate_json(read.reply).inferences for quote in each.citations}
     idle = [source for at, source in enumerate(given["sources"], start=1) if at not in used]

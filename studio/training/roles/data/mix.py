@@ -1,7 +1,7 @@
-"""How much of each prompt is learned: `python -m sleuth.studio.training.roles.data.mix ALL --out EXAMPLES`.
+"""Mix examples by prompt: `python -m sleuth.studio.training.roles.data.mix ALL --out EXAMPLES`.
 
-Time goes by tokens, so the shares are shares of tokens. Within a prompt the answers are balanced: as many yes as no,
-some where nothing can be told, and not too many questions of one hop, which teach no planning.
+Training time depends on tokens, so the shares are shares of tokens. Within a prompt the answers are balanced: as many
+yes as no, some unanswerable, and few one-hop questions, which do not teach planning.
 """
 
 import json
@@ -70,21 +70,22 @@ BUDGET = 2_400_000
 
 
 def tokens(example: Example) -> float:
-    """About how many there are in an example."""
+    """Return the approximate number of tokens of an example."""
     return (sum(len(each["content"]) for each in example.messages) + len(example.reply)) / PER_TOKEN
 
 
 def sent(example: Example) -> str:
-    """What the model is sent, as one text: the same for the same prompt."""
+    """Return the messages as one text, equal for equal prompts."""
     return json.dumps(example.messages)
 
 
 def mixed(
     found: Iterable[Example], *, budget: float, seed: int, known: AbstractSet[str] = frozenset()
 ) -> list[Example]:
-    """Examples of about so many tokens in all, in an order drawn at random; none twice, none too long.
+    """Return examples within the token budget, shuffled, without duplicates or overlong ones.
 
-    What a prompt has too little of goes to the others. Prompts that are `known`, as `sent` writes them, stay out.
+    The unused budget of a rare prompt goes to the others. Prompts that are `known`, as `sent` writes them, are
+    excluded.
     """
     dice = Random(seed)  # noqa: S311 - repeatable by design
     pools: dict[str, dict[str, Example]] = defaultdict(dict)
@@ -116,7 +117,9 @@ def _until(order: Sequence[Example], budget: float) -> list[Example]:
 
 
 def balanced(pool: Sequence[Example], dice: Random) -> list[Example]:
-    """A prompt's examples in an order whose every beginning is mixed as it should be; what would tip it stays out."""
+    """Return a prompt's examples in an order whose every prefix is balanced; examples that would unbalance it are
+    dropped.
+    """
     left, order = dice.sample(pool, len(pool)), list[Example]()
     seen: Counter[str] = Counter()
     while left:
@@ -135,7 +138,7 @@ def balanced(pool: Sequence[Example], dice: Random) -> list[Example]:
 
 
 def _limits(example: Example) -> dict[str, float]:
-    """What marks an example, with the share of its prompt's examples that may have it."""
+    """Return the traits of an example, with the share of its prompt's examples that may have each of them."""
     if example.reply in ("Yes", "No"):
         return {example.reply: 0.5}
     return {
@@ -166,10 +169,10 @@ def main(
 
 
 def read_all(file: Path) -> list[Example]:
-    """The examples in a file.
+    """Return the examples in a file.
 
     Raises:
-        UsageError: the file is missing, or a line of it is no example.
+        UsageError: the file is missing, or one of its lines is not an example.
     """
     try:
         return [Example(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -178,7 +181,7 @@ def read_all(file: Path) -> list[Example]:
 
 
 def counted(examples: Sequence[Example]) -> dict[str, Any]:
-    """By prompt: examples, about how many tokens, and the shares of one hop, of nothing told, and of yes."""
+    """Return, by prompt, the examples, tokens, and shares of one hop, of unanswerable, and of yes."""
     own: dict[str, list[Example]] = defaultdict(list)
     for example in examples:
         own[example.prompt].append(example)
@@ -200,7 +203,7 @@ def _share(true: Iterable[bool]) -> float:
 
 
 def write_lines(file: Path, rows: Iterable[Any]) -> None:
-    """One JSON value a line."""
+    """Return one JSON value a line."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as lines:
         lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -1,4 +1,4 @@
-"""How an example says things: questions as people ask them, and replies in the form that guided decoding gives them."""
+"""Wording of examples: natural questions, and replies in the form that guided decoding produces."""
 
 import json
 import re
@@ -74,17 +74,17 @@ _CLUMSY = re.compile(r" of of |the place where (?:was|is|did|does) |What is said
 
 
 def clumsy(text: str) -> bool:
-    """Whether a text has steps in it that nobody would write: of relations that make no phrase, or derived ones."""
+    """Return whether a text has unnatural steps: of relations that make no phrase, or derived ones."""
     return _CLUMSY.search(text) is not None
 
 
 def naturally(text: str) -> str:
-    """A text with the simulation's "What is the director of X?" as "Who directed X?"."""
+    """Return a text with the simulation's "What is the director of X?" as "Who directed X?"."""
     return _BY_NAME.sub(lambda found: _ASKED[found[1]].format(found[2]), text)
 
 
 def reworded(gold: Gold, dice: Random) -> str:
-    """A question of two steps about a person whom the first one finds, in other words; any other as it is.
+    """Return a question of two steps about a person whom the first one finds, in other words; any other as it is.
 
     Sets made from templates ask in a few forms only: what is learned from them alone is the form.
     """
@@ -103,9 +103,9 @@ def reworded(gold: Gold, dice: Random) -> str:
 
 
 def guided(reply: str, schema: Mapping[str, Any] | None) -> str:
-    """A reply with the fields that its schema lets it write, in that order; a plain one as it is.
+    """Return a reply with the fields of its schema, in that order; a plain one unchanged.
 
-    A list that may not be empty gets one entry that says nothing.
+    A list that may not be empty gets one empty entry.
     """
     if schema is None:
         return reply

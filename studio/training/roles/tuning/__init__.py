@@ -1,7 +1,15 @@
 """Fine-tuning of an adapter on training examples."""
 
-from sleuth.studio.training.roles.tuning.batches import Row, asked_ids, in_template, read_examples, reply_ids, tokenized
-from sleuth.studio.training.roles.tuning.plan import USUAL, Plan
+from sleuth.studio.training.roles.tuning.batches import (
+    USUAL,
+    Plan,
+    Row,
+    asked_ids,
+    in_template,
+    read_examples,
+    reply_ids,
+    tokenized,
+)
 from sleuth.studio.training.roles.tuning.tune import Tuning, tuned
 
 __all__ = [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.sources.web_pages.markup import MAX_MARKUP, visible_markup
+from sleuth.tools.sources.web_pages.extract import MAX_MARKUP, visible_markup
 
 TAGS = st.sampled_from(
     ["<script>", "</script>", "<STYLE", "</style >", "<!--", "-->", "<svg>", "</svg>", "text", "<p>", ">"]

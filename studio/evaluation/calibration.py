@@ -1,8 +1,8 @@
 """One calibration: probes asked of CRP-RAG's verifier as durable runs, a threshold fitted on them, a report of it."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -15,16 +15,154 @@ from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core import Threshold, keep
 from sleuth.graphs.methods.crp_rag import SOURCE
 from sleuth.studio.client import Sleuth, last, open_sleuth
-from sleuth.studio.evaluation.calibration.fit import Fit, Measured, fit
-from sleuth.studio.evaluation.calibration.probes import Probe, probes
-from sleuth.studio.evaluation.data import read_questions, sample
+from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
 from sleuth.studio.evaluation.reporting import Block, Heading, Paragraph, Picture, Table, svg, to_html, to_markdown
 from sleuth.studio.evaluation.running import open_folder
 from sleuth.studio.evaluation.scoring import contained
+from sleuth.studio.simulation.wording import about, filled, related
+from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Probe:
+    """A question, and what counts as right; nothing does where it has no answer."""
+
+    question: str
+    answers: tuple[str, ...]
+
+
+def probes(questions: Iterable[GoldQuestion]) -> list[Probe]:
+    """Return a probe for each step, the answers of earlier steps filled in, and for each question without steps; each
+    once.
+    """
+    found = [probe for question in questions for probe in _of(question)]
+    return list({probe.question: probe for probe in found}.values())
+
+
+def _of(question: GoldQuestion) -> list[Probe]:
+    steps, right = question.decomposition, tuple(answer for answer in question.answers if answer)
+    if not steps or not right:
+        return [Probe(question=question.question, answers=right)]
+    answers = [step.answer for step in steps]
+    found = [Probe(question=_filled(step.question, answers), answers=(step.answer,)) for step in steps]
+    return [*found[:-1], replace(found[-1], answers=tuple(dict.fromkeys([answers[-1], *right])))]
+
+
+def _filled(question: str, answers: list[str]) -> str:
+    """Return a step's question as a planner would put it: `#1` becomes the first answer, "X >> relation" a question."""
+    relation = related(question)
+    return filled(about(*relation) if relation else question, dict(enumerate(answers, start=1)))
+
+
+RESAMPLES = 1000
+"""Of the bootstrap behind the interval."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One question answered by a model from its knowledge alone; `perplexity` is None where there was none."""
+
+    question: str
+    answer: str
+    perplexity: float | None
+    right: bool
+    model: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A candidate threshold with the shares of right and of wrong answers whose perplexity is below it."""
+
+    threshold: float
+    right_kept: float
+    wrong_kept: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """The ROC curve, its area with a 95 % interval, and the threshold with the largest difference of shares.
+
+    Chance gives an area of 0.5: then perplexity does not predict correctness.
+    """
+
+    threshold: float
+    auroc: float
+    interval: tuple[float, float]
+    right: int
+    wrong: int
+    curve: list[Point]
+
+    @property
+    def tells(self) -> bool:
+        """True if the interval of the area is above chance."""
+        return self.interval[0] > 0.5
+
+
+def fit(measured: Sequence[Measured], *, seed: int = 0) -> Fit:
+    """Return the ROC curve of low perplexity as a predictor of right answers; Youden's index selects the threshold.
+
+    Raises:
+        UsageError: all answers are right, or all are wrong; or none has a perplexity.
+    """
+    import numpy as np
+    from sklearn.metrics import roc_auc_score
+
+    told = [(each.right, each.perplexity) for each in measured if each.perplexity is not None]
+    if not told:
+        raise UsageError(
+            "No answer has a perplexity: nothing was found for the questions, or the model server gives no "
+            "log-probabilities (`sleuth doctor` says whether it does)."
+        )
+    right = np.array([each for each, _ in told], dtype=bool)
+    sure = -np.array([perplexity for _, perplexity in told], dtype=float)
+    if right.all() or not right.any():
+        raise UsageError(
+            f"All {len(right)} answers are {'right' if right.all() else 'wrong'}: a threshold is fitted on both. "
+            "Take more questions, some that the documents answer and some that they do not."
+        )
+    curve = _curve(right, sure)
+    best = max(curve, key=lambda point: (point.right_kept - point.wrong_kept, -point.threshold))
+    return Fit(
+        threshold=best.threshold,
+        auroc=float(roc_auc_score(right, sure)),
+        interval=_interval(right, sure, seed),
+        right=int(right.sum()),
+        wrong=int((~right).sum()),
+        curve=curve,
+    )
+
+
+def _curve(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]") -> list[Point]:
+    """Return a point for each measured perplexity; thresholds are halfway between neighboring perplexities."""
+    from sklearn.metrics import roc_curve
+
+    wrong_kept, right_kept, bounds = roc_curve(right, sure, drop_intermediate=False)
+    perplexities = [float(-bound) for bound in bounds[1:]]  # the first point keeps nothing
+    above = [*perplexities[1:], 2 * perplexities[-1]]
+    thresholds = [1.0, *((low + high) / 2 for low, high in zip(perplexities, above, strict=True))]
+    return [
+        Point(threshold=at, right_kept=float(kept), wrong_kept=float(lost))
+        for at, kept, lost in zip(thresholds, right_kept, wrong_kept, strict=True)
+    ]
+
+
+def _interval(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]", seed: int) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the area, with as many right and wrong answers in each resample."""
+    import numpy as np
+    from sklearn.metrics import roc_auc_score
+
+    drawn = np.random.default_rng(seed)
+    sides = [np.flatnonzero(right), np.flatnonzero(~right)]
+    resamples = (np.concatenate([drawn.choice(side, side.size) for side in sides]) for _ in range(RESAMPLES))
+    low, high = np.percentile([roc_auc_score(right[again], sure[again]) for again in resamples], [2.5, 97.5])
+    return float(low), float(high)
+
 
 OnProgress = Callable[[int, int], None]
 """How many probes have been asked, of how many."""
@@ -36,7 +174,7 @@ ALONE = {"shortcut": True, "perplexity_threshold": 1e9}
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What is asked of one calibration."""
+    """Options of one calibration."""
 
     paths: tuple[Path, ...]
     out: Path
@@ -45,9 +183,9 @@ class Calibration:
 
 
 async def calibrate(settings: Settings, wanted: Calibration, *, on_progress: OnProgress) -> dict[str, Any]:
-    """Fits the threshold for the verifier's model, keeps it where perplexity tells anything, and returns the report.
+    """Fit the threshold for the verifier's model, store it if perplexity is predictive, and return the report.
 
-    Killed, the same command goes on in the same folder.
+    An interrupted calibration is resumed by the same command.
 
     Raises:
         UsageError: the questions cannot be read, or their answers are all right or all wrong.
@@ -90,7 +228,7 @@ async def _version() -> str:
 
 
 async def _measure(sleuth: Sleuth, asked: Sequence[Probe], on_progress: OnProgress) -> list[Measured]:
-    """As many side by side as calls may be in flight."""
+    """Measure all probes with at most `concurrency` of them running concurrently."""
     slots, done = asyncio.Semaphore(sleuth.settings.concurrency), 0
 
     async def one(probe: Probe) -> Measured:
@@ -107,7 +245,7 @@ async def _measure(sleuth: Sleuth, asked: Sequence[Probe], on_progress: OnProgre
 
 
 async def _ask(sleuth: Sleuth, probe: Probe) -> Measured:
-    """A run of its own for each probe, found again by the probe's text."""
+    """Return a run of its own for each probe, found again by the probe's text."""
     runs, id = sleuth.runs, f"probe-{sha256(probe.question.encode()).hexdigest()[:16]}"
     if not await runs.store.threads.exists(id):
         await runs.start(probe.question, METHOD, values=ALONE, thread=id)
@@ -132,7 +270,7 @@ def _threshold(found: Fit, model: str) -> Threshold:
 
 
 def _blocks(found: Fit, report: dict[str, Any]) -> list[Block]:
-    """What a person reads of it."""
+    """Return the blocks of the readable report."""
     low, high = found.interval
     chosen = next(point for point in found.curve if point.threshold == found.threshold)
     verdict = (
