@@ -3,9 +3,9 @@
     python -m benchmarks.checkpoint_bytes [--steps 2 5 10 20 40] [--again 1]
 
 The model's replies are made up, of the sizes that real ones have; store, graph and archive are the real ones. Plans of
-more than 40 steps are refused, so longer runs come of reviews that ask anew: `--again` runs the longest plan with so
+more than 40 steps are refused, so longer runs come of reviews that ask again: `--again` runs the longest plan with so
 many further rounds for each step (10 are the most that can be set), each a search, a draft, another search and a
-review. Of these it tells the bytes of a checkpoint, with what was written for it, and the milliseconds to the next,
+review. Of these it prints the bytes of a checkpoint, with what was written for it, and the milliseconds to the next,
 as medians of the run's first and last quarter; and the largest, since LangGraph writes a field as a whole after a
 hundred changes.
 

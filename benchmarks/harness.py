@@ -1,7 +1,7 @@
 """Shared by the studies: their options, a collection with its questions, and one simulated run in this process.
 
-Everything that comes out of it is simulated: it says what the control flow of a method does with errors of given rates,
-not how well a language model answers.
+Everything that comes out of it is simulated: it shows the effect of errors of given rates on the control flow of a
+method, not how well a language model answers.
 """
 
 import argparse
@@ -112,7 +112,9 @@ class Collection:
 async def collection(
     corpus: Path, questions: Path, mode: Mode, *, limit: int | None = None, home: Path | None = None
 ) -> AsyncIterator[Collection]:
-    """Open the documents read in, with vectors only where the mode needs them, and the questions whose gold is known."""
+    """Open the documents read in, with vectors only where the mode needs them, and the questions whose
+    gold is known.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         settings = Settings(home=home or Path(scratch))
         if mode != "keyword":

@@ -1,10 +1,10 @@
-"""What a run costs beside model and embedder: graph and checkpoints, retrieval, and LangGraph's own share of it.
+"""Overhead of a run without model and embedder: graph and checkpoints, retrieval, and LangGraph's own share of it.
 
     python -m benchmarks.overhead [--methods NAME ...] [--home FOLDER --questions FILE] [--limit N] [--json FILE]
 
 Simulated runs without errors, one after the other, over the example corpus unless a folder that has read other
 documents in is named. Milliseconds, by the clock and of processor time, which other work on the machine changes less;
-what the stand-in for the model computes is taken off. For each method:
+the time of the stand-in model is subtracted. For each method:
 
 - "memory": graph and roles without a store, for each node
 - "store": the same as `sleuth ask` runs it, with SQLite checkpoints and archive, for each node and for each run

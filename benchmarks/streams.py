@@ -1,4 +1,4 @@
-"""Many readers at once of one `sleuth serve`, with a model that answers at once; and its memory over many runs.
+"""Concurrent readers of one `sleuth serve`, with a model that answers immediately; and its memory over many runs.
 
     python -m benchmarks.streams [--streams 200] [--runs 2000] [--method plain-rag]
 

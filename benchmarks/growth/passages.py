@@ -4,10 +4,10 @@
         [--database sqlite|postgres] [--vectors embedded|server] [--questions N] [--seed S] [--keep]
 
 Each size is read in by one process and searched by another, so that each has a peak of memory of its own. A size that
-is in FOLDER/growth.json for the same stores is not measured again: killed, the same command goes on. `projected` makes
-vectors of 384 numbers from words, in less time than a model; that time is told apart, and is not in the rate. Postgres
-and Chroma's server are started for each size (servers.py), and their files counted as sleuth's are. At the end come
-triples, nine for a passage, and questions by graph-ppr: they are in no other figure.
+is in FOLDER/growth.json for the same stores is not measured again: if killed, rerun the same command to resume.
+`projected` makes vectors of 384 numbers from words, in less time than a model; that time is measured separately, and is
+not in the rate. Postgres and Chroma's server are started for each size (servers.py), and their files counted as
+sleuth's are. At the end come triples, nine for a passage, and questions by graph-ppr: they are in no other figure.
 
 For each measure an exponent is fitted by least squares over the logarithms of size and measure: 1 is linear growth. As
 what is there from the start hides growth at small sizes, `last` is the exponent between the two largest. Writes

@@ -3,11 +3,12 @@
     python -m benchmarks.growth.runs --out FOLDER [--threads 1000 2000 10000] [--steps 40]
         [--database sqlite|postgres]
 
-The runs are plain RAG's with a model that answers at once and passages of their own for each, so that every run leaves
-five of 700 characters in the archive, and a prompt. The store grows from one number to the next; each is measured by
-processes of their own, and pruned in copies: once all but the last checkpoint of each run, once the older half of the
-runs. What is in FOLDER/many_threads.json is not measured again: killed, the same command goes on. A Postgres server is
-started for as long as it is needed (servers.py), and filled anew. The exponents are those of growth.py: 1 is linear.
+The runs are plain RAG's with a model that answers immediately and passages of their own for each, so that every run
+leaves five of 700 characters in the archive, and a prompt. The store grows from one number to the next; each is
+measured by processes of their own, and pruned in copies: once all but the last checkpoint of each run, once the older
+half of the runs. What is in FOLDER/many_threads.json is not measured again: if killed, rerun the same command to
+resume. A Postgres server is started for as long as it is needed (servers.py), and filled again. The exponents are those
+of growth.py: 1 is linear.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     python -m benchmarks.soak FOLDER [--minutes 60] [--faults 0.05] [--every 5] [--warm 60] [--seed 0]
 
-Each call is a slice that goes on with the store of the one before; `--minutes 0` only tells of all slices again. The
-server is the command, in a process of its own, with embeddings and replies of model.py, which answers at once and
+Each call is a slice that continues with the previous store; `--minutes 0` only reports all slices again. The
+server is the command, in a process of its own, with embeddings and replies of model.py, which answers immediately and
 breaks at `--faults` of the requests for either. Six clients at a time ask by several methods, follow the events to the
 end, upload and delete documents, search, stop and resume, fork from any checkpoint and resume that, look back, export
 and remove runs; a run that ends with an error is resumed until it answers, an upload sent again until it is read. After

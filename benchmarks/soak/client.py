@@ -53,7 +53,9 @@ class Client:
         await asyncio.gather(*(self._some() for _ in range(AT_ONCE)))
 
     async def compare(self) -> None:
-        """Return the missing items of everything acknowledged, while no client is active: documents and some answers."""
+        """Return the missing items of everything acknowledged, while no client is active: documents
+        and some answers.
+        """
         try:
             counts, wrong = await known.documents(self.known, self._call, PROBES)
             for thread in self._dice.sample(self.ended, min(PROBES, len(self.ended))):
@@ -193,7 +195,7 @@ class Client:
         raise Lost(f"run {thread} came to no answer")
 
     async def _as_it_was(self, thread: str) -> None:
-        """Return a run whose answer this client was told still has it."""
+        """Check that a run still has the answer that this client received."""
         shown, told = (await self._call("GET", f"/v1/runs/{thread}")).json(), self.known.runs[thread]
         if told and shown["answer"] != told:
             raise Lost(f"run {thread} has another answer than it gave")

@@ -1,9 +1,9 @@
-"""The model server of soak.py: answers at once what a request's schema allows, and now and then breaks.
+"""The soak test's model server: replies immediately with what a request's schema allows, and sometimes fails.
 
     python -m benchmarks.soak.model PORT FAULTS SEED
 
 FAULTS is the share of requests that go wrong, for replies and for embeddings. Replies are words of the request itself,
-so that some quotes stand where they are said to; vectors are those of benchmarks/growth/measures.py.
+so that some quotes are in their sources; vectors are those of benchmarks/growth/measures.py.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ SILENCE = 30.0
 """Seconds; longer than the server under test waits."""
 FAULTS = ("500", "503", "429", "half", "schema", "cut", "silence")
 EMBEDDING_FAULTS = FAULTS[:-1]
-"""A slow embedder is waited for, by whoever else wants to write too."""
+"""Seconds of a slow embedder, which also delays other writers."""
 
 
 def fitting(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[str, Any] | None = None) -> Any:  # noqa: ANN401

@@ -1,8 +1,8 @@
 """Whether what soak.py sampled is flat, and its picture.
 
 The first seconds of each slice count for nothing: caches fill. What is left is averaged by the minute, and a line is
-fitted to the means by least squares. Memory, handles and threads are the server's, which each slice starts anew: all
-slices share the slope, and each has a level of its own. The disk goes on from slice to slice: one line through all,
+fitted to the means by least squares. Memory, handles and threads are the server's, which each slice restarts: all
+slices share the slope, and each has a level of its own. The disk continues from slice to slice: one line through all,
 over the time that was soaked. The slope's 95 % interval is that of the t distribution. A measure is flat if the
 interval reaches down to zero, or if the slope comes to less than one per cent of the mean in an hour; how much
 growth the minutes cannot exclude is the interval's upper end.
@@ -44,7 +44,7 @@ class Slope(NamedTuple):
 
 
 def minutes(samples: Sequence[Row], measure: str, warm: float) -> list[tuple[int, float, float]]:
-    """Slice, hours soaked, and mean of each minute; hours go on from slice to slice."""
+    """Slice, hours soaked, and mean of each minute; hours continue from slice to slice."""
     ends: dict[int, float] = {}
     for row in samples:
         ends[row["slice"]] = max(ends.get(row["slice"], 0.0), row["at"])

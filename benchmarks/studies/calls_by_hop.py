@@ -29,7 +29,9 @@ MIX = {"1 hops": 0.5742, "2 hops": 0.28, "3 hops": 0.1458}
 
 
 def group(gold: Gold) -> str:
-    """Return its number of hops; what has no answer, and comparisons, whose hops need not build on each other, apart."""
+    """Return its number of hops; what has no answer, and comparisons, whose hops need not build on
+    each other, apart.
+    """
     if not gold.answer:
         return "no answer"
     return "comparison" if not gold.is_chain() else f"{len(gold.hops)} hops"

@@ -4,11 +4,11 @@
 
 Simulated: the model plays its roles from gold annotations with the errors of simulation.toml; retrieval is real.
 Without arguments the example corpus is asked. Each run is stopped where its graph of steps is finished (or its
-knowledge is gathered), its state is changed as a person could with `runs fork --state`, and it goes on. What comes in
-is from another question. Steps are replaced in three ways: by what the model can tell nothing about; by what the
-collection answers, so that the model is as sure of it as of its own steps, and takes it for one ("answerable"); and by
-the same, where the model that takes a step sees that it does not serve the question ("noticed"). Writes robustness.json
-and robustness.svg.
+knowledge is gathered), its state is changed as a person could with `runs fork --state`, and it is resumed. What comes
+in is from another question. Steps are replaced in three ways: by what the model has no gold for; by what the collection
+answers, so that the model is as sure of it as of its own steps, and takes it for one ("answerable"); and by the same,
+where the model that takes a step sees that it does not serve the question ("noticed"). Writes robustness.json and
+robustness.svg.
 """
 
 import argparse

@@ -11,8 +11,8 @@ Four studies, each a grid of systems and rates; all else is as simulation.toml h
 - thresholds: `auto` by the probability from which it is content with an answer, and by where it gets its answers.
 
 Runs go question by question through all cells, each run a line in FOLDER/runs.jsonl: killed, or with a higher limit,
-the same command goes on. Writes error-rates.json and error-rates.svg; intervals are 95 % bootstrap intervals over
-questions.
+rerun the same command to resume. Writes error-rates.json and error-rates.svg; intervals are 95 % bootstrap intervals
+over questions.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Personalized PageRank beside the mention graph's own scores, without vectors.
+"""Personalized PageRank compared with the entity graph's own scores, without vectors.
 
     python -m benchmarks.studies.ppr CORPUS QUESTIONS [--limit N]
 

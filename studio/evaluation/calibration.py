@@ -61,7 +61,7 @@ def _filled(question: str, answers: list[str]) -> str:
 
 
 RESAMPLES = 1000
-"""Of the bootstrap behind the interval."""
+"""Number of bootstrap resamples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ def fit(measured: Sequence[Measured], *, seed: int = 0) -> Fit:
     if not told:
         raise UsageError(
             "No answer has a perplexity: nothing was found for the questions, or the model server gives no "
-            "log-probabilities (`sleuth doctor` says whether it does)."
+            "log-probabilities (check with `sleuth doctor`)."
         )
     right = np.array([each for each, _ in told], dtype=bool)
     sure = -np.array([perplexity for _, perplexity in told], dtype=float)
@@ -165,11 +165,11 @@ def _interval(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]", seed: int
 
 
 OnProgress = Callable[[int, int], None]
-"""How many probes have been asked, of how many."""
+"""Callback with the number of finished probes and the total."""
 
 METHOD = "crp-rag"
 ALONE = {"shortcut": True, "perplexity_threshold": 1e9}
-"""Settings under which a probe is a step of its own: searched for, summed up, verified, and whatever is said holds."""
+"""Settings under which a probe is a step of its own: retrieved, summarized, verified, and always accepted."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,7 +53,7 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
 
 OnProgress = Callable[[str, int, int], None]
-"""What is going on, how much of it is done, and how much there is."""
+"""Callback with the activity, its finished part and the total."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,7 +216,7 @@ def _shortfalls(result: MethodsResult) -> list[str]:
     if result["unfinished"]:
         lines.append(
             f"{result['unfinished']:,} runs were not made: {result['ended']}. Only questions with a run of every "
-            "system count; the same command with a bigger allowance goes on."
+            "system count; rerun the same command with a larger budget to resume."
         )
     if result["failed"]:
         lines.append(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TUNED_NAME = "sleuth-small"
 PACKAGED = Path(__file__).with_name(TUNED_NAME)
-"""The adapter that comes with the package: a card in it says what it has learned, and how far it came."""
+"""The adapter of the package, with a model card."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NONE = "none"
 
@@ -33,10 +33,12 @@ def chosen(names: list[str] | None) -> tuple[str, ...]:
                 f"{folder} holds no LoRA adapter ({CONFIG} and {WEIGHTS}); `--adapter none` serves without."
             )
     if len({folder.name for folder in folders}) < len(folders):
-        raise UsageError("Several adapters are served under the names of their folders: these must differ.")
+        raise UsageError("Adapters are served under the names of their folders, which must differ.")
     graphs = [folder for folder in folders if is_graph_model(folder)]
-    if graphs and len(folders) > 1:  # adapters beside the weights and embeddings in a request end vLLM's engine
-        raise UsageError(f"{graphs[0]} is a graph model, which can only be served alone: give no other --adapter.")
+    if graphs and len(folders) > 1:  # separate adapters together with embeddings in a request crash vLLM's engine
+        raise UsageError(
+            f"{graphs[0]} is a graph model, which can only be served alone. Remove the other --adapter options."
+        )
     return tuple(map(str, folders))
 
 

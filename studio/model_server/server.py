@@ -107,7 +107,7 @@ async def attend(home: Path) -> None:
         while (found := await status(home)).state in {"running", "starting"}:  # noqa: ASYNC110 - it gives no event
             await asyncio.sleep(1)
         if found.state == "dead":
-            raise ModelError("The model server has ended by itself; its output above says why.")
+            raise ModelError("The model server has ended by itself; the reason is in its output above.")
     finally:
         await stop(home)
 
@@ -180,7 +180,7 @@ async def _until_healthy(files: ServerFiles, state: ServerState, patience: float
     while not await _is_healthy(state):
         if not await asyncio.to_thread(is_alive, state.process):
             raise ModelError(
-                f"The model server ended while starting. Its log ({files.log}) says:\n{files.last_lines()}"
+                f"The model server ended while starting. The end of its log ({files.log}):\n{files.last_lines()}"
             )
         if time.monotonic() > deadline:
             raise ModelTimeout(f"The model server did not answer within {patience:.0f} s; its log is {files.log}.")

@@ -120,4 +120,4 @@ def lines(file: Path, kind: type[Line]) -> Iterator[Line]:
             try:
                 yield kind.model_validate(json.loads(raw))
             except (ValidationError, ValueError) as error:
-                raise UsageError(f"{file}, line {number} is no training question with paragraphs: {error}") from None
+                raise UsageError(f"{file}, line {number} is not a training question with paragraphs: {error}") from None

@@ -29,7 +29,7 @@ DAMAGE = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
     *(TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""Parsers raise whatever the damage makes of their own code: a missing key, a wrong type, endless nesting."""
+"""Errors that damaged files cause in parsers: a missing key, a wrong type, deep nesting."""
 
 
 def read_pdf(data: bytes) -> tuple[str | None, str]:
@@ -45,7 +45,7 @@ def read_pdf(data: bytes) -> tuple[str | None, str]:
         text = "\n\n".join(filter(None, (_page_text(page).strip() for page in reader.pages)))
         title = _pdf_title(reader)
     except (PyPdfError, DependencyError, *DAMAGE) as error:
-        raise DocumentError("is no PDF, or a damaged one. Print it to a new PDF, or leave it out.") from error
+        raise DocumentError("is not a PDF, or is damaged. Print it to a new PDF, or leave it out.") from error
     if not text.strip():
         raise DocumentError("has no text in it, only pictures (a scan?). Run it through OCR first, e.g. ocrmypdf.")
     text = "\n".join(line.strip(" \t") for line in normalise(text.translate(_LIGATURES)).split("\n"))
@@ -94,7 +94,7 @@ class _Layout:
         """Return the text between this piece and the previous one, if that one ended a line."""
         right, down, line = x - self.x, self.y - y, 1.6 * size
         self.x, self.y = x, y
-        # The next cell stands to the right, at the height of the first line of this one.
+        # The next cell is to the right, at the height of the first line of this one.
         if right > 0 and -5 * line < down < 1:
             self.in_row = True
             return " | "
@@ -119,7 +119,7 @@ def read_docx(data: bytes) -> tuple[str | None, str]:
         blocks = list(_blocks(document))
         title = title_from(document.core_properties.title)
     except (OpcError, LxmlError, *DAMAGE) as error:
-        raise DocumentError("is no Word file, or a damaged one. Save it anew as .docx, or leave it out.") from error
+        raise DocumentError("is not a Word file, or is damaged. Save it again as .docx, or leave it out.") from error
     first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
     return title or title_from(first_heading), "\n\n".join(blocks)
 

@@ -8,12 +8,12 @@ from semantic_text_splitter import MarkdownSplitter, TextSplitter
 from sleuth.tools.text import unwrap
 
 CHUNK_CHARS = 800
-"""The most that a passage holds; with its title it stays within the 256 tokens that the embedded embedder reads."""
+"""Maximum length of a passage; with its title it fits the 256 tokens of the embedded embedder."""
 HEADING_CHARS = 200
-"""How much longer a passage may become by the heading that stands alone before it."""
+"""Additional length of a passage for a heading that would otherwise be a passage by itself."""
 
 BLOCK_CHARS = 50_000
-"""Longer texts are handed to the splitter in pieces."""
+"""Longer texts are split in pieces."""
 
 _LINE_TYPES = frozenset({"text/csv", "text/tab-separated-values"})
 _PLAIN_TYPES = frozenset({"text/plain", "application/pdf"})
@@ -29,7 +29,7 @@ def split(text: str, media_type: str) -> list[tuple[int, int]]:
     """
     plain = media_type in _PLAIN_TYPES or media_type in _LINE_TYPES
     splitter = TextSplitter(CHUNK_CHARS) if plain else MarkdownSplitter(CHUNK_CHARS)
-    # The splitter prefers any line end to the end of a sentence, so line ends that mean nothing are hidden from it.
+    # The splitter prefers any line end to the end of a sentence, so meaningless line ends are replaced first.
     shown = text if media_type in _LINE_TYPES else unwrap(text)
     spans = [
         _trim(text, begin + start, begin + start + len(chunk))

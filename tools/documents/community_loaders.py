@@ -45,7 +45,7 @@ def read_with(name: str, path: Path) -> tuple[str | None, str]:
 def _find(name: str) -> ModuleType:
     """Return the module of the loader classes; a class is imported when it is accessed."""
     with warnings.catch_warnings():
-        # The package announces its retirement to whoever imports it; that is no news for a person with files to read.
+        # The package warns of its retirement at import, which does not concern users.
         warnings.simplefilter("ignore", DeprecationWarning)
         from langchain_community import document_loaders
     if name not in document_loaders.__all__:

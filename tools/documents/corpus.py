@@ -52,7 +52,7 @@ def read_corpus(path: Path) -> Iterator[CorpusLine | DocumentError]:
         return
     except (OSError, EOFError, zlib.error) as error:
         place = f"breaks off after line {number}" if number else "cannot be read"
-        yield DocumentError(f"{name}: {place} ({error}). Get the file again; what was read until there counts.")
+        yield DocumentError(f"{name}: {place} ({error}). Get the file again; the lines before that are kept.")
         return
     if not seen:
         yield DocumentError(f'{name}: no usable line. Each line must be {{"id": "…", "title": "…", "text": "…"}}.')
@@ -86,11 +86,11 @@ def _line(raw: bytes, seen: dict[str, int], path: str, number: int) -> CorpusLin
     try:
         line = _parse(raw)
     except RecursionError:
-        return DocumentError(f"{path}, line {number}: is nested too deeply. The others are read.")
+        return DocumentError(f"{path}, line {number}: is nested too deeply. The other lines are read.")
     except ValueError as error:
-        return DocumentError(f"{path}, line {number}: {error}. The others are read.")
+        return DocumentError(f"{path}, line {number}: {error}. The other lines are read.")
     if line.id in seen:
-        return DocumentError(f"{path}, line {number}: the id {line.id!r} stands on line {seen[line.id]} already.")
+        return DocumentError(f"{path}, line {number}: the id {line.id!r} is already used on line {seen[line.id]}.")
     seen[line.id] = number
     return line
 
@@ -101,7 +101,7 @@ def _parse(raw: bytes) -> CorpusLine:
         raise ValueError(f"is longer than {MAX_LINE_BYTES >> 20} MiB")
     value = json.loads(raw.decode("utf-8-sig"))
     if not isinstance(value, dict):
-        raise ValueError('is no object {"id": "…", "title": "…", "text": "…"}')
+        raise ValueError('is not an object {"id": "…", "title": "…", "text": "…"}')
     identity, text, title = _id(value.get("id")), value.get("text"), value.get("title")
     if not isinstance(text, str) or not (text := normalise(text)).strip():
         raise ValueError('has no "text"')

@@ -168,7 +168,7 @@ def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
             )
         data = path.read_bytes()
     except OSError as error:
-        raise DocumentError(f"cannot be opened ({error.strerror}). Check that it is there and may be read.") from error
+        raise DocumentError(f"cannot be opened ({error.strerror}). Check that it exists and is readable.") from error
     if not data:
         raise DocumentError("is empty. Fill it, or leave it out.")
     return data

@@ -50,7 +50,9 @@ def parse_html(markup: str) -> BeautifulSoup:
 
 
 def read_html(data: bytes) -> tuple[str | None, str]:
-    """Return the article of a page as Markdown with its tables, without menus; the whole page if no article is found."""
+    """Return the article of a page as Markdown with its tables, without menus; the whole page if no
+    article is found.
+    """
     soup = parse_html(decode_html(data))
     for caption in soup("caption"):  # inside a table, the article finder takes it for the header row
         _caption_to_paragraph(caption)
@@ -126,7 +128,7 @@ def read_table(data: bytes) -> tuple[str | None, str]:
     try:
         return None, "\n".join(_rows(text, delimiter))
     except csv.Error as error:
-        raise DocumentError(f"is no table that can be read ({error}). Check its quotes and separators.") from error
+        raise DocumentError(f"is not a readable table ({error}). Check its quotes and separators.") from error
 
 
 def _rows(text: str, delimiter: str) -> Iterator[str]:

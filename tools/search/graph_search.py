@@ -12,7 +12,7 @@ from sleuth.tools.search.vectors import VectorIndex
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 MOST_REASONS = 3
-"""So many ways to a passage are told; more are seldom any different."""
+"""Maximum number of reasons in an explanation; further ones seldom differ."""
 
 Fetch = Callable[[Sequence[str]], list[Passage]]
 

@@ -155,7 +155,7 @@ class KeywordIndex:
     def _unusable(self, what: str, error: Exception) -> StoreError:
         return StoreError(
             f"The keyword index in {self._folder} cannot be {what}: {error}. Check the disk's free space. "
-            "It is derived: delete that folder and it is built again."
+            "It is derived from the documents: delete that folder to rebuild it."
         )
 
 

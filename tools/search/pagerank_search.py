@@ -53,8 +53,8 @@ class _Explained:
 
     def _inwards(self, node: Node) -> Iterator[tuple[Node, float]]:
         """Yield the contribution of each adjacent node."""
-        for beside, weight in self._neighbours.get(node, {}).items():
-            yield beside, DAMPING * self._walked.shares[beside] * weight / self._sums[beside]
+        for neighbor, weight in self._neighbours.get(node, {}).items():
+            yield neighbor, DAMPING * self._walked.shares[neighbor] * weight / self._sums[neighbor]
 
     def _reason(self, passage: Passage, name: Node, gain: float) -> Reason | None:
         fact = self._fact(passage.id, name)

@@ -72,7 +72,7 @@ def names() -> list[str]:
     return sorted(_FUNCTIONS)
 
 
-# What may stand in an expression
+# Syntax
 
 _SYNTAX = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.Name, ast.Load, ast.Constant, ast.List,
@@ -86,7 +86,7 @@ def _checked(source: str, known: Collection[str]) -> ast.expr:
     if len(source) > MAX_CHARACTERS:
         raise NotCalculable(f"An expression may have {MAX_CHARACTERS} characters, not {len(source):,}.")
     if not source.isascii() or not source.isprintable() or "\\" in source or _RUN_ON.search(source):
-        raise NotCalculable(f"{_shown(source)} holds what arithmetic has no use for.")
+        raise NotCalculable(f"{_shown(source)} contains characters that arithmetic does not use.")
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -116,12 +116,12 @@ def _is_plain(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Name) and not call.keywords
 
 
-# What values there are
+# Values
 
 _Number = int | float
 
 
-def _bounded(value: Any) -> Any:  # noqa: ANN401 - whatever an expression may come to
+def _bounded(value: Any) -> Any:  # noqa: ANN401 - any value of an expression
     """Return the value, if it is of a kind and size that is allowed."""
     if isinstance(value, list | tuple):
         return [_bounded(each) for each in value]
@@ -134,10 +134,10 @@ def _bounded(value: Any) -> Any:  # noqa: ANN401 - whatever an expression may co
     if isinstance(value, float) and math.isfinite(value):
         return value
     kind = "number" if isinstance(value, int | float) else type(value).__name__
-    raise NotCalculable(f"A {kind} in it is too large, or of no use in arithmetic.")
+    raise NotCalculable(f"A {kind} in it is too large, or not supported in arithmetic.")
 
 
-def _numbers(*values: Any) -> None:  # noqa: ANN401 - see above
+def _numbers(*values: Any) -> None:  # noqa: ANN401 - any value
     for value in values:
         if not isinstance(value, int | float):
             raise NotCalculable(f"It has a {type(value).__name__} where a number should be.")
@@ -146,20 +146,20 @@ def _numbers(*values: Any) -> None:  # noqa: ANN401 - see above
 def _arithmetic(function: Callable[..., Any]) -> Callable[..., Any]:
     """Restrict a function to numbers: text and lists would be repeated or formatted."""
 
-    def applied(*values: Any) -> Any:  # noqa: ANN401 - see above
+    def applied(*values: Any) -> Any:  # noqa: ANN401 - any value
         _numbers(*values)
         return _bounded(function(*values))
 
     return applied
 
 
-def _sum_or_later(left: Any, right: Any) -> Any:  # noqa: ANN401 - see above
+def _sum_or_later(left: Any, right: Any) -> Any:  # noqa: ANN401 - any value
     if isinstance(left, date) and isinstance(right, int):
         return left + timedelta(days=right)
     return _arithmetic(operator.add)(left, right)
 
 
-def _difference(left: Any, right: Any) -> Any:  # noqa: ANN401 - see above
+def _difference(left: Any, right: Any) -> Any:  # noqa: ANN401 - any value
     """Return the difference of numbers, or of dates in days."""
     if isinstance(left, date) and isinstance(right, date):
         return (left - right).days
@@ -177,10 +177,10 @@ def _power(base: _Number, exponent: _Number) -> _Number:
     return _bounded(result)  # type: ignore[no-any-return]
 
 
-# The functions
+# Functions
 
 
-def _list_of(*values: Any) -> list[_Number]:  # noqa: ANN401 - see above
+def _list_of(*values: Any) -> list[_Number]:  # noqa: ANN401 - any value
     """Return numbers given as arguments, or as one list."""
     given = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
     _numbers(*given)
@@ -188,7 +188,7 @@ def _list_of(*values: Any) -> list[_Number]:  # noqa: ANN401 - see above
 
 
 def _over_list(function: Callable[[list[_Number]], Any]) -> Callable[..., Any]:
-    def applied(*values: Any) -> Any:  # noqa: ANN401 - see above
+    def applied(*values: Any) -> Any:  # noqa: ANN401 - any value
         return _bounded(function(_list_of(*values)))
 
     return applied
@@ -197,7 +197,7 @@ def _over_list(function: Callable[[list[_Number]], Any]) -> Callable[..., Any]:
 def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
     """Apply a function to numbers, or to dates."""
 
-    def applied(*values: Any) -> Any:  # noqa: ANN401 - see above
+    def applied(*values: Any) -> Any:  # noqa: ANN401 - any value
         given = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
         return function(given) if all(isinstance(each, date) for each in given) else function(_list_of(*values))
 
@@ -210,14 +210,14 @@ def _round(value: _Number, decimals: int = 0) -> _Number:
     return round(value, decimals) if decimals else round(value)
 
 
-def _date(*parts: Any) -> date:  # noqa: ANN401 - see above
+def _date(*parts: Any) -> date:  # noqa: ANN401 - any value
     if len(parts) == 1 and isinstance(parts[0], str):
         return date.fromisoformat(parts[0])
     return date(*parts)
 
 
 def _of_dates(function: Callable[..., int]) -> Callable[..., int]:
-    def applied(*days: Any) -> int:  # noqa: ANN401 - see above
+    def applied(*days: Any) -> int:  # noqa: ANN401 - any value
         if not all(isinstance(day, date) for day in days):
             raise NotCalculable('It needs dates, as in date("2024-02-29").')
         return function(*days)
@@ -278,7 +278,7 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
 }
 
 
-# How values are written
+# Output
 
 
 def _written(value: float | bool | date) -> str:

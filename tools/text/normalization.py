@@ -32,10 +32,10 @@ _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85]")
 # Marks that combine with the letter before them are among these; no other character of theirs is a letter.
 _MARKS = re.compile(r"[^\w\s\x00-\x7f]{31,}")
 MOST_MARKS = 30
-"""Marks that may stand on one letter (Unicode's stream-safe text): composing takes the square of their number."""
+"""Combining marks per letter (Unicode's stream-safe text): composing takes the square of their number."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-"""Where one sentence ends and the next begins, as far as marks and lines tell."""
+"""Boundary between sentences by punctuation and lines."""
 _CLAUSE = re.compile(r"[,;:(|–—] ?| (?=(?:and|but|who|which|that|where|when|after|before|while|as|is|was|were) )")
 _WRAPPED = re.compile(r"^([^\W\d_][^\n|]{53,158}[^\s.!?:;|])\n(?=[^\W\d_][^\n|]*$)", re.MULTILINE)
 
@@ -43,7 +43,7 @@ _WRAPPED = re.compile(r"^([^\W\d_][^\n|]{53,158}[^\s.!?:;|])\n(?=[^\W\d_][^\n|]*
 def check_unicode(question: str) -> None:
     """Raise UsageError for a question with bytes of another encoding, which cannot be stored or sent."""
     if _SURROGATES.search(question):
-        raise UsageError("The question holds bytes that are no UTF-8: see how the terminal encodes text.")
+        raise UsageError("The question holds bytes that are not UTF-8: check the terminal's encoding.")
 
 
 def storable(text: str) -> str:

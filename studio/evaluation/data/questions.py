@@ -86,7 +86,7 @@ class GoldQuestion:
     asked_at: str = ""
     pages: tuple[Page, ...] = field(default=(), repr=False)
     row: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The line as it stands in the file, under our names and without its pages."""
+    """The line of the file, with our field names and without its pages."""
 
     @property
     def key(self) -> str:
@@ -187,7 +187,7 @@ def _questions(text: bytes, path: Path, name: str) -> Iterator[GoldQuestion]:
         line, row = _line(raw, f"{path}, line {number}")
         id = line.id or str(number)
         if id in seen:
-            raise UsageError(f"{path}, line {number}: the id {id!r} stands on line {seen[id]} already.")
+            raise UsageError(f"{path}, line {number}: the id {id!r} is already used on line {seen[id]}.")
         seen[id] = number
         named = {"id": id, "question": line.question, "answer_aliases": line.answer_aliases, "type": line.type}
         yield _gold_question(line, {**row, **named}, name)

@@ -15,7 +15,7 @@ _SIZE = (8.0, 4.5)
 _FEWEST_HOPS_GROUPS = 2
 _COLOURS = 10
 _MARKERS, _LINES, _HATCHES = "os^", ("-", "--", ":"), ("", "//", "..")
-"""What tells the second and third ten from the first, whose colours they share."""
+"""Styles that distinguish the second and third ten from the first, which have the same colors."""
 
 
 def pictures(result: MethodsResult, *, label: str) -> list[Picture]:

@@ -94,9 +94,9 @@ def retrieval_table(result: RetrievalResult) -> Rows:
 def methods_table(result: MethodsResult, metrics: Sequence[str]) -> Rows:
     """Return some metrics, a system per line; those that say nothing about any question are left out."""
     lines = result["summary"]["all"]["systems"]
-    told = [metric for metric in metrics if any(line[metric]["n"] for line in lines.values())]
-    rows = [["system", *(NAMES[metric] for metric in told)]]
-    return rows + [[system, *(cell(metric, line[metric]) for metric in told)] for system, line in lines.items()]
+    shown = [metric for metric in metrics if any(line[metric]["n"] for line in lines.values())]
+    rows = [["system", *(NAMES[metric] for metric in shown)]]
+    return rows + [[system, *(cell(metric, line[metric]) for metric in shown)] for system, line in lines.items()]
 
 
 def group_table(groups: Mapping[str, Group], by: str, metrics: Iterable[str]) -> Rows:
@@ -136,7 +136,7 @@ def difference_table(differences: Iterable[Difference]) -> Rows:
 SIMULATION = "Simulation: no language model has answered here. What the roles say is made from the gold."
 
 DIFFERENCES = (
-    "On the same questions, shares in points. “detectable” is the smallest true difference that so many questions show "
+    "On the same questions, shares in points. “detectable” is the smallest true difference that these questions detect "
     "four times in five; “questions needed” is what the difference found would take."
 )
 
@@ -209,12 +209,12 @@ def _methods(report: Mapping[str, Any], result: MethodsResult, out: Path) -> lis
 
 
 QUALITY_LEGEND = (
-    "EM, F1: as in SQuAD 2.0, over all aliases; a refusal says nothing, which is right only where there is no answer. "
-    "Contained: a right answer stands in what was said. CRAG score: +1 right, 0 refused, −1 wrong, as percent."
+    "EM, F1: as in SQuAD 2.0, over all aliases; a refusal is an empty answer, right only if there is no answer. "
+    "Contained: the answer contains a right one. CRAG score: +1 right, 0 refused, −1 wrong, as percent."
 )
 EVIDENCE_LEGEND = (
     "Support: answers with a citation of a gold passage. Answer quoted: answers, other than yes and no, that a "
-    "citation says word for word. Gold shown: the share of gold passages that stood in any prompt of the run."
+    "citation contains verbatim. Gold shown: the share of gold passages that were in any prompt of the run."
 )
 
 

@@ -17,7 +17,7 @@ from sleuth.studio.evaluation.scoring import AllowanceSpent, Result, Results, me
 from sleuth.tools.errors import ModelUnavailable, SleuthError
 
 ServicesFor = Callable[[GoldQuestion], Awaitable[Services]]
-"""What a run of a question is made with: made anew for each."""
+"""Factory of the services of one question's run."""
 
 OnDone = Callable[[], None]
 

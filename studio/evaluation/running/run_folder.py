@@ -79,7 +79,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from None
     if not isinstance(value, dict):
-        raise UsageError(f"{path} is not of an evaluation.")
+        raise UsageError(f"{path} does not belong to an evaluation.")
     return value
 
 

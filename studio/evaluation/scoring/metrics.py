@@ -44,7 +44,7 @@ def _comparable(answers: Sequence[str]) -> list[str]:
 
 
 def _f1(said: list[str], answer: list[str]) -> float:
-    if not (said and answer):  # SQuAD 2.0: nothing is said where there is nothing to say
+    if not (said and answer):  # SQuAD 2.0: an empty answer is right if there is no answer
         return float(said == answer)
     common = sum((Counter(said) & Counter(answer)).values())
     return 2 * common / (len(said) + len(answer))
@@ -85,13 +85,14 @@ def answer_scores(
 ) -> dict[str, float | None]:
     """Return all scores of an answer's text.
 
-    CRAG's score is 1 for a right one, 0 for a refusal, -1 for a wrong one; a question taken for invalid is missing too.
+        CRAG's score is 1 for a right one, 0 for a refusal, -1 for a wrong one; a question taken for invalid is missing
+        too.
 
-    Args:
-        status: the run's; whatever text goes with a refusal does not count as an answer.
-        text: what was answered.
-        answers: those that count as right; none: nothing can be said but whether it was refused.
-        judged: a judge model's opinion, where one was asked for.
+        Args:
+    status: the run's; the text of a refusal is not an answer.
+    text: the answer.
+    answers: accepted answers; without any, only the refusal is scored.
+    judged: a judge model's opinion, if any.
     """
     refused = status in REFUSALS
     scores: dict[str, float | None] = {"refused": float(refused)}
@@ -113,10 +114,10 @@ def citation_scores(
 ) -> dict[str, float | None]:
     """Return the scores of citations against the gold passages; None without an answer.
 
-    Args:
-        cited: for each cited passage the ids that it goes by: its own and its document's.
-        gold: ids of passages or documents.
-        answered: whether there is an answer.
+        Args:
+    cited: for each cited passage its id and its document's.
+            gold: ids of passages or documents.
+            answered: whether there is an answer.
     """
     if not (gold and answered):
         return {"support": None, "citation_precision": None, "citation_recall": None}

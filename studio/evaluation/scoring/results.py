@@ -96,7 +96,9 @@ def _append(path: Path, line: str) -> None:
         with path.open("a", encoding="utf-8") as file:
             file.write(line)
     except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error}. Free some space; the same command goes on.") from error
+        raise StoreError(
+            f"{path} cannot be written: {error}. Free some space, then rerun the same command to resume."
+        ) from error
 
 
 def read_scores(folder: Path) -> dict[str, Own]:

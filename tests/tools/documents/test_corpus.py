@@ -57,7 +57,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
     ("bad", "reason"),
     [
         ("{broken", "Expecting property name"),
-        ("[1, 2]", "is no object"),
+        ("[1, 2]", "is not an object"),
         ({"title": "t", "text": "x"}, 'no "id"'),
         ({"id": True, "text": "x"}, 'no "id"'),
         ({"id": " ", "text": "x"}, '"id" is empty'),

@@ -39,7 +39,7 @@ def test_a_file_reads_the_same_in_a_process_of_its_own(reader: FileReader, tmp_p
 
 def test_why_a_file_cannot_be_read_comes_through_and_the_next_one_is_read(reader: FileReader, tmp_path: Path) -> None:
     assert refusal(reader, write(tmp_path / "a.pdf", "no PDF")) == (
-        f"{tmp_path}/a.pdf: is no PDF, or a damaged one. Print it to a new PDF, or leave it out."
+        f"{tmp_path}/a.pdf: is not a PDF, or is damaged. Print it to a new PDF, or leave it out."
     )
     assert reader.read(write(tmp_path / "a.html", PAGE)).title == "The mill"
 

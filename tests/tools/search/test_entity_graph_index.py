@@ -110,7 +110,7 @@ def test_an_index_of_another_version_is_built_anew(index: GraphIndex, tmp_path: 
 
 def test_a_file_that_is_no_database_is_explained(tmp_path: Path) -> None:
     (tmp_path / "graph.db").write_text("no database" * 500)
-    with pytest.raises(StoreError, match="delete that file and it is built again"):
+    with pytest.raises(StoreError, match="delete that file to rebuild it"):
         GraphIndex(tmp_path / "graph.db")
 
 

@@ -114,7 +114,7 @@ def test_a_pasted_book_is_a_question_too(indexes: tuple[GraphIndex, KeywordIndex
 def test_without_a_usable_model_the_formula_ranks_and_says_so(
     indexes: tuple[GraphIndex, KeywordIndex], tmp_path: Path
 ) -> None:
-    with pytest.raises(UnusableModel, match=r"there is no lost\.npz"):
+    with pytest.raises(UnusableModel, match=r"lost\.npz is missing"):
         load(tmp_path / "lost.npz")
     (tmp_path / "broken.npz").write_bytes(b"PK nonsense")
     with pytest.raises(UnusableModel, match="cannot be read"):
@@ -126,7 +126,7 @@ def test_without_a_usable_model_the_formula_ranks_and_says_so(
     query = Query(text=QUESTION, k=3, mode="graph")
     hits = search_graph(query, {"graph": graph, "keyword": keywords}, fetch, model=tmp_path / "lost.npz")  # type: ignore[arg-type]
     assert hits[0].why is not None
-    assert hits[0].why.note == "Ranked by the untrained formula: there is no lost.npz."
+    assert hits[0].why.note == "Ranked by the untrained formula: lost.npz is missing."
     plain = search_graph(query, {"graph": graph, "keyword": keywords}, fetch, model=None)  # type: ignore[arg-type]
     assert [hit.passage.id for hit in plain] == [hit.passage.id for hit in hits]
     assert plain[0].why is not None

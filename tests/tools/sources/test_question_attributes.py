@@ -157,7 +157,7 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
     file, made = tmp_path / "svm.npz", tmp_path / "made"
     arrays: dict[str, Any] = {"embedder": np.array("axes"), "labels": np.array(DOMAINS), "dynamic": SVM.dynamic}
     np.savez(file, domains=np.array([Trap(made)], dtype=object), **arrays)
-    with pytest.raises(StoreError, match="classifies no questions"):
+    with pytest.raises(StoreError, match="is not a question classifier"):
         LinearSvm.load(file)
     assert not made.exists()
 
@@ -180,7 +180,7 @@ def test_a_file_with_other_arrays_is_refused(changed: dict[str, Any], tmp_path: 
     arrays |= {"domains": SVM.domains, "dynamic": SVM.dynamic}
     kept = {name: array for name, array in (arrays | changed).items() if array is not None}
     np.savez(tmp_path / "svm.npz", **kept)  # type: ignore[arg-type]
-    with pytest.raises(StoreError, match="classifies no questions"):
+    with pytest.raises(StoreError, match="is not a question classifier"):
         LinearSvm.load(tmp_path / "svm.npz")
 
 
@@ -188,7 +188,8 @@ def test_a_file_with_other_arrays_is_refused(changed: dict[str, Any], tmp_path: 
 def test_a_file_that_is_something_else_is_refused(content: bytes | None, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "svm.npz").write_bytes(content)
-    with pytest.raises(StoreError, match=r"svm\.npz classifies no questions.*sleuth\.studio\.training\.attributes"):
+    message = r"svm\.npz is not a question classifier.*sleuth\.studio\.training\.attributes"
+    with pytest.raises(StoreError, match=message):
         LinearSvm.load(tmp_path / "svm.npz")
 
 
@@ -230,7 +231,7 @@ async def test_one_s_own_training_comes_before_the_package_s(tmp_path: Path) -> 
 
 def test_a_broken_one_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / TRAINED).write_bytes(b"")
-    with pytest.raises(StoreError, match="classifies no questions"):
+    with pytest.raises(StoreError, match="is not a question classifier"):
         fitting(tmp_path, HashingEmbedder())
 
 

@@ -14,7 +14,7 @@ Scored = list[tuple[str, float]]
 Meaning = Callable[[str, int], Scored]
 
 DEPTH = 300
-"""How many passages words and meaning bring."""
+"""Number of passages fetched by keywords and by vectors."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +36,7 @@ class Weights:
 QUESTION = Weights()
 """For a question whose answer may take several passages."""
 HOP = Weights(meaning=0.5, title=0.5, entities=0.5, edges=0.2, coverage=0.5)
-"""For a step that one passage should tell, set on MuSiQue's sub-questions (`benchmarks/studies/per_hop.py`)."""
+"""For a step that one passage should answer, tuned on MuSiQue's sub-questions (`benchmarks/studies/per_hop.py`)."""
 
 
 @dataclass(kw_only=True, slots=True)

@@ -88,7 +88,7 @@ class Read:
 
     @cached_property
     def _matches(self) -> list[tuple[float, Span]]:
-        # The title says whom all sentences are about, so its words count for each of them.
+        # The title is the subject of all sentences, so its words count for each of them.
         shares = [(self._asked.share(self.title | found), span) for span, found in self.sentences]
         best = max((share for share, _ in shares), default=0.0)
         return [(share / best if best else 1.0, span) for share, span in shares]

@@ -19,7 +19,7 @@ from sleuth.tools.search.entity_graph.names import aliases, kept_names, name_id
 from sleuth.tools.types import Passage
 
 FACTS_VERSION = 1
-"""Raised whenever other names are read out of the same text; an index of another version is built anew."""
+"""Version of the extraction; incremented when the same text gives other names, which rebuilds the index."""
 
 _BUSY_SECONDS = 30.0
 _SCHEMA = (
@@ -35,7 +35,7 @@ _RARELY = (
     "ORDER BY m.name, p.id"
 )
 RARE = 50
-"""A name that more passages mention leads nowhere in particular."""
+"""A name that more passages mention is too common to connect them."""
 
 
 class Named(NamedTuple):
@@ -239,7 +239,7 @@ class GraphIndex:
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
                 f"The mention graph in {self._file} cannot be {what}: {error}. "
-                "It is derived: delete that file and it is built again."
+                "It is derived from the documents: delete that file to rebuild it."
             ) from error
 
 

@@ -195,7 +195,7 @@ def _ends(run: Sequence[Word], at: int) -> Iterator[int]:
     if first.shape == "plain" or not _may_begin(run, at):
         return
     if at > 0 and first.shape == "name" and len(first.form) > 1 and first.form not in FUNCTION_WORDS:
-        yield at  # the first word of a sentence has a capital whatever it is
+        yield at  # the first word of a sentence is always capitalized
     small, commas = 0, 0
     for last in range(at + 1, min(len(run), at + MOST_WORDS)):
         word = run[last]

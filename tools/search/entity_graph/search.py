@@ -12,17 +12,17 @@ from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.types import Passage
 
 SEEDS = 8
-"""Edges go out from so many of the best passages, and from as many of those already read."""
+"""Number of the best passages, and of those already read, whose edges are followed."""
 SEEN = 0.5
-"""The least that a passage already read counts as a seed."""
+"""Minimum score of a passage already read as a seed."""
 POOL: Mapping[Kind, int] = {"names": 60, "named_by": 40, "shares": 40}
 POOL_BASE = 40
-"""How many candidates come in by each kind of edge, and by themselves."""
+"""Number of candidates by each kind of edge, and by their own score."""
 LAMBDA: Mapping[Kind, float] = {"names": 0.6, "named_by": 0.7, "shares": 0.85}
 AT_LEAST: Mapping[Kind, float] = {"names": 1.0, "named_by": 0.1, "shares": 0.1}
 NEW_WORDS = 1.7
 OTHER_KINDS = 0.5
-"""Numbers of the formula, set on questions of 2Wiki, HotpotQA and MuSiQue (`sleuth eval --retrieval graph`)."""
+"""Constants of the formula, tuned on questions of 2Wiki, HotpotQA and MuSiQue (`sleuth eval --retrieval graph`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

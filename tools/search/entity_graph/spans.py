@@ -16,7 +16,7 @@ _WORD = re.compile(rf"{_LETTER}+(?:['’.&\-‐]{_LETTER}+)*")
 _SENTENCE_END = re.compile(
     r"[.!?…]+[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*[^\Wa-z_])|[。！？｡।॥؟۔]+|\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d+[.)])\s?)"
 )
-# After these a full stop is no end: "St. Louis", "J. Pell", "c. 1860".
+# A full stop after these does not end a sentence: "St. Louis", "J. Pell", "c. 1860".
 _ABBREVIATION = re.compile(
     r"(?:\b[^\W\d_]|\b(?:St|Ste|Mt|Mr|Mrs|Ms|Dr|Prof|Rev|Gen|Col|Capt|Lt|Sgt|Gov|Sen|Rep|Hon|Jr|Sr|No|vs|Inc|Ltd|Co|Corp"
     r"|Bros|approx|born|ca|cf|e\.g|i\.e|etc|al|Vol|Fr|Ph\.D|U\.S|U\.K))\.$"
@@ -55,7 +55,9 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 
 def key(text: str) -> str:
-    """Return a name's normalized form: without case, accents of European scripts, punctuation and possessive endings."""
+    """Return a name's normalized form: without case, accents of European scripts, punctuation and
+    possessive endings.
+    """
     return " ".join(word.form for word in words(text))
 
 

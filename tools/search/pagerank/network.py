@@ -98,7 +98,9 @@ def _said(triples: TripleGraph, passage: str) -> dict[int, None]:
 def _connected(
     named: Named, said: Iterable[int], mentioned: Mapping[int, int], known: Mapping[int, int], kinds: Weights
 ) -> dict[int, float]:
-    """Return a passage's names with the weights of their edges; the more passages share a name, the lower its weight."""
+    """Return a passage's names with the weights of their edges; the more passages share a name, the
+    lower its weight.
+    """
     weights = {name: kinds.mentions / math.sqrt(mentioned[name]) for name in named.mentions}
     for name, weight in named.aliases.items():
         weights[name] = weights.get(name, 0.0) + kinds.goes_by * weight / math.sqrt(known[name])

@@ -25,15 +25,15 @@ from sleuth.tools.search.pagerank.walk import Node, walk
 from sleuth.tools.search.retriever import Query
 
 FRONT = 10
-"""The walk may leave so many of the best passages for ones that the query does not find by itself."""
+"""Number of the best passages whose neighbors are added to the local graph."""
 SHARPNESS = 8
-"""The walker starts at passages by this power of their own score: else the many weak ones outweigh the few good."""
+"""Exponent of the passages' scores in the restart distribution, so that many weak ones do not outweigh few good."""
 READ = 40
-"""The triples of so many of the best passages are compared with the query."""
+"""Number of the best passages whose triples are compared with the query."""
 LINKED = 5
-"""The walker starts at the names of so many of them (HippoRAG 2, appendix)."""
+"""Number of triples whose names are in the restart distribution (HippoRAG 2, appendix)."""
 PASSAGES, NAMES, FACTS = 1.0, 0.3, 1.0
-"""How much of the start is at passages and at the names in triples, and what each name in the query has of it."""
+"""Weights in the restart distribution: of passages, of each name in the query, and of names in triples."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,7 +118,9 @@ class PageRank:
     def _start(
         self, strength: Mapping[str, float], names: Mapping[int, float], facts: Mapping[Fact, float]
     ) -> dict[Node, float]:
-        """Return the restart distribution: names in many passages weigh less for each of them (HippoRAG, section 2.3)."""
+        """Return the restart distribution: names in many passages weigh less for each of them
+        (HippoRAG, section 2.3).
+        """
         sharp = {id_: value**SHARPNESS for id_, value in strength.items()}
         whole = sum(sharp.values()) or 1.0
         start: dict[Node, float] = {id_: PASSAGES * value / whole for id_, value in sharp.items()}

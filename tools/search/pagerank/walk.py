@@ -14,9 +14,9 @@ Node = str | int
 Edges = Mapping[tuple[Node, Node], float]
 
 DAMPING = 0.5
-"""How likely the walker goes on rather than back to the start (HippoRAG 2, section 4)."""
+"""Probability of following an edge instead of restarting (HippoRAG 2, section 4)."""
 STEPS = 30
-"""What is left undone is less than DAMPING to this power."""
+"""Number of iterations; the remaining error is below DAMPING to this power."""
 
 
 def walk(edges: Edges, start: Mapping[Node, float]) -> dict[Node, float]:

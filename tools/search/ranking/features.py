@@ -89,7 +89,7 @@ def _linked(pool: Pool, candidate: Candidate, links: Sequence[Link]) -> dict[str
     """Return features of the best edge of one kind, and the combined coverage of the edge's two ends."""
     best, share = links[0], pool.words.share
     edge, target, source = best.edge, pool.found[candidate.passage.id], pool.found[best.edge.source]
-    said = pool.found[edge.stands_in].sentences.get(edge.start, 0)
+    sentence = pool.found[edge.stands_in].sentences.get(edge.start, 0)
     return {
         "gain": best.gain,
         "w": edge.w,
@@ -100,8 +100,8 @@ def _linked(pool: Pool, candidate: Candidate, links: Sequence[Link]) -> dict[str
         "gains": sum(link.gain for link in links),
         "union": share(source.all | target.all),
         "seed": pool.seeds[edge.source],
-        "asks": share(said & pool.asks & ~source.title) / pool.whole,
-        "rest": share(target.all & pool.asks & ~said) / pool.whole,
+        "asks": share(sentence & pool.asks & ~source.title) / pool.whole,
+        "rest": share(target.all & pool.asks & ~sentence) / pool.whole,
         "sentence": max((share(each & ~source.all) for each in target.sentences.values()), default=0.0),
-        "later": pool.words.place(target.all & ~source.all) - pool.words.place(said),
+        "later": pool.words.place(target.all & ~source.all) - pool.words.place(sentence),
     }

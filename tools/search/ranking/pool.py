@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sleuth.tools.search.entity_graph import Asked, Candidate
 
 NEVER = -1.0
-"""Where no word stands."""
+"""Position of an empty set of words."""
 
 
 def title_of(candidate: Candidate) -> str:

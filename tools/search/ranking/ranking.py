@@ -61,16 +61,16 @@ class Trees:
                 meta = json.loads(arrays["meta"].tobytes())
                 return cls(meta=meta, **{name: arrays[name] for name in _ARRAYS})
         except FileNotFoundError:
-            raise UnusableModel(f"there is no {file.name}") from None
+            raise UnusableModel(f"{file.name} is missing") from None
         except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise UnusableModel(f"{file.name} cannot be read ({error})") from error
 
 
 MODEL = Path(__file__).with_name("model.npz")
 SPREAD = 30
-"""So many of the best are put in order together."""
+"""Number of the best candidates that are reranked for coverage."""
 COVER = 2.4
-"""What a passage gains for all words of a question that no passage before it has; trained scores span about 10."""
+"""Bonus for covering all words of a question that earlier passages lack; trained scores span about 10."""
 
 
 @lru_cache(maxsize=4)

@@ -81,7 +81,7 @@ def speaking(place: Path | str) -> Iterator[None]:
     except (ChromaError, httpx.HTTPError, OSError, ValueError, AttributeError) as error:
         where = place if isinstance(place, Path) else f"the Chroma server at {place}"
         look = (
-            "Check the disk's free space. They are derived: delete that folder and they are made again."
+            "Check the disk's free space. They are derived from the documents: delete that folder to rebuild them."
             if isinstance(place, Path)
             else "Check SLEUTH_CHROMA_URL."
         )

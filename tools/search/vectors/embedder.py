@@ -82,7 +82,7 @@ class LocalEmbedder:
         self.name = name
         self._cache = cache
         self._model: compiled.Encode | None = None
-        # The tokenizer keeps its padding settings in itself, so two threads must not encode at once.
+        # The tokenizer stores its padding settings, so two threads must not encode simultaneously.
         self._turn = threading.Lock()
 
     def embed_passages(self, texts: list[str]) -> Vectors:
@@ -158,7 +158,7 @@ class EndpointEmbedder:
             reason = " ".join(str(error.__cause__ or error)[:3_000].split())[:300]
             raise StoreError(f"The embeddings endpoint {url} fails: {reason}. Check SLEUTH_EMBEDDER.") from error
         except ValidationError as error:
-            raise StoreError(f"{url} does not answer like an embeddings endpoint. Check SLEUTH_EMBEDDER.") from error
+            raise StoreError(f"{url} is not an embeddings endpoint. Check SLEUTH_EMBEDDER.") from error
         if [row.index for row in rows] != list(range(len(texts))):
             raise StoreError(f"{url} sent {len(rows)} vectors for {len(texts)} texts. Check SLEUTH_EMBEDDER.")
         return self._checked([row.embedding for row in rows], url)
@@ -169,13 +169,13 @@ class EndpointEmbedder:
         self._dimension = self._dimension or min(lengths)
         if lengths != {self._dimension}:
             raise StoreError(
-                f"{url} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers, and {self._dimension} before. "
+                f"{url} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers, before {self._dimension}. "
                 "Check SLEUTH_EMBEDDER."
             )
         vectors = np.asarray(rows, dtype=np.float64)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not norms.all():
-            raise StoreError(f"{url} sent a vector of zeros, which has no direction. Check SLEUTH_EMBEDDER.")
+            raise StoreError(f"{url} sent a zero vector. Check SLEUTH_EMBEDDER.")
         unit: Vectors = (vectors / norms).astype(np.float32)
         return unit
 
@@ -192,8 +192,8 @@ class _Answer(BaseModel):
 def no_embedder() -> UsageError:
     """Return the error for a search that needs vectors without an embedder."""
     return UsageError(
-        "This search takes vectors, and SLEUTH_EMBEDDER is none: use the mode graph or keyword, or set "
-        "SLEUTH_EMBEDDER and run `sleuth ingest` again, which embeds what was read without."
+        "This search needs vectors, and SLEUTH_EMBEDDER is none: use the mode graph or keyword, or set "
+        "SLEUTH_EMBEDDER and run `sleuth ingest` again to embed the existing documents."
     )
 
 

@@ -156,7 +156,7 @@ class VectorIndex:
             try:
                 found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
             except NotFoundError as error:
-                raise VectorsReplaced("The vectors are being made anew. Search again.") from error
+                raise VectorsReplaced("The vectors are being rebuilt. Search again.") from error
         distances = (found["distances"] or [[]])[0]
         return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
 
@@ -242,7 +242,7 @@ def embedder_changed(collection: str, built_with: str, present: str) -> Embedder
     """Return the error for a collection with vectors of another embedder."""
     return EmbedderChanged(
         f"Collection {collection!r} was built with the embedder {built_with}, the present one is {present}. "
-        "Set SLEUTH_EMBEDDER back, or embed everything anew with `sleuth ingest --rebuild`."
+        "Set SLEUTH_EMBEDDER back, or embed everything again with `sleuth ingest --rebuild`."
     )
 
 

@@ -20,7 +20,7 @@ from sleuth.tools.storage import Mark, is_left
 
 _MARK = "in-use-"
 _MOST = 20_000
-"""Neighbours asked for: so many that the search goes through most of the index."""
+"""Number of neighbors requested: enough to read most of the index."""
 
 
 def enter(folder: Path, collection: str) -> Mark:
@@ -43,8 +43,8 @@ def _try(folder: Path, collection: str) -> None:
     status = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603 - our own module
     if status < 0:
         raise StoreError(
-            f"The vectors in {folder} are damaged: whoever reads them dies of signal {-status}. "
-            "They are derived: delete that folder and they are made again."
+            f"The vector index in {folder} is corrupt: reading it crashes with signal {-status}. "
+            "It is derived from the documents: delete that folder to rebuild it."
         )
 
 

@@ -45,12 +45,12 @@ def open_compiled(folder: Path, cache: Path) -> Encode | None:
     place = cache / _key(folder)
     if not place.exists():
         # A warning, since those are what an application that has set up no logging shows.
-        _log.warning("The embedding model is being compiled for this machine: once, for up to a minute.")
+        _log.warning("Compiling the embedding model for this machine. This takes up to a minute, once.")
         _convert(folder, place)
     refused = place / _REFUSED
     if refused.exists():
         why = refused.read_text(encoding="utf-8").strip()
-        _log.warning("%s cannot be compiled and runs on torch: %s (remove %s to try again)", folder, why, place)
+        _log.warning("%s cannot be compiled and runs on torch: %s (remove %s to retry)", folder, why, place)
         return None
     return opened(place)
 

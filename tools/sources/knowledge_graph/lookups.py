@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_CALLS = 5
 MAX_SECONDS = 10.0
 MAX_CHARACTERS = 1000
-"""Of one result; the paper cuts what the graph says to as many (section 4.5)."""
+"""Limit of one result, as in the paper (section 4.5)."""
 
 
 class GraphUnavailable(SleuthError):

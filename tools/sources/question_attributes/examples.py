@@ -37,7 +37,7 @@ def read(path: Path) -> list[Example]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise UsageError(f"The labelled questions {path} cannot be read: {error}.") from error
+        raise UsageError(f"The labeled questions {path} cannot be read: {error}.") from error
     return _parse(text, str(path))
 
 
@@ -87,6 +87,6 @@ def _example(line: str, where: str) -> Example:
 
 def _fault(where: str) -> UsageError:
     return UsageError(
-        f'{where}: no labelled question. Each line is {{"question": "…", "domain": "…", "dynamic": true or false}} '
+        f'{where}: not a labeled question. Each line is {{"question": "…", "domain": "…", "dynamic": true or false}} '
         f"with a domain of {', '.join(DOMAINS)}."
     )

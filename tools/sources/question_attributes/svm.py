@@ -76,7 +76,7 @@ class LinearSvm:
             with np.load(file, allow_pickle=False) as arrays:
                 return _checked({name: arrays[name] for name in ("embedder", "labels", "domains", "dynamic")})
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise StoreError(f"{file} classifies no questions ({error}). `{TRAINING}` makes one.") from error
+            raise StoreError(f"{file} is not a question classifier ({error}). `{TRAINING}` makes one.") from error
 
 
 class SvmPredictor:
@@ -124,9 +124,9 @@ def _model_name(embedder: str) -> str:
 def _checked(arrays: dict[str, NDArray[np.generic]]) -> LinearSvm:
     domains, dynamic = arrays["domains"].astype(np.float64), arrays["dynamic"].astype(np.float64)
     if tuple(arrays["labels"].tolist()) != DOMAINS:
-        raise ValueError("its labels are others")
+        raise ValueError("it has other labels")
     if dynamic.ndim != 1 or domains.shape != (len(DOMAINS), len(dynamic)) or len(dynamic) < 2:
-        raise ValueError("its weights have another shape")
+        raise ValueError("its weights have a wrong shape")
     if not (np.isfinite(domains).all() and np.isfinite(dynamic).all()):
-        raise ValueError("a weight is no number")
+        raise ValueError("a weight is not a number")
     return LinearSvm(embedder=str(arrays["embedder"]), domains=domains, dynamic=dynamic)

@@ -79,7 +79,7 @@ def extract(page: Page) -> PageText:
     text, shortened = _bounded(_text(soup))
     if not text and not tables:
         text = one_line(normalise(page.snippet))
-        warnings.append("nothing could be read: " + ("its snippet stands for it" if text else "it is empty"))
+        warnings.append("nothing could be read: " + ("its snippet is used instead" if text else "it is empty"))
     return describe(page, name, text, tables, [*warnings, *cut, *shortened])
 
 

@@ -108,7 +108,7 @@ async def fetch_page(
     try:
         html = decode_html(found.body, declared=found.charset)
     except DocumentError as error:
-        raise DocumentError(f"{url} is no page: it {error}") from error
+        raise DocumentError(f"{url} is not a page: it {error}") from error
     warnings = (f"only the first {limits.bytes:,} bytes were fetched",) if found.cut else ()
     return Page(html=html, url=found.url, last_modified=found.last_modified, warnings=warnings)
 
@@ -125,7 +125,7 @@ def _checked(url: str) -> httpx.URL:
     try:
         parsed = httpx.URL(url.strip())
     except httpx.InvalidURL as error:
-        raise UsageError(f"{url!r} is no URL: {error}.") from error
+        raise UsageError(f"{url!r} is not a URL: {error}.") from error
     if parsed.scheme not in _PORTS or not parsed.host:
         raise UsageError(f"{url!r} cannot be fetched: only http:// and https:// URLs can.")
     if parsed.userinfo:
@@ -177,7 +177,7 @@ def _check(response: httpx.Response, url: httpx.URL) -> None:
         raise DocumentError(f"{url} answers {response.status_code} {response.reason_phrase}.")
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind not in _KINDS:
-        raise DocumentError(f"{url} is no page but {kind}. `sleuth ingest` reads other files.")
+        raise DocumentError(f"{url} is not a page but {kind}. `sleuth ingest` reads other files.")
     if response.headers.get("Content-Encoding", "").strip().lower() not in _ENCODINGS:
         raise DocumentError(f"{url} is sent in an encoding that was not asked for.")
 

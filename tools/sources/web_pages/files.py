@@ -54,7 +54,9 @@ def read_page_file(path: Path) -> list[Page]:
         raise UsageError(f"There is no file {str(path)!r}. --page takes an HTML or JSON file, or a URL.")
     suffix = path.suffix.lower()
     if suffix not in (*_HTML, ".json"):
-        raise UsageError(f"{path} is no page: --page takes {', '.join(_HTML)} and .json files; `sleuth ingest` others.")
+        raise UsageError(
+            f"{path} is not a page: --page takes {', '.join(_HTML)} and .json files; `sleuth ingest` others."
+        )
     try:
         data = read_bytes(path)
         return [Page(html=decode_html(data), name="")] if suffix in _HTML else pages_of_json(data)
@@ -68,7 +70,7 @@ def pages_of_json(data: bytes | str) -> list[Page]:
         given = _JSON.validate_json(data)
     except ValidationError as error:
         raise DocumentError(
-            'is no page as JSON: write {"page_result": "<html>…", "page_name": …, "page_url": …}, or a list of them.'
+            'is not a page as JSON: write {"page_result": "<html>…", "page_name": …, "page_url": …}, or a list of them.'
         ) from error
     match given:
         case _Question():

@@ -78,5 +78,5 @@ def _given_up(page: Page, why: str) -> PageText:
 
     name = title_from(normalise(page.name)) or title_from(page.url) or "Page without a name"
     text = one_line(normalise(page.snippet))
-    stands = "its snippet stands for it" if text else "nothing of it is there"
-    return describe(page, name, text, [], [f"was given up, because {why}: {stands}"])
+    snippet = "its snippet is used instead" if text else "it has no snippet"
+    return describe(page, name, text, [], [f"was given up, because {why}: {snippet}"])

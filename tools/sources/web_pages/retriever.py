@@ -66,7 +66,7 @@ class PageRetriever:
     async def search(self, query: Query) -> list[Hit]:
         """Return the best `query.k` passages, best first; raises UsageError for an empty question."""
         if not query.text.strip():
-            raise UsageError("The question is empty: say what to search for.")
+            raise UsageError("The question is empty. Enter a search text.")
         return await asyncio.to_thread(self._search, query)
 
     def _search(self, query: Query) -> list[Hit]:

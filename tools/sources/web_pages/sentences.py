@@ -24,7 +24,7 @@ def sentences(text: str) -> list[Span]:
 
     spans: list[Span] = []
     start = 0
-    # It fails on some characters of white space beside a full stop.
+    # It fails on some white space characters next to a full stop.
     for sentence in sentencex.segment("en", _SPACE.sub(" ", text)):
         end = start + len(sentence)
         if stripped := sentence.strip():

@@ -20,7 +20,7 @@ MAX_REFERENCE_CHARS = 4_000
 
 _CELLS = ("th", "td")
 _HEADER_LINES = 3
-"""The page's name, the header and the rule below it stand before the first row."""
+"""Lines before the first row: the page's name, the header and the rule below it."""
 _BAR = re.compile(r"(?<!\\)\|")
 _PARTS = ("table", "caption", "tbody", "thead", "tfoot", "tr", *_CELLS)
 
@@ -76,7 +76,7 @@ def _grid(table: Tag) -> list[list[str]]:
                 if (down := _span(cell, "rowspan")) > 1:
                     hanging[spanned] = (down - 1, text)
         rows.append([line.get(column, "") for column in range(max(line, default=-1) + 1)])
-    return [row if len(set(row)) > 1 else row[:1] for row in rows]  # a heading across the whole table stands once
+    return [row if len(set(row)) > 1 else row[:1] for row in rows]  # a heading across the whole table is kept once
 
 
 def _span(cell: Tag, name: str) -> int:
@@ -128,7 +128,7 @@ def table_reference(pages: Sequence[PageText], *, limit: int = MAX_REFERENCE_CHA
     for block in blocks:
         whole = block[: room + 1]
         fitting = block if len(whole) == len(block) <= room else whole.rpartition("\n")[0]
-        if fitting.count("\n") < _HEADER_LINES:  # a header without a row says nothing
+        if fitting.count("\n") < _HEADER_LINES:  # a header without a row is useless
             break
         shown.append(fitting)
         room -= len(fitting) + 2

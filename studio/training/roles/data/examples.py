@@ -49,7 +49,7 @@ STUDENT = {
     **{"missed": 0.15, "invented": 0.15, "wrong-question": 0.1, "flattering": 0.2, "overconfident": 0.2},
     "drafter.guessed": 1.0,
 }
-"""How often the roles before have erred; a draft is always written, and whether it holds is for its review to say."""
+"""Error rates of the earlier roles; a draft is always written, and its review decides whether it is accepted."""
 WHOLE_QUESTION = frozenset({"reader", "verifier", "evaluator", "reasoner", "aggregator"})
 """Roles that can be taught by steps that are only derived, if asked the question itself: others speak of the steps."""
 SOURCES = {
@@ -132,14 +132,14 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
     place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=NO_LIMIT)
     await compiled(each.method, InMemorySaver()).ainvoke({"question": gold.question}, place, context=context)
     derived = gold.origin == "derived" and len(gold.hops) > 1
-    # calls go on side by side, and may be learned from in any order
+    # calls are concurrent and may be recorded in any order
     in_order = sorted(teacher.learned, key=lambda learned: json.dumps(asdict(learned.example)))
     wanted = [learned for learned in in_order if not derived or _whole(learned, gold.question)]
     answers = [learned for learned in wanted if learned.example.prompt == READ.prompt]
     checked = [example for learned in answers for example in supports(learned, dice)]
     seen = [learned for learned in wanted if learned.example.prompt == INFER.prompt]
-    beside = [example for learned in seen for example in irrelevances(learned)]
-    return [learned.example for learned in wanted] + checked + beside
+    negatives = [example for learned in seen for example in irrelevances(learned)]
+    return [learned.example for learned in wanted] + checked + negatives
 
 
 def _whole(learned: Learned, question: str) -> bool:
@@ -148,7 +148,9 @@ def _whole(learned: Learned, question: str) -> bool:
 
 
 def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
-    """Return the extractor's right replies for passages of files that `sleuth triples import` reads, and the triples."""
+    """Return the extractor's right replies for passages of files that `sleuth triples import` reads,
+    and the triples.
+    """
     known = {(line.title, line.text): line.triples for file in files for line in triple_lines(file) if line.text}
     return [_extraction(title, text, triples) for (title, text), triples in known.items()], known
 
@@ -270,7 +272,7 @@ def main(
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Runs to play; default: all.")] = None,
     tokens: Annotated[float, typer.Option(help="About how many tokens the examples may have.")] = BUDGET,
-    seed: Annotated[int, typer.Option(help="For whatever is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
     """Make examples for all roles, and print how many of each."""
     given = Given(questions=files, triples=triples, claims=claims)

@@ -17,9 +17,9 @@ from sleuth.studio.training.roles.data.wording import naturally
 from sleuth.tools.text import sentences
 
 _AROUND = 2
-"""Sentences of an abstract shown before and after those that tell."""
+"""Sentences of an abstract shown before and after the evidence."""
 _BEGINNING = 5
-"""Sentences shown of an abstract that does not tell."""
+"""Sentences shown of an abstract without evidence."""
 
 
 class _Evidence(BaseModel):

@@ -26,10 +26,10 @@ LONG = {"planner/next_with_finding": 8_000, "answerer/from_facts": 8_000}
 PER_TOKEN = 3.9
 """Characters of a token, about."""
 UNTOLD = {"reader": 0.3, "reviewer": 0.35}
-"""The most of a role's examples in which what was asked for is not there, otherwise SELDOM: these two have to tell."""
+"""Maximum share of unanswerable examples by role, otherwise SELDOM: these two roles must recognize them."""
 SELDOM = 0.2
 TOLD = {"reviewer": 1 - UNTOLD["reviewer"]}
-"""The most in which it is there: where drafts are mostly right a review that always passes them would be learned."""
+"""Maximum share of answerable examples: mostly right drafts would teach a review that always passes."""
 SHARES = {
     "reader/read": 35,
     "drafter/draft": 18,
@@ -61,7 +61,7 @@ SHARES = {
 }
 """Weights of the prompts in tokens. The reader's is the largest, in examples too: others have to beat plain RAG."""
 MOST = {"planner/begin": 60, "detective/entities": 150}
-"""The most examples of a prompt that is learned at once."""
+"""Maximum number of examples of a prompt that is learned quickly."""
 ONE_HOP = {"planner": 0.08, "expander": 0.08, "refiner": 0.15, "detective": 0.15}
 """The share of questions of one hop in what a role learns; otherwise OFTEN."""
 OFTEN = 0.35
@@ -155,7 +155,7 @@ def main(
     without: Annotated[list[Path], typer.Option(help="Examples that have been learned and stay out.")] = [],  # noqa: B006 - never changed
     only: Annotated[str, typer.Option(help="These prompts alone, as in reader/read,drafter/draft.")] = ",".join(SHARES),
     tokens: Annotated[float, typer.Option(help="About how many tokens in all.")] = BUDGET,
-    seed: Annotated[int, typer.Option(help="For what is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
     """Draw what is learned from, and print how many examples of each prompt."""
     for name in only.split(","):

@@ -39,7 +39,7 @@ class Arranging:
         others = [passage for passage in passages if passage.id not in self.given]
         gone = {passage.id for passage in others[max(0, len(others) - len(missing)) :]} if missing else set()
         kept = [passage for passage in passages if passage.id not in gone]
-        dice = Random(f"{self.seed} {query.text}")  # noqa: S311 - its own: searches go on side by side
+        dice = Random(f"{self.seed} {query.text}")  # noqa: S311 - its own: searches are concurrent
         for passage in missing:
             kept.insert(dice.randint(0, len(kept)), passage)
         return [Hit(passage=passage, score=1 / rank, rank=rank) for rank, passage in enumerate(kept, start=1)]

@@ -23,7 +23,7 @@ from sleuth.studio.simulation.wording import broader, names, says
 from sleuth.studio.training.roles.data.wording import clumsy, guided, naturally
 
 Facts = Callable[[Gold, str, str], Extraction]
-"""What a passage says, by its title and text, in the run on a question."""
+"""Extraction of a passage's triples, by its title and text, in the run on a question."""
 
 FAULTLESS = Simulation(rates={}, yes_odds=6.0, yes_spread=0.0, rephrase=0.0, teaching=True)
 """Errs nowhere, and is sure of every yes and no."""

@@ -56,7 +56,7 @@ _ASKED = {
 
 _RELATIVES = ("child", "father", "mother", "spouse")
 _MAKERS = ("author", "composer", "director", "performer", "presenter", "producer")
-"""Relations to a person, of whom a question may go on to ask; makers are also told by what they did."""
+"""Relations to a person that a question may continue from; makers are also described by their work."""
 
 _ALSO_ASKED = {
     "country of citizenship": ("What is the nationality of {}?", "From which country does {} come?"),

@@ -28,7 +28,7 @@ def _attend(
     key: "torch.Tensor",
     value: "torch.Tensor",
     attention_mask: "torch.Tensor | None",
-    **options: Any,  # noqa: ANN401 - whatever transformers passes on
+    **options: Any,  # noqa: ANN401 - further options of transformers
 ) -> "tuple[torch.Tensor, None]":
     """Adapt `blocked` to transformers: query (rows, heads, length, size), key and value (rows, fewer heads, length,
     size).

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 IGNORED = -100
 """The label of tokens that are not learned."""
 HELD_OUT = 25
-"""Of so many questions one is kept for validation."""
+"""One of this many questions is held out for validation."""
 POOL = 256
-"""So many examples, drawn at random, are sorted by length and cut into batches."""
+"""Number of random examples that are sorted by length and cut into batches."""
 _ANSWER = re.compile(r'"answer":"((?:[^"\\]|\\.)*")')
 _VERDICT = re.compile(r'"(?:answerable|known|final|status|plan)":(true|false|"[^"]*")')
 

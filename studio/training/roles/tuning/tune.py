@@ -216,7 +216,7 @@ def tune(
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
     rows, checked = tokenized(learned[:limit], tokenizer), tokenized(held_out[:CHECKED][:limit], tokenizer)
     if start and chosen([str(start)]) and rank(start) != plan.rank:
-        raise UsageError(f"The adapter in {start} is of rank {rank(start)}: go on from it with --rank {rank(start)}.")
+        raise UsageError(f"The adapter in {start} has rank {rank(start)}: continue from it with --rank {rank(start)}.")
     marks = [fingerprint(start)] if start else []
     return tuned(Tuning(base, plan, start), rows, checked, out, *marks)
 
@@ -257,7 +257,7 @@ def main(
     tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = USUAL.tokens,
     batches: Annotated[int, typer.Option(help="Batches that make a step.")] = USUAL.batches_per_step,
     epochs: Annotated[int, typer.Option(help="Times over all examples.")] = USUAL.epochs,
-    start: Annotated[Path | None, typer.Option(help="Folder of an adapter to go on from.")] = None,
+    start: Annotated[Path | None, typer.Option(help="Folder of an adapter to continue from.")] = None,
     seed: Annotated[int, typer.Option(help="For the order of examples, and the adapter's first weights.")] = USUAL.seed,
 ) -> None:
     """Tune a model on examples, and print what came of it as JSON."""

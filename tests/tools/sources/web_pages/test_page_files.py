@@ -41,8 +41,8 @@ def test_a_page_that_names_the_wrong_encoding_is_read_all_the_same(tmp_path: Pat
     ("name", "data", "kind", "told"),
     [
         ("page.json", b"{}", DocumentError, "page_result"),
-        ("page.json", b"\xff\x00{", DocumentError, "is no page as JSON"),
-        ("page.json", b'[{"page_result": 3}]', DocumentError, "is no page as JSON"),
+        ("page.json", b"\xff\x00{", DocumentError, "is not a page as JSON"),
+        ("page.json", b'[{"page_result": 3}]', DocumentError, "is not a page as JSON"),
         ("page.html", b"", DocumentError, "empty"),
         ("page.html", b"\x00\x01\x02" * 99, DocumentError, "binary"),
         ("page.pdf", b"%PDF-", UsageError, "sleuth ingest"),
