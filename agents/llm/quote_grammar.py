@@ -12,7 +12,7 @@ from typing import Any
 
 from sleuth.agents.formatting.sources import in_prompt
 from sleuth.agents.model import Message
-from sleuth.tools.text import clauses, sentences, unwrap
+from sleuth.tools.text import clauses, sentences, unwrap_lines
 
 MOST_CHARS = 240
 """What a quote has room for (`Quote`)."""
@@ -77,7 +77,7 @@ def _beginnings(text: str) -> str:
 
 def _clauses(text: str) -> Iterator[str]:
     """All clauses, each to the end of its sentence; further where that comes soon, as at an abbreviation."""
-    lines = unwrap(text).splitlines()
+    lines = unwrap_lines(text).splitlines()
     for line in [line for line in lines if not line.startswith("#")] or lines:
         said = [_WHITE_SPACE.sub(" ", sentence) for sentence in sentences(line)]
         for at, sentence in enumerate(said):

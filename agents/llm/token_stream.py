@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from langgraph.config import get_config, get_stream_writer
 
 from sleuth.agents.model import Request
-from sleuth.tools.text import storable
+from sleuth.tools.text import sanitize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class _Speaker:
     def delta(self, text: str) -> None:
         """Further words."""
         self._said = True
-        self._write({**self._about, "text": storable(text)})
+        self._write({**self._about, "text": sanitize(text)})
 
     def reset(self) -> None:
         """Takes back what was said, if anything was."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sleuth.studio.evaluation.reporting import svg
+from sleuth.studio.evaluation.reporting import draw_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,4 +65,4 @@ def draw(rows: Sequence[Row], fits: Mapping[str, Fit]) -> str:
         axes.set(xscale="log", yscale="log", xlabel="passages", ylabel=f"times the value at {sizes[0]:,}")
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), title="exponent")
 
-    return svg(lines, "")
+    return draw_svg(lines, "")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sleuth.studio.evaluation.reporting import svg
+from sleuth.studio.evaluation.reporting import draw_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +95,7 @@ def draw(samples: Sequence[Row]) -> str:
         axes.set_ylim(bottom=0)
         axes.legend(fontsize=8, loc="lower right")
 
-    return svg(lines, "")
+    return draw_svg(lines, "")
 
 
 def read(file: Path) -> list[Row]:

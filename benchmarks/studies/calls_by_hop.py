@@ -19,7 +19,7 @@ from sleuth.graphs.registry import METHODS
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.question_attributes.svm import fitting
+from sleuth.tools.sources.question_attributes.svm import find_svm
 
 PUBLISHED = {"min / mean / max": "3 / 4.16 / 13", "by hops": "3.12 / 6.67 / 10.25", "on its mix": 5.15}
 """CRP-RAG, section 5.6 (Xu et al., 2025); the last one follows from its figures by hops and its mix."""
@@ -54,7 +54,7 @@ def summary(calls: dict[str, list[int]]) -> dict[str, Any]:
 async def main(mode: Mode, simulation: Simulation, methods: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     async with collection(EXAMPLES / "corpus", EXAMPLES / "questions.jsonl", mode) as among:
-        predictor = await asyncio.to_thread(fitting, Settings().home, among.embedder)
+        predictor = await asyncio.to_thread(find_svm, Settings().home, among.embedder)
         for name in methods:
             calls: dict[str, list[int]] = defaultdict(list)
             settings = at_mode(METHODS[name].settings(), mode)

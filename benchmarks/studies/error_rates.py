@@ -33,7 +33,7 @@ from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import Predictor
-from sleuth.tools.sources.question_attributes.svm import fitting
+from sleuth.tools.sources.question_attributes.svm import find_svm
 
 KINDS = ("wrong-question", "missed", "invented", "flattering", "overconfident")
 RATES = (0.1, 0.2, 0.4)
@@ -137,7 +137,7 @@ async def ask_all(args: argparse.Namespace, book: Book) -> None:
     for corpus, questions in args.set:
         name = f"{questions.parent.name}/{questions.name}"
         async with collection(corpus, questions, args.mode, limit=args.limit) as among:
-            predictor = await asyncio.to_thread(fitting, Settings().home, among.embedder)
+            predictor = await asyncio.to_thread(find_svm, Settings().home, among.embedder)
             table = Table(among, Found(among.library), args.mode, predictor)
             for gold in among.golds:
                 for cell in cells():

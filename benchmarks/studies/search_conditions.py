@@ -22,7 +22,7 @@ from benchmarks.harness import options
 from benchmarks.harness import rows as lines
 from sleuth.graphs.ingestion import ingest
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
-from sleuth.studio.evaluation.scoring import METRICS, Searching, measure_search
+from sleuth.studio.evaluation.scoring import METRICS, SearchSystem, measure_search
 from sleuth.tools.collection import Library
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
@@ -70,7 +70,7 @@ async def measured(
     seconds = time.perf_counter() - began
     assert report.failed == 0, report.warnings
     async with await Library.open(settings) as library:
-        systems = [Searching(name=mode, library=library, mode=mode) for mode in modes]
+        systems = [SearchSystem(name=mode, library=library, mode=mode) for mode in modes]
         result = await measure_search(systems, given, seed=0, tick=lambda: None)
     return {
         "passages": len(rows),

@@ -19,7 +19,7 @@ from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import as_query, cited, clean, conclude, ended, find, generate, known_steps, load, note
 from sleuth.graphs.methods.ras import Round
 from sleuth.tools.search import Mode
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 
 
@@ -71,7 +71,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
     elif said.action == "answer":
         text = clean(said.answer)
         update = {"query": "", "said": note(state.question, text, cited(call.model, text, said.citations, shown))}
-    elif words(said.query) in {words(round["query"]) for round in state.rounds.values()}:
+    elif comparison_key(said.query) in {comparison_key(round["query"]) for round in state.rounds.values()}:
         call.model.warn(f"The agent searched again for {said.query!r}: the question is answered from what was found.")
         update = {"query": ""}
     return update

@@ -14,7 +14,7 @@ from sleuth.agents.formatting import Heard
 from sleuth.agents.model_calls import Desk
 from sleuth.agents.roles.conversation import chat_responder as host
 from sleuth.graphs.core import Verdict, ask_or
-from sleuth.tools.search.entity_graph import FUNCTION_WORDS, Word, sentences, words
+from sleuth.tools.search.entity_graph import FUNCTION_WORDS, Word, sentence_spans, tokenize
 
 _BEGINS = re.compile(r"[.!?…\n]|[^\w\s.,:;'\"“”‘’«»()\[\]&/–—-]")
 """A mark between two words after which a sentence begins: the end of the one before, or an emoji."""
@@ -95,12 +95,12 @@ def facts_in(reply: str, conversation: Iterable[str]) -> list[str]:
         reply: what is to be sent without a search.
         conversation: every message so far, the latest included.
     """
-    known = {word.form for text in conversation for word in words(text)} | _NO_NAMES
-    found, run = [], words(reply)
+    known = {word.form for text in conversation for word in tokenize(text)} | _NO_NAMES
+    found, run = [], tokenize(reply)
     for at, word in enumerate(run):
         if word.form not in known and (_is_number(word, reply) or _is_name(run, at, reply)):
             found.append(reply[word.start : word.end])
-    return found or [reply[start:end] for start, end in sentences(reply) if _states(reply[start:end])]
+    return found or [reply[start:end] for start, end in sentence_spans(reply) if _states(reply[start:end])]
 
 
 def _is_number(word: Word, text: str) -> bool:
@@ -128,7 +128,7 @@ def _states(sentence: str) -> bool:
 
 def is_question(message: str) -> bool:
     """Return whether a message is a question about anything but the assistant, so that it is no small talk."""
-    said = {word.form for word in words(message)}
+    said = {word.form for word in tokenize(message)}
     return len(said) > 2 and not said & _US and bool(_ASKS.search(message))
 
 
@@ -140,7 +140,7 @@ def repeats(clarifying: str, asked: str) -> bool:
 
 
 def _asked(question: str) -> set[str]:
-    forms = [word.form for word in words(question)]
+    forms = [word.form for word in tokenize(question)]
     return {form for form in forms if form not in _POLITE} or set(forms)
 
 
@@ -154,4 +154,4 @@ def already_clarified(messages: Sequence[AnyMessage]) -> bool:
 
 
 def _same(one: AnyMessage, other: AnyMessage) -> bool:
-    return [word.form for word in words(one.text)] == [word.form for word in words(other.text)]
+    return [word.form for word in tokenize(one.text)] == [word.form for word in tokenize(other.text)]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sleuth.graphs.core import Citation, Status, Verdict
-from sleuth.tools.text import one_line
+from sleuth.tools.text import single_line
 
 _INSTEAD: Final[dict[Status, str]] = {
     "answered": "",
@@ -37,5 +37,9 @@ def footnoted(verdict: Verdict) -> Footnoted:
 
 
 def _note(number: int, cited: Citation) -> str:
-    where = one_line(cited["title"] or cited.get("reference", "") or cited["document"])
-    return f"[{number}] {where}: “{one_line(cited['quote'])}”" if where else f"[{number}] “{one_line(cited['quote'])}”"
+    where = single_line(cited["title"] or cited.get("reference", "") or cited["document"])
+    return (
+        f"[{number}] {where}: “{single_line(cited['quote'])}”"
+        if where
+        else f"[{number}] “{single_line(cited['quote'])}”"
+    )

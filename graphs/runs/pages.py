@@ -7,7 +7,7 @@ from sleuth.graphs.persistence import Thread
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
-from sleuth.tools.sources.web_pages import PageRetriever, PageText, SideBySide
+from sleuth.tools.sources.web_pages import FusedRetriever, PageRetriever, PageText
 from sleuth.tools.storage import Archive
 
 
@@ -44,7 +44,7 @@ def searched(thread: Thread, pages: Sequence[PageText], collection: Retriever, e
     if not pages:
         return collection
     over = PageRetriever.over(pages, embedder)
-    return SideBySide(over, collection) if beside_collection(thread) else over
+    return FusedRetriever(over, collection) if beside_collection(thread) else over
 
 
 def _kept(thread: Thread) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from sleuth.graphs.core import Threshold, keep
 from sleuth.graphs.methods.crp_rag import SOURCE
 from sleuth.studio.client import Sleuth, last, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
-from sleuth.studio.evaluation.reporting import Block, Heading, Paragraph, Picture, Table, svg, to_html, to_markdown
+from sleuth.studio.evaluation.reporting import Block, Heading, Paragraph, Picture, Table, draw_svg, to_html, to_markdown
 from sleuth.studio.evaluation.running import open_folder
 from sleuth.studio.evaluation.scoring import contained
 from sleuth.studio.simulation.wording import about, filled, related
@@ -65,7 +65,7 @@ RESAMPLES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredAnswer:
     """One question answered by a model from its knowledge alone; `perplexity` is None where there was none."""
 
     question: str
@@ -104,7 +104,7 @@ class Fit:
         return self.interval[0] > 0.5
 
 
-def fit(measured: Sequence[Measured], *, seed: int = 0) -> Fit:
+def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
     """Return the ROC curve of low perplexity as a predictor of right answers; Youden's index selects the threshold.
 
     Raises:
@@ -227,11 +227,11 @@ async def _version() -> str:
     return prompts.load(VERIFY.prompt).version
 
 
-async def _measure(sleuth: Sleuth, asked: Sequence[Probe], on_progress: OnProgress) -> list[Measured]:
+async def _measure(sleuth: Sleuth, asked: Sequence[Probe], on_progress: OnProgress) -> list[MeasuredAnswer]:
     """Measure all probes with at most `concurrency` of them running concurrently."""
     slots, done = asyncio.Semaphore(sleuth.settings.concurrency), 0
 
-    async def one(probe: Probe) -> Measured:
+    async def one(probe: Probe) -> MeasuredAnswer:
         nonlocal done
         async with slots:
             measured = await _ask(sleuth, probe)
@@ -244,7 +244,7 @@ async def _measure(sleuth: Sleuth, asked: Sequence[Probe], on_progress: OnProgre
     return [task.result() for task in tasks]
 
 
-async def _ask(sleuth: Sleuth, probe: Probe) -> Measured:
+async def _ask(sleuth: Sleuth, probe: Probe) -> MeasuredAnswer:
     """Return a run of its own for each probe, found again by the probe's text."""
     runs, id = sleuth.runs, f"probe-{sha256(probe.question.encode()).hexdigest()[:16]}"
     if not await runs.store.threads.exists(id):
@@ -254,7 +254,7 @@ async def _ask(sleuth: Sleuth, probe: Probe) -> Measured:
     state = (await runs.graph(thread).aget_state(runs.config(thread))).values
     verified = state["verified"].get(SOURCE)
     answer, perplexity = (verified["answer"], verified["perplexity"]) if verified else ("", None)
-    return Measured(
+    return MeasuredAnswer(
         question=probe.question,
         answer=answer,
         perplexity=perplexity,
@@ -291,7 +291,7 @@ def _blocks(found: Fit, report: dict[str, Any]) -> list[Block]:
         ),
         Paragraph(f"Area under the curve {found.auroc:.3f} (95 % from {low:.3f} to {high:.3f}; chance gives 0.5)."),
         Paragraph(f"{verdict} {kept}", label=True),
-        Picture(svg(lambda axes: _draw(axes, found), ""), "Right answers kept against wrong answers kept."),
+        Picture(draw_svg(lambda axes: _draw(axes, found), ""), "Right answers kept against wrong answers kept."),
         Table(rows),
     ]
 

@@ -13,8 +13,8 @@ from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.studio.evaluation.data import (
     GoldQuestion,
-    PagesOf,
-    Parts,
+    OracleParts,
+    QuestionPages,
     System,
     gold_texts,
     read_questions,
@@ -24,26 +24,26 @@ from sleuth.studio.evaluation.data import (
 from sleuth.studio.evaluation.reporting import report, to_html, to_markdown
 from sleuth.studio.evaluation.running import (
     REPORT,
-    Folder,
+    EvaluationModels,
     Harness,
-    Known,
-    Models,
-    jobs,
+    KnownGold,
+    RunFolder,
+    make_jobs,
     open_folder,
-    served,
-    simulated,
+    open_served_models,
+    open_simulated_models,
 )
 from sleuth.studio.evaluation.running import provenance as record
 from sleuth.studio.evaluation.scoring import (
     FOUND,
-    Allowance,
+    EvaluationBudget,
     MethodsResult,
     RetrievalResult,
     judge_all,
     measure_search,
     methods_result,
     open_results,
-    searching,
+    open_search_systems,
 )
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Library
@@ -69,7 +69,7 @@ class Evaluation:
     graph_parts: bool = False
     systems: tuple[System, ...] = ()
     simulation: Simulation | None = None
-    gold: Parts = field(default_factory=Parts)
+    gold: OracleParts = field(default_factory=OracleParts)
     judge: bool = False
     budget: Budget = field(default_factory=Budget)
     limit: int | None = None
@@ -95,7 +95,7 @@ class _Open:
     wanted: Evaluation
     settings: Settings
     library: Library
-    folder: Folder
+    folder: RunFolder
     questions: list[GoldQuestion]
     on_progress: OnProgress
 
@@ -162,7 +162,7 @@ def _record(opened: _Open, data: dict[str, Any], versions: dict[str, str]) -> di
     }
 
 
-async def _write(folder: Folder, result: dict[str, Any]) -> None:
+async def _write(folder: RunFolder, result: dict[str, Any]) -> None:
     parts = report.blocks(result, folder.path)
     await folder.write("report.md", to_markdown(parts))
     await folder.write("report.html", to_html(parts))
@@ -173,11 +173,11 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
     """Return the names of the models, and what all runs say."""
     wanted, questions = opened.wanted, opened.questions
     results = await open_results(opened.folder.path)
-    every = jobs(wanted.systems, questions)
-    allowance = Allowance(limits=wanted.budget)
+    every = make_jobs(wanted.systems, questions)
+    allowance = EvaluationBudget(limits=wanted.budget)
     for kept in results.by_thread.values():
         allowance.spend(kept["cost"]["calls"], kept["cost"]["prompt_tokens"] + kept["cost"]["completion_tokens"])
-    known = Known(texts=await gold_texts(opened.library, questions), pages=PagesOf())
+    known = KnownGold(texts=await gold_texts(opened.library, questions), pages=QuestionPages())
     own_store = opened.settings.model_copy(update={"runs": opened.folder.path})
     async with open_store(own_store) as store, _models(opened, known, allowance) as models:
         harness = Harness(
@@ -204,10 +204,12 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
     return models.names, methods_result(wanted.systems, questions, here, ended=ended, seed=wanted.seed)
 
 
-def _models(opened: _Open, known: Known, allowance: Allowance) -> AbstractAsyncContextManager[Models]:
+def _models(
+    opened: _Open, known: KnownGold, allowance: EvaluationBudget
+) -> AbstractAsyncContextManager[EvaluationModels]:
     if simulation := opened.wanted.simulation:
-        return simulated(opened.settings, opened.library, known, simulation, allowance)
-    return served(opened.settings, opened.library, known, opened.wanted.gold, allowance)
+        return open_simulated_models(opened.settings, opened.library, known, simulation, allowance)
+    return open_served_models(opened.settings, opened.library, known, opened.wanted.gold, allowance)
 
 
 def _shortfalls(result: MethodsResult) -> list[str]:
@@ -231,7 +233,9 @@ async def _search(opened: _Open) -> dict[str, Any]:
     if not judged:
         raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
     done = 0
-    async with searching(opened.settings, opened.library, wanted.modes, ablated=wanted.graph_parts) as systems:
+    async with open_search_systems(
+        opened.settings, opened.library, wanted.modes, ablated=wanted.graph_parts
+    ) as systems:
 
         def tick() -> None:
             nonlocal done

@@ -18,7 +18,7 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NONE = "none"
 
 
-def chosen(names: list[str] | None) -> tuple[str, ...]:
+def resolve_adapters(names: list[str] | None) -> tuple[str, ...]:
     """Return folders of adapters: the given ones, by default the packaged one; "none" stands for no adapter.
 
     Raises:
@@ -28,7 +28,7 @@ def chosen(names: list[str] | None) -> tuple[str, ...]:
         return (str(PACKAGED),)
     folders = [Path(name).resolve() for name in names if name != NONE]
     for folder in folders:
-        if not _is_adapter(folder):
+        if not ((folder / CONFIG).is_file() and (folder / WEIGHTS).is_file()):
             raise UsageError(
                 f"{folder} holds no LoRA adapter ({CONFIG} and {WEIGHTS}); `--adapter none` serves without."
             )
@@ -40,10 +40,6 @@ def chosen(names: list[str] | None) -> tuple[str, ...]:
             f"{graphs[0]} is a graph model, which can only be served alone. Remove the other --adapter options."
         )
     return tuple(map(str, folders))
-
-
-def _is_adapter(folder: Path) -> bool:
-    return (folder / CONFIG).is_file() and (folder / WEIGHTS).is_file()
 
 
 def rank(folder: Path) -> int:

@@ -20,7 +20,7 @@ STRUCTURED = '{"backend": "guidance", "disable_any_whitespace": true}'
 COMMON = ("--structured-outputs-config", STRUCTURED, "--max-logprobs", "50", "--enable-prompt-tokens-details")
 
 
-def physical_cores() -> int:
+def count_cores() -> int:
     """Return cores that this process may use, two hardware threads of one core counted once."""
     siblings = Path("/sys/devices/system/cpu")
     cores = set()
@@ -93,7 +93,7 @@ def serve_environment(options: ServeOptions) -> dict[str, str]:
         # The model runs inside the engine's process: one process, ten seconds and 700 MB less.
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        "OMP_NUM_THREADS": str(options.threads or physical_cores()),
+        "OMP_NUM_THREADS": str(options.threads or count_cores()),
         # Threads that wait for each other sleep: spinning ones stop each other when anything else wants the cores.
         "OMP_WAIT_POLICY": "PASSIVE",
         # On CPUs the ahead-of-time cache fails to load and everything is compiled again.

@@ -98,7 +98,7 @@ def _stat(pid: int) -> _Stat | None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ServerState:
+class ModelServerState:
     """State that `serve` stores for `status` and `stop`; `started` is in seconds since 1970."""
 
     process: Process
@@ -144,7 +144,7 @@ class ServerFiles:
         except OSError as error:
             raise StoreError(f"{self.folder} cannot be made ({error.strerror}). Set SLEUTH_HOME elsewhere.") from None
 
-    def read(self) -> ServerState | None:
+    def read(self) -> ModelServerState | None:
         """Return the stored state; None while stopped."""
         if not self.state.is_file():
             return None
@@ -152,9 +152,9 @@ class ServerFiles:
         chosen = data["options"]
         options = ServeOptions(**chosen | {"adapters": tuple(chosen.get("adapters", ()))})
         process = Process(**data["process"])
-        return ServerState(process=process, options=options, started=data["started"])
+        return ModelServerState(process=process, options=options, started=data["started"])
 
-    def write(self, state: ServerState) -> None:
+    def write(self, state: ModelServerState) -> None:
         """Write the state atomically."""
         fresh = self.state.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(state)))

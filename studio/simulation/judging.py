@@ -10,7 +10,7 @@ from sleuth.studio.simulation.reply import SimulatedReply, structured, yes_or_no
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import says
 from sleuth.tools.sources.question_attributes import DOMAINS
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 
 def review_step(view: RequestView) -> SimulatedReply:
@@ -41,7 +41,7 @@ def _verdict(view: RequestView, *, looks_back: bool) -> reviewer.StepReview:
 
 def _anew(view: RequestView) -> str:
     again = view.otherwise(view.question, 1)
-    if words(again) != words(view.question):
+    if comparison_key(again) != comparison_key(view.question):
         return again
     target = view.target(view.question) if view.simulation.teaching else None
     return view.otherwise(view.question, 2) if target in (None, WHOLE) else view.gold.asked(target)
@@ -59,7 +59,7 @@ def _blamed(view: RequestView) -> tuple[int, str] | None:
 
 
 def _same(one: str, other: str) -> bool:
-    return words(one) == words(other) or says(one, other) or says(other, one)
+    return comparison_key(one) == comparison_key(other) or says(one, other) or says(other, one)
 
 
 def consistency(view: RequestView) -> SimulatedReply:
@@ -81,7 +81,7 @@ def relevance(view: RequestView) -> SimulatedReply:
 def attribution(view: RequestView) -> SimulatedReply:
     """ATTRIBUTION: the sources tell the same hop, or have the statement word for word."""
     claim = str(view.given["claim"])
-    verbatim = any(words(claim).strip(" .") in words(source["text"]) for source in view.sources)
+    verbatim = any(comparison_key(claim).strip(" .") in comparison_key(source["text"]) for source in view.sources)
     told_here = any(view.quote(hop, "", claim) for hop in _told_by(view))
     return yes_or_no(view, true=verbatim or told_here)
 
@@ -114,8 +114,10 @@ def _in_reach(view: RequestView, hop: int) -> bool:
 
 def judge(view: RequestView) -> SimulatedReply:
     """JUDGE: the answer is one of the references, word for word; it never errs, and errs on the side of incorrect."""
-    right = {words(answer).strip(" .") for answer in view.given["answers"]}
-    return SimulatedReply(text="correct" if words(str(view.given["said"])).strip(" .") in right else "incorrect")
+    right = {comparison_key(answer).strip(" .") for answer in view.given["answers"]}
+    return SimulatedReply(
+        text="correct" if comparison_key(str(view.given["said"])).strip(" .") in right else "incorrect"
+    )
 
 
 def domain(view: RequestView) -> SimulatedReply:

@@ -20,7 +20,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder, make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import DOMAINS
-from sleuth.tools.sources.question_attributes.examples import Example, own, read
+from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, read_examples
 from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def main(
 ) -> None:
     """Train the SVM that classifies questions, and print its cross-validation."""
     settings = Settings()
-    svm, report = train(read(data) if data else own(), make_embedder(settings), seed=seed)
+    svm, report = train(read_examples(data) if data else packaged_examples(), make_embedder(settings), seed=seed)
     if out is None:
         settings.home.mkdir(parents=True, exist_ok=True)
     svm.save(out or settings.home / TRAINED)

@@ -33,12 +33,12 @@ from sleuth.studio.training.roles.tuning import (
     Plan,
     Row,
     Tuning,
-    asked_ids,
-    in_template,
+    apply_template,
+    prompt_token_ids,
     read_examples,
-    reply_ids,
-    tokenized,
-    tuned,
+    reply_token_ids,
+    run_tuning,
+    tokenize_examples,
 )
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder, make_embedder
@@ -91,7 +91,7 @@ class Replies:
 
         graph = graph_of(messages)
         if not (encode and graph and self.encoder):
-            return vectors(asked_ids(messages, self.tokenizer))
+            return vectors(prompt_token_ids(messages, self.tokenizer))
         before, after = prompt_ids(messages, self.tokenizer)
         texts = texts_of([graph])
         rows = dict(zip(texts, self.embedder.embed_passages(texts), strict=True))
@@ -127,9 +127,9 @@ def graph_rows(examples: Sequence[Mapping[str, Any]], tokenizer: "PreTrainedToke
 
 def _graph_row(example: Mapping[str, Any], tokenizer: "PreTrainedTokenizerBase") -> GraphRow:
     prompt, messages = example["prompt"], example["messages"]
-    reply, graph = reply_ids(example["reply"], tokenizer), graph_of(messages)
+    reply, graph = reply_token_ids(example["reply"], tokenizer), graph_of(messages)
     if not graph:
-        return GraphRow(prompt=prompt, ids=[*asked_ids(messages, tokenizer), *reply], learned=len(reply))
+        return GraphRow(prompt=prompt, ids=[*prompt_token_ids(messages, tokenizer), *reply], learned=len(reply))
     before, after = prompt_ids(messages, tokenizer)
     ids = [*before, 0, *after, *reply]
     return GraphRow(prompt=prompt, ids=ids, learned=len(reply), graph=graph, at=len(before))
@@ -137,7 +137,7 @@ def _graph_row(example: Mapping[str, Any], tokenizer: "PreTrainedTokenizerBase")
 
 def prompt_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> tuple[list[int], list[int]]:
     """Return the tokens of a prompt before its graph's and after it."""
-    asked = in_template(with_token(messages), tokenizer)
+    asked = apply_template(with_token(messages), tokenizer)
     before, after = (tokenizer(part, add_special_tokens=False)["input_ids"] for part in asked.split(PLACEHOLDER))
     return before, after
 
@@ -239,10 +239,12 @@ def tune(
         raise UsageError(f"None of the examples in {examples} is of these prompts: {', '.join(prompts)}.")
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
     if not encode:
-        return tuned(Tuning(base, plan), tokenized(learned, tokenizer), tokenized(held_out, tokenizer), out)
+        return run_tuning(
+            Tuning(base, plan), tokenize_examples(learned, tokenizer), tokenize_examples(held_out, tokenizer), out
+        )
     rows, checked = graph_rows(learned, tokenizer), graph_rows(held_out, tokenizer)
     tuning = GraphTuning(base, plan, embedder, [row.graph for row in (*rows, *checked)])
-    return tuned(tuning, rows, checked, out, "graph", embedder.name)
+    return run_tuning(tuning, rows, checked, out, "graph", embedder.name)
 
 
 def main(

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import KeywordIndex
-from sleuth.tools.search.entity_graph import GraphIndex, MentionGraph
+from sleuth.tools.search.entity_graph import EntityGraphSearch, GraphIndex
 from sleuth.tools.search.ranking import matrix
 from sleuth.tools.types import Passage
 
@@ -95,7 +95,7 @@ def pools(passages: Sequence[Passage], questions: Sequence[Question]) -> tuple[l
         index, keywords = GraphIndex(Path(folder) / "graph.db"), KeywordIndex(Path(folder) / "words")
         for each in (index, keywords):
             each.apply(upsert=passages, delete=[])
-        graph = MentionGraph(index, keywords, lambda ids: [by_id[id_] for id_ in ids])
+        graph = EntityGraphSearch(index, keywords, lambda ids: [by_id[id_] for id_ in ids])
         for question in questions:
             asked, candidates = graph.candidates(question.text)
             if not candidates:

@@ -51,8 +51,8 @@ def train(
     found, names = pools(passages, questions)
     report: dict[str, Any] = {"passages": len(passages), "questions": len(questions), "features": len(names)}
     if check:
-        report["cross_validated"] = cross_validated(found, seed=seed)
-        report["left_out"] = left_out(found, seed=seed)
+        report["cross_validated"] = cross_validate(found, seed=seed)
+        report["left_out"] = validate_left_out(found, seed=seed)
     trees = grow(found, names, seed=seed, files=files)
     trees.save(out)
     report |= {"recall_on_train": _recalls(found, trees.scores), "bytes": out.stat().st_size}
@@ -80,7 +80,7 @@ def grow(found: Sequence[Pool], names: Sequence[str], *, seed: int, files: Seque
     return _as_arrays([tree["tree_structure"] for tree in dump["tree_info"]], meta)
 
 
-def cross_validated(found: Sequence[Pool], *, seed: int) -> Recall:
+def cross_validate(found: Sequence[Pool], *, seed: int) -> Recall:
     """Return recall by set where each question was ranked by trees that had not seen its fold."""
     fold = np.random.default_rng(seed).integers(FOLDS, size=len(found))
     ranked: list[tuple[Pool, Trees]] = []
@@ -90,7 +90,7 @@ def cross_validated(found: Sequence[Pool], *, seed: int) -> Recall:
     return _mean((pool, trees.scores) for pool, trees in ranked)
 
 
-def left_out(found: Sequence[Pool], *, seed: int) -> Recall:
+def validate_left_out(found: Sequence[Pool], *, seed: int) -> Recall:
     """Return recall of each set by trees grown on the other sets alone."""
     result: Recall = {}
     sets = list(dict.fromkeys(pool.question.set for pool in found))

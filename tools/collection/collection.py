@@ -10,9 +10,19 @@ from typing import Self
 
 from sleuth.tools.collection.batch_reader import Batch, Intake, Place, never
 from sleuth.tools.collection.index_set import Indexes, OnIndexed
-from sleuth.tools.documents import Bounds, Found, write_worklist
+from sleuth.tools.documents import Bounds, FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
-from sleuth.tools.search import Index, IndexName, KeywordIndex, Mode, Query, depth, fuse, search_graph, search_pagerank
+from sleuth.tools.search import (
+    Index,
+    IndexName,
+    KeywordIndex,
+    Mode,
+    Query,
+    fetch_depth,
+    fuse,
+    search_graph,
+    search_pagerank,
+)
 from sleuth.tools.search.pagerank import TripleCache
 from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed, make_embedder
@@ -106,7 +116,7 @@ class Library:
         await asyncio.to_thread(self._indexes.close)
         await asyncio.to_thread(self._catalogue.close)
 
-    async def list_files(self, worklist: Path, roots: Sequence[Path]) -> Found:
+    async def list_files(self, worklist: Path, roots: Sequence[Path]) -> FileScan:
         """Writes down which files `take_in` will read; raises UsageError for a root that is not there."""
         return await asyncio.to_thread(write_worklist, worklist, roots, loaders=self._settings.loaders)
 
@@ -264,7 +274,7 @@ class Library:
         return search_pagerank(query, indexes, self._catalogue.passages, self._triples.graph())
 
     def _find(self, query: Query, indexes: Sequence[KeywordIndex | VectorIndex]) -> list[Hit]:
-        lists = [index.search(query.text, depth(query.k)) for index in indexes]
+        lists = [index.search(query.text, fetch_depth(query.k)) for index in indexes]
         best = (fuse(lists) if len(lists) > 1 else lists[0])[: query.k]
         passages = {passage.id: passage for passage in self._catalogue.passages([id_ for id_, _ in best])}
         found = [(passages[id_], score) for id_, score in best if id_ in passages]

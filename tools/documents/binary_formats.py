@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import markdown_table, normalise, one_line, title_from, unwrap
+from sleuth.tools.text import markdown_table, normalize, single_line, title_from, unwrap_lines
 
 if TYPE_CHECKING:
     from docx.document import Document as WordDocument
@@ -41,22 +41,17 @@ def read_pdf(data: bytes) -> tuple[str | None, str]:
     logging.getLogger("pypdf").addHandler(_SILENT)
     try:
         reader = PdfReader(BytesIO(data))
-        _unlock(reader)
+        if reader.is_encrypted and not reader.decrypt(""):  # many files have an empty password
+            raise DocumentError("is encrypted. Save a copy without a password.")
         text = "\n\n".join(filter(None, (_page_text(page).strip() for page in reader.pages)))
         title = _pdf_title(reader)
     except (PyPdfError, DependencyError, *DAMAGE) as error:
         raise DocumentError("is not a PDF, or is damaged. Print it to a new PDF, or leave it out.") from error
     if not text.strip():
         raise DocumentError("has no text in it, only pictures (a scan?). Run it through OCR first, e.g. ocrmypdf.")
-    text = "\n".join(line.strip(" \t") for line in normalise(text.translate(_LIGATURES)).split("\n"))
-    text = unwrap(_HYPHENATED.sub("", text))
+    text = "\n".join(line.strip(" \t") for line in normalize(text.translate(_LIGATURES)).split("\n"))
+    text = unwrap_lines(_HYPHENATED.sub("", text))
     return title or title_from(text.partition("\n")[0]), text
-
-
-def _unlock(reader: "PdfReader") -> None:
-    """Open what is encrypted with an empty password, as every viewer does."""
-    if reader.is_encrypted and not reader.decrypt(""):
-        raise DocumentError("is encrypted. Save a copy without a password.")
 
 
 def _pdf_title(reader: "PdfReader") -> str | None:
@@ -161,9 +156,9 @@ def _paragraph(element: "BaseOxmlElement", styles: dict[str, str]) -> str:
     if not text:
         return ""
     if heading := re.fullmatch(r"Heading ([1-6])", name):
-        return f"{'#' * int(heading[1])} {one_line(text)}"
+        return f"{'#' * int(heading[1])} {single_line(text)}"
     if name == "Title":
-        return f"# {one_line(text)}"
+        return f"# {single_line(text)}"
     return f"- {text}" if name.startswith("List") else text
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-from sleuth.tools.text import unwrap
+from sleuth.tools.text import unwrap_lines
 
 CHUNK_CHARS = 800
 """Maximum length of a passage; with its title it fits the 256 tokens of the embedded embedder."""
@@ -30,7 +30,7 @@ def split(text: str, media_type: str) -> list[tuple[int, int]]:
     plain = media_type in _PLAIN_TYPES or media_type in _LINE_TYPES
     splitter = TextSplitter(CHUNK_CHARS) if plain else MarkdownSplitter(CHUNK_CHARS)
     # The splitter prefers any line end to the end of a sentence, so meaningless line ends are replaced first.
-    shown = text if media_type in _LINE_TYPES else unwrap(text)
+    shown = text if media_type in _LINE_TYPES else unwrap_lines(text)
     spans = [
         _trim(text, begin + start, begin + start + len(chunk))
         for begin, end in _blocks(shown)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from sleuth.tools.documents.resource_limits import ordinary_size, shown
+from sleuth.tools.documents.resource_limits import ordinary_size, printable
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import normalise, title_from
+from sleuth.tools.text import normalize, title_from
 
 MAX_LINE_BYTES = 8 << 20
 MAX_PASSAGE_CHARS = 100_000
@@ -42,7 +42,7 @@ def read_corpus(path: Path) -> Iterator[CorpusLine | DocumentError]:
     A repeated id is an error at its second line: the first one is kept.
     """
     seen: dict[str, int] = {}
-    name, number = shown(path), 0
+    name, number = printable(path), 0
     try:
         for number, raw in _raw_lines(path):
             if raw.strip():
@@ -103,7 +103,7 @@ def _parse(raw: bytes) -> CorpusLine:
     if not isinstance(value, dict):
         raise ValueError('is not an object {"id": "…", "title": "…", "text": "…"}')
     identity, text, title = _id(value.get("id")), value.get("text"), value.get("title")
-    if not isinstance(text, str) or not (text := normalise(text)).strip():
+    if not isinstance(text, str) or not (text := normalize(text)).strip():
         raise ValueError('has no "text"')
     if len(text) > MAX_PASSAGE_CHARS:
         raise ValueError(
@@ -112,13 +112,13 @@ def _parse(raw: bytes) -> CorpusLine:
         )
     if title is not None and not isinstance(title, str):
         raise ValueError('its "title" is not a string')
-    return CorpusLine(id=identity, title=title_from(normalise(title or "")) or identity, text=text)
+    return CorpusLine(id=identity, title=title_from(normalize(title or "")) or identity, text=text)
 
 
 def _id(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError('has no "id" that is a string or a number')
-    identity = normalise(str(value)).strip()
+    identity = normalize(str(value)).strip()
     if not identity:
         raise ValueError('its "id" is empty')
     if len(identity) > MAX_ID_CHARS:

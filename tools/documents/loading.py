@@ -11,9 +11,9 @@ from sleuth.tools.documents.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.community_loaders import read_with
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.plain_formats import read_html, read_markdown, read_plain, read_table
-from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, ordinary_size, shown
+from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, ordinary_size, printable
 from sleuth.tools.errors import DocumentError, UsageError
-from sleuth.tools.text import normalise, title_from
+from sleuth.tools.text import normalize, title_from
 
 MIB = 1 << 20
 MAX_FILE_BYTES = 64 * MIB
@@ -124,25 +124,21 @@ def load(
     """
     try:
         media_type, title, text = _content(path, loaders, max_bytes)
-        text = normalise(text)
+        text = normalize(text)
         if not text.strip():
             raise DocumentError("has no text in it. Fill it, or leave it out.")
-        _check_length(text, bounds.characters)
+        if len(text) > bounds.characters:
+            size = f"has {len(text):,} characters of text, and at most {bounds.characters:,} are read"
+            raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
     except DocumentError as error:
-        raise DocumentError(f"{shown(path)}: {error}") from error.__cause__
-    title = title_from(normalise(title or "")) or _title_from_name(path)
+        raise DocumentError(f"{printable(path)}: {error}") from error.__cause__
+    title = title_from(normalize(title or "")) or _title_from_name(path)
     return LoadedDocument(title=title, text=text, media_type=media_type)
 
 
 def load_from_json(given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
     """Run `load` in a worker process; `given` has `path` and `loaders`."""
     return asdict(load(Path(given["path"]), loaders=given["loaders"], bounds=bounds))
-
-
-def _check_length(text: str, most: int) -> None:
-    if len(text) > most:
-        size = f"has {len(text):,} characters of text, and at most {most:,} are read"
-        raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
 
 
 def _content(path: Path, loaders: Loaders, max_bytes: int) -> tuple[str, str | None, str]:
@@ -176,5 +172,5 @@ def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
 
 def _title_from_name(path: Path) -> str:
     """Return a title from a file's name: `the-old_mill.txt` becomes "The old mill"."""
-    words = title_from(shown(Path(path.stem)).replace("_", " ").replace("-", " ")) or shown(Path(path.name))
+    words = title_from(printable(Path(path.stem)).replace("_", " ").replace("-", " ")) or printable(Path(path.name))
     return words[:1].upper() + words[1:]

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup, Tag
 from bs4.dammit import EncodingDetector
 
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import decode, markdown_table, one_line, title_from
+from sleuth.tools.text import decode, markdown_table, single_line, title_from
 
 MIN_KEPT_SHARE = 0.6
 """A page of which the article finder keeps less is converted as a whole."""
@@ -58,7 +58,8 @@ def read_html(data: bytes) -> tuple[str | None, str]:
         _caption_to_paragraph(caption)
     title = html_title(soup)
     article, page = _article(str(soup)), whole_page(soup)
-    text = article if _words(article) >= MIN_KEPT_SHARE * _words(page) and _tables_kept(article, page) else page
+    has_tables = "| --- |" not in page or "|---" in article
+    text = article if _words(article) >= MIN_KEPT_SHARE * _words(page) and has_tables else page
     return title, text
 
 
@@ -92,24 +93,17 @@ def _words(text: str) -> int:
     return len(re.findall(r"\w+", text))
 
 
-def _tables_kept(article: str, page: str) -> bool:
-    return "| --- |" not in page or "|---" in article
-
-
 def whole_page(soup: BeautifulSoup) -> str:
     """Return every visible word of the page in order, with headings, list items and tables as Markdown."""
     for tag in soup(_NOT_CONTENT):
         tag.decompose()
     for table in soup("table"):
         if not table.find("table"):
-            table.replace_with(soup.new_string(f"\n\n{_table(table)}\n\n"))
+            rows = [[cell.get_text(" ") for cell in row(("th", "td"))] for row in table("tr")]
+            table.replace_with(soup.new_string(f"\n\n{markdown_table(rows)}\n\n"))
     for block in soup(_BLOCKS):
         _mark(soup, block)
     return _EMPTY_LINES.sub("\n\n", soup.get_text()).strip()
-
-
-def _table(table: Tag) -> str:
-    return markdown_table([[cell.get_text(" ") for cell in row(("th", "td"))] for row in table("tr")])
 
 
 def _mark(soup: BeautifulSoup, block: Tag) -> None:
@@ -135,5 +129,5 @@ def _rows(text: str, delimiter: str) -> Iterator[str]:
     rows = (row for row in csv.reader(text.splitlines(keepends=True), delimiter=delimiter) if any(map(str.strip, row)))
     names = [title_from(name) or "" for name in next(rows, [])]
     for row in rows:
-        named = zip(chain(names, repeat("")), map(one_line, row), strict=False)
+        named = zip(chain(names, repeat("")), map(single_line, row), strict=False)
         yield "; ".join(f"{name}: {value}" if name else value for name, value in named if value)

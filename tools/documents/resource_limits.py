@@ -44,7 +44,7 @@ def ordinary_size(path: Path) -> int:
     return status.st_size
 
 
-def shown(path: PurePath) -> str:
+def printable(path: PurePath) -> str:
     """Return the path on one line; bytes that cannot be printed or stored are escaped."""
     name = os.fsencode(path).decode("utf-8", "backslashreplace")
     return name if name.isprintable() else name.encode("unicode_escape").decode()

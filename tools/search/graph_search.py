@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from sleuth.tools.search.entity_graph import Asked, Candidate, Edge, GraphIndex, MentionGraph
+from sleuth.tools.search.entity_graph import Candidate, Edge, EntityGraphSearch, GraphIndex, QueryTerms
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.ranking import UnusableModel, load, rank
@@ -29,7 +29,7 @@ def search_graph(
     assert isinstance(graph, GraphIndex)
     assert isinstance(keywords, KeywordIndex)
     meaning = vectors.search if isinstance(vectors, VectorIndex) else None
-    asked, found = MentionGraph(graph, keywords, fetch, meaning, hop=query.hop).candidates(
+    asked, found = EntityGraphSearch(graph, keywords, fetch, meaning, hop=query.hop).candidates(
         query.text, entities=query.entities, seen=query.seen
     )
     ranked, note = _ranked(asked, found, None if query.hop else model)
@@ -41,7 +41,7 @@ def search_graph(
     ]
 
 
-def _ranked(asked: Asked, found: list[Candidate], model: Path | None) -> tuple[list[Candidate], str]:
+def _ranked(asked: QueryTerms, found: list[Candidate], model: Path | None) -> tuple[list[Candidate], str]:
     """Return the ranked candidates, and a note if the trained ranker could not be used."""
     if model is None:
         return found, ""

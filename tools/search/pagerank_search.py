@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nlargest
 
-from sleuth.tools.search.entity_graph import Base, GraphIndex, mentions, name_id, sentences
+from sleuth.tools.search.entity_graph import BaseScores, GraphIndex, find_mentions, name_id, sentence_spans
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.pagerank import DAMPING, Fact, Node, PageRank, TripleGraph, Walked
+from sleuth.tools.search.pagerank import DAMPING, Fact, Node, PageRank, TripleGraph, WalkResult
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors import VectorIndex
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
@@ -34,7 +34,7 @@ def search_pagerank(query: Query, indexes: Mapping[IndexName, Index], fetch: Fet
 class _Explained:
     """Explanations of the scores of a walk."""
 
-    def __init__(self, walked: Walked, triples: TripleGraph) -> None:
+    def __init__(self, walked: WalkResult, triples: TripleGraph) -> None:
         self._walked = walked
         self._triples = triples
         self._neighbours = walked.network.neighbours()
@@ -42,7 +42,7 @@ class _Explained:
 
     def why(self, passage: Passage) -> Explanation:
         """Return the passage's restart share, its share along names, and the names that contribute most."""
-        base = self._walked.base.get(passage.id, Base())
+        base = self._walked.base.get(passage.id, BaseScores())
         parts = {"words": base.words, "meaning": base.meaning, "title": base.title, "entities": base.entities}
         flows = list(self._inwards(passage.id))
         edges = sum(gain for _, gain in flows)
@@ -88,9 +88,9 @@ class _Explained:
 
 def _written(passage: Passage, name: Node, fact: Fact | None) -> tuple[str, tuple[int, int]]:
     """Return a name as the passage writes it, and the sentence with it; the first one if only the title has it."""
-    spans = sentences(passage.text)
+    spans = sentence_spans(passage.text)
     first = spans[0] if spans else (0, 0)
-    for mention in mentions(passage.text):
+    for mention in find_mentions(passage.text):
         if name_id(mention.name) == name:
             around = (span for span in spans if span[0] <= mention.start < span[1])
             return passage.text[mention.start : mention.end], next(around, first)

@@ -72,6 +72,6 @@ def fuse(lists: Sequence[Scored]) -> Scored:
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
-def depth(k: int) -> int:
+def fetch_depth(k: int) -> int:
     """Return the depth of each list for the best k of both, since one may rank low what the other ranks high."""
     return max(100, 2 * k)

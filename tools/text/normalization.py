@@ -46,7 +46,7 @@ def check_unicode(question: str) -> None:
         raise UsageError("The question holds bytes that are not UTF-8: check the terminal's encoding.")
 
 
-def storable(text: str) -> str:
+def sanitize(text: str) -> str:
     """Return the text without characters that databases refuse: NUL is removed, lone surrogates become U+FFFD."""
     return _SURROGATES.sub("\ufffd", text.replace("\x00", ""))
 
@@ -59,7 +59,7 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     text = _decode(data, declared)
     if data.startswith(_BINARY_STARTS) or len(_CONTROLS.findall(text)) > MAX_CONTROL_SHARE * len(text):
         raise DocumentError("holds binary data under a text suffix. Give it the suffix of its real format.")
-    return normalise(text)
+    return normalize(text)
 
 
 def _decode(data: bytes, declared: str | None) -> str:
@@ -96,7 +96,7 @@ def _decode_damaged(data: bytes, declared: str | None, first_fault: int) -> str:
         return data.decode("cp1252", "replace")
 
 
-def normalise(text: str) -> str:
+def normalize(text: str) -> str:
     """Line ends as "\\n", canonical composition (NFC), and nothing that is invisible or cannot be stored."""
     text = _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
     return unicodedata.normalize("NFC", _MARKS.sub(_thinned, _SURROGATES.sub("\ufffd", text)))
@@ -113,7 +113,7 @@ def _thinned(run: re.Match[str]) -> str:
     return "".join(kept)
 
 
-def unwrap(text: str) -> str:
+def unwrap_lines(text: str) -> str:
     """Return the same text with a space for every line end that only wraps a line.
 
     A line of usual width that ends within a sentence, before a line that starts with a letter, is wrapped.
@@ -123,7 +123,7 @@ def unwrap(text: str) -> str:
 
 def sentences(text: str) -> list[str]:
     """Return sentences, and lines of tables and lists."""
-    return [sentence.strip() for sentence in SENTENCE_END.split(unwrap(text)) if sentence.strip()]
+    return [sentence.strip() for sentence in SENTENCE_END.split(unwrap_lines(text)) if sentence.strip()]
 
 
 def clauses(sentence: str) -> list[int]:
@@ -131,19 +131,19 @@ def clauses(sentence: str) -> list[int]:
     return [0, *(found.end() for found in _CLAUSE.finditer(sentence) if found.end() < len(sentence))]
 
 
-def one_line(text: str) -> str:
+def single_line(text: str) -> str:
     """Return the text with all white space, including line ends, as single spaces."""
     return " ".join(text.split())
 
 
-def words(text: str) -> str:
+def comparison_key(text: str) -> str:
     """Return a text's form for word-for-word comparison: case-folded, on one line."""
-    return one_line(text).casefold()
+    return single_line(text).casefold()
 
 
 def title_from(text: str | None) -> str | None:
     """Return a title of one line and limited length, or None if nothing is left."""
-    return one_line(text or "")[:MAX_TITLE_CHARS].strip() or None
+    return single_line(text or "")[:MAX_TITLE_CHARS].strip() or None
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
@@ -154,4 +154,4 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _table_line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(single_line(cell).replace("|", "\\|") for cell in cells) + " |"

@@ -11,7 +11,7 @@ from sleuth.agents.model_calls import Desk
 from sleuth.agents.role import Role
 from sleuth.tools.errors import BadReply
 from sleuth.tools.sources.question_attributes import DOMAINS, Attributes, Domain
-from sleuth.tools.sources.question_attributes.examples import Example, demonstrations, own
+from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, select_demonstrations
 
 DEMONSTRATIONS = 5
 """For each domain, and for static and for dynamic (section 4.2)."""
@@ -81,7 +81,7 @@ class InContextPredictor:
             BadReply: no sample for one of them can be understood.
             ModelError: the server gave no usable reply.
         """
-        of_domains, of_change = demonstrations(await asyncio.to_thread(own), each=DEMONSTRATIONS)
+        of_domains, of_change = select_demonstrations(await asyncio.to_thread(packaged_examples), each=DEMONSTRATIONS)
         (domain, domain_lead), (change, dynamic_lead) = await asyncio.gather(
             self._vote(DOMAIN, ClassifyInput(question=question, examples=of_domains)),
             self._vote(DYNAMIC, ClassifyInput(question=question, examples=of_change)),

@@ -9,7 +9,7 @@ from sleuth.graphs.core import Citation, Hop, Note, Verdict, cost_of
 from sleuth.graphs.evidence import conclude
 from sleuth.graphs.methods.par_rag import Plan
 from sleuth.tools.errors import BadReply
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 Notes = Mapping[str, Note]
 
@@ -44,7 +44,11 @@ def handed_over(notes: Notes, hops: Iterable[Hop]) -> dict[str, Note]:
 
 def answers_to(question: str, notes: Notes, keys: Iterable[str]) -> list[str]:
     """The notes among these that answer the question itself: with an answer in doubt they may not be handed on."""
-    return [key for key in keys if notes[key]["finding"] and words(notes[key]["question"]) == words(question)]
+    return [
+        key
+        for key in keys
+        if notes[key]["finding"] and comparison_key(notes[key]["question"]) == comparison_key(question)
+    ]
 
 
 def doubt_about(hop: Hop, min_citations: int) -> str:
@@ -75,7 +79,7 @@ async def support(asking: Desk, question: str, hop: Hop) -> float:
         return 0.0
     if reply["logprobs"] is None:
         asking.warn("no log-probabilities: whether an answer holds is a plain yes or no")
-        return float(words(said).startswith("yes"))
+        return float(comparison_key(said).startswith("yes"))
     probability, warning = first_token_probability(reply)
     if warning:
         asking.warn(f"{evaluator.SUPPORT.prompt}: {warning}")
@@ -95,7 +99,7 @@ def concluded(hops: Sequence[Hop], notes: Notes, *, cut_short: bool) -> Verdict:
 
 
 def _missing(notes: Notes) -> str:
-    found = {words(note["question"]) for note in notes.values() if note["finding"]}
-    open_ones = [note["question"] for note in notes.values() if words(note["question"]) not in found]
+    found = {comparison_key(note["question"]) for note in notes.values() if note["finding"]}
+    open_ones = [note["question"] for note in notes.values() if comparison_key(note["question"]) not in found]
     lines = [f"- {question}" for question in dict.fromkeys(open_ones)]
     return "\n".join(["No method has found the answer. What is missing:", *lines]) if lines else ""

@@ -13,7 +13,7 @@ from sleuth.graphs.core import Citation, Note, ask_or
 from sleuth.graphs.evidence import check, clean, load, sources
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Nodes
 from sleuth.tools.storage import Archive
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 
 
@@ -67,8 +67,8 @@ class Holdings:
 
 def handed_over(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
     """The nodes that a note from another run answers, word for word."""
-    answers = {words(note["question"]): note for note in notes.values() if note["finding"]}
-    return {key: answers[asked] for key, node in nodes.items() if (asked := words(node["content"])) in answers}
+    answers = {comparison_key(note["question"]): note for note in notes.values() if note["finding"]}
+    return {key: answers[asked] for key, node in nodes.items() if (asked := comparison_key(node["content"])) in answers}
 
 
 async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], asking: Desk) -> dict[str, Knowledge]:

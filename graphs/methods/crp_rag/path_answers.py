@@ -11,7 +11,7 @@ from sleuth.graphs.core import Note, ask_or
 from sleuth.graphs.evidence import clean, known_steps, note, sentence_with, support
 from sleuth.graphs.methods.crp_rag.knowledge import Backing
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, stages, steps_of
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 Results = Mapping[Path, Note]
 
@@ -124,7 +124,7 @@ def contradictions(nodes: Nodes, results: Results) -> list[str]:
     for path, found in results.items():
         if found["finding"]:
             told = by_node.setdefault(path[-1], {})
-            told.setdefault(_same(words(found["finding"].rstrip(".")), told), []).append(
+            told.setdefault(_same(comparison_key(found["finding"].rstrip(".")), told), []).append(
                 f"{found['finding']!r} by {label(path)}"
             )
     return [

@@ -21,7 +21,7 @@ from sleuth.tools.documents import split
 from sleuth.tools.errors import SleuthError, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.sources import NotCalculable, calculate
-from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, Lookup, Named, explore, look_up, tidy
+from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, Lookup, NamedEntity, deduplicate, explore, look_up
 from sleuth.tools.sources.web_pages import PageRetriever, PageText, table_passages
 from sleuth.tools.types import Passage
 
@@ -168,7 +168,7 @@ async def explored(
         lookups = await look_up(graph, calls, seconds=seconds)
     else:
         named, today = (
-            tidy(Named(name=each.name.strip(), kind=each.kind) for each in said.entities),
+            deduplicate(NamedEntity(name=each.name.strip(), kind=each.kind) for each in said.entities),
             day_of(asked.asked_at),
         )
         day = today.isoformat() if today else ""

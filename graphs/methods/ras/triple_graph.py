@@ -19,7 +19,7 @@ from sleuth.agents.roles.reading import EXTRACT, MOST, ExtractInput, Extraction
 from sleuth.graphs.core import Citation, ask_or
 from sleuth.graphs.evidence import sources, support
 from sleuth.tools.storage import Triple, TripleStore
-from sleuth.tools.text import one_line, words
+from sleuth.tools.text import comparison_key, single_line
 from sleuth.tools.types import Passage
 
 _ARTICLE = re.compile(r"^(?:the|an|a) (?=\S)")
@@ -93,7 +93,7 @@ async def _read(passage: Passage, asking: Desk) -> list[Triple] | None:
 
 
 def _tidy(parts: Triple) -> Triple:
-    subject, predicate, object = (one_line(part) for part in parts)
+    subject, predicate, object = (single_line(part) for part in parts)
     return subject, predicate, object
 
 
@@ -129,7 +129,7 @@ def _telling(name: str) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    return words(unicodedata.normalize("NFKC", text))
+    return comparison_key(unicodedata.normalize("NFKC", text))
 
 
 def merge(
@@ -190,7 +190,7 @@ def as_texts(rounds: Rounds) -> Shown:
         for passage in passages:
             if all(passage not in before.passages for before in behind.values()):
                 number = len(behind) + 1
-                lines[int(at), passage.id] = [f"[{number}] {one_line(passage.title)}\n{passage.text.strip()}"]
+                lines[int(at), passage.id] = [f"[{number}] {single_line(passage.title)}\n{passage.text.strip()}"]
                 behind[number] = Behind(passages=[passage])
     return Shown(sources=_best_first(lines), behind=behind)
 

@@ -17,7 +17,7 @@ PASSAGES = "passages"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parts:
+class OracleParts:
     """Roles that are played from the gold without error, and whether every search finds a question's gold passages."""
 
     roles: frozenset[str] = frozenset()
@@ -37,7 +37,7 @@ class Parts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PartlyGold:
+class OracleModel:
     """A model some of whose roles are answered from the gold of the run's question."""
 
     model: Model
@@ -59,7 +59,7 @@ class PartlyGold:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FindingGold:
+class OracleRetriever:
     """Search that also finds the question's gold passages, in the places of the last that it found."""
 
     retriever: Retriever

@@ -16,7 +16,7 @@ KEPT = 32
 MAX_VECTORS = 50_000
 
 
-class PagesOf:
+class QuestionPages:
     """Reads one question's pages at a time, so that none is given up because others keep the machine busy."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class PagesOf:
             return self._read[question.key]
 
 
-class Remembering:
+class CachedEmbedder:
     """An embedder that embeds a passage once: all systems search the same chunks of a question's pages."""
 
     def __init__(self, embedder: Embedder) -> None:
@@ -58,11 +58,11 @@ class Remembering:
         return self._embedder.embed_query(text)
 
 
-def remembering(embedder: Embedder | None) -> Embedder | None:
+def cache_embeddings(embedder: Embedder | None) -> Embedder | None:
     """Return the same embedder, which does nothing twice; None stays None."""
-    return Remembering(embedder) if embedder else None
+    return CachedEmbedder(embedder) if embedder else None
 
 
-def shown(pages: Iterable[PageText]) -> Passages:
+def page_passages(pages: Iterable[PageText]) -> Passages:
     """Return title and text of each page, its tables below, by the page's id."""
     return {page.id: (page.name, "\n".join([page.text, *(table.markdown for table in page.tables)])) for page in pages}

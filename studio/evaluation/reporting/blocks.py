@@ -102,7 +102,7 @@ def _html(block: Block) -> str:
             return f"<figure>{svg}<figcaption>{escape(title)}</figcaption></figure>"
 
 
-def aligned(rows: Rows) -> str:
+def align_columns(rows: Rows) -> str:
     """Return a table for a terminal; the first column is left-aligned, the others right-aligned."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = [

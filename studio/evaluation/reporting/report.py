@@ -197,7 +197,7 @@ def _methods(report: Mapping[str, Any], result: MethodsResult, out: Path) -> lis
         Heading(3, "Cost per question"),
         Table(methods_table(result, COST)),
         Paragraph("Tokens are prompt and completion together; cached ones count in full."),
-        *(plots.pictures(result, label=_kind(report)) if counted else ()),
+        *(plots.draw_pictures(result, label=_kind(report)) if counted else ()),
     ]
     for by, groups in result["summary"]["by"].items():
         parts += [Heading(3, f"By {by}"), Table(group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls")))]

@@ -12,8 +12,8 @@ from sleuth.graphs.persistence import LONGEST_NAME, Store
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import Runs, Services
 from sleuth.studio.client import last
-from sleuth.studio.evaluation.data import GoldQuestion, GoldTexts, PagesOf, System
-from sleuth.studio.evaluation.scoring import AllowanceSpent, Result, Results, metrics, scores
+from sleuth.studio.evaluation.data import GoldQuestion, GoldTexts, QuestionPages, System
+from sleuth.studio.evaluation.scoring import BudgetSpent, Result, Results, metrics, scores
 from sleuth.tools.errors import ModelUnavailable, SleuthError
 
 ServicesFor = Callable[[GoldQuestion], Awaitable[Services]]
@@ -39,7 +39,7 @@ class Job:
         return f"{plain[:80]}-{sha256(name.encode()).hexdigest()[:12]}"
 
 
-def jobs(systems: Sequence[System], questions: Sequence[GoldQuestion]) -> list[Job]:
+def make_jobs(systems: Sequence[System], questions: Sequence[GoldQuestion]) -> list[Job]:
     """Return the jobs question by question, so that an early end still compares the systems on the same questions."""
     return [Job(system=system, question=question) for question in questions for system in systems]
 
@@ -52,7 +52,7 @@ class Harness:
     services_for: ServicesFor
     results: Results
     texts: GoldTexts
-    pages: PagesOf
+    pages: QuestionPages
     at_once: int
     simulated: bool = False
 
@@ -75,7 +75,7 @@ class Harness:
         for job in queue:
             try:
                 result = await self._result(job)
-            except AllowanceSpent as spent:
+            except BudgetSpent as spent:
                 return str(spent)
             await self.results.add(result)
             on_done()
@@ -86,7 +86,7 @@ class Harness:
         try:
             await self._prepare(runs, job)
             answer = await last(runs.run(job.thread))
-        except (AllowanceSpent, ModelUnavailable):
+        except (BudgetSpent, ModelUnavailable):
             raise
         except SleuthError as error:
             return _failed(job, str(error), simulated=self.simulated)

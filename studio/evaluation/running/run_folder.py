@@ -17,7 +17,7 @@ PLAN = "plan.json"
 REPORT = "report.json"
 
 
-class Folder:
+class RunFolder:
     """Reads and writes an evaluation's files; made by `open_folder`."""
 
     def __init__(self, path: Path) -> None:
@@ -51,7 +51,7 @@ class Folder:
 
 
 @asynccontextmanager
-async def open_folder(path: Path) -> AsyncIterator[Folder]:
+async def open_folder(path: Path) -> AsyncIterator[RunFolder]:
     """Open the folder, made where it is not there, locked as long as the block lasts.
 
     Raises:
@@ -67,7 +67,7 @@ async def open_folder(path: Path) -> AsyncIterator[Folder]:
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error}. Give --out another folder.") from error
     try:
-        yield Folder(path)
+        yield RunFolder(path)
     finally:
         lock.release()
 

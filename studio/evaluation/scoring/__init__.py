@@ -1,6 +1,6 @@
 """Metrics, judging, statistics and budgets of evaluations."""
 
-from sleuth.studio.evaluation.scoring.budget import Allowance, AllowanceSpent, Metered
+from sleuth.studio.evaluation.scoring.budget import BudgetSpent, EvaluationBudget, MeteredModel
 from sleuth.studio.evaluation.scoring.judging import judge_all
 from sleuth.studio.evaluation.scoring.metrics import answer_scores, contained, exact_match, f1
 from sleuth.studio.evaluation.scoring.results import Result, Results, open_results, read_scores, scores
@@ -8,17 +8,17 @@ from sleuth.studio.evaluation.scoring.retrieval import (
     FOUND,
     METRICS,
     RetrievalResult,
-    Searching,
+    SearchSystem,
     measure_search,
+    open_search_systems,
     read_found,
-    searching,
 )
 from sleuth.studio.evaluation.scoring.statistics import (
     LEVEL,
     RESAMPLES,
     Difference,
     Interval,
-    Own,
+    SystemScores,
     difference,
     interval,
 )
@@ -43,20 +43,20 @@ __all__ = [
     "METRICS",
     "QUALITY",
     "RESAMPLES",
-    "Allowance",
-    "AllowanceSpent",
+    "BudgetSpent",
     "Difference",
+    "EvaluationBudget",
     "Failure",
     "Group",
     "Interval",
-    "Metered",
+    "MeteredModel",
     "MethodsResult",
     "NodeMeans",
-    "Own",
     "Result",
     "Results",
     "RetrievalResult",
-    "Searching",
+    "SearchSystem",
+    "SystemScores",
     "answer_scores",
     "contained",
     "difference",
@@ -67,8 +67,8 @@ __all__ = [
     "measure_search",
     "methods_result",
     "open_results",
+    "open_search_systems",
     "read_found",
     "read_scores",
     "scores",
-    "searching",
 ]

@@ -8,12 +8,12 @@ from sleuth.graphs.core import Budget
 from sleuth.tools.errors import RunError
 
 
-class AllowanceSpent(RunError):
+class BudgetSpent(RunError):
     """The evaluation's budget is spent; finished runs are kept, and a larger budget resumes."""
 
 
 @dataclass(kw_only=True)
-class Allowance:
+class EvaluationBudget:
     """The limits, and what is spent so far; seconds count from the start of this command."""
 
     limits: Budget
@@ -30,18 +30,18 @@ class Allowance:
         """Count one more call; raises AllowanceSpent where there is none left."""
         limits = self.limits
         if limits.max_calls is not None and self.calls >= limits.max_calls:
-            raise AllowanceSpent(f"the {limits.max_calls:,} model calls of --max-calls are made")
+            raise BudgetSpent(f"the {limits.max_calls:,} model calls of --max-calls are made")
         if limits.max_tokens is not None and self.tokens >= limits.max_tokens:
-            raise AllowanceSpent(f"the {limits.max_tokens:,} tokens of --max-tokens are spent")
+            raise BudgetSpent(f"the {limits.max_tokens:,} tokens of --max-tokens are spent")
         if limits.max_seconds is not None and time.monotonic() - self.began >= limits.max_seconds:
-            raise AllowanceSpent(f"the {limits.max_seconds:g} seconds of --max-seconds are over")
+            raise BudgetSpent(f"the {limits.max_seconds:g} seconds of --max-seconds are over")
         self.calls += 1
 
 
-class Metered:
+class MeteredModel:
     """A model that asks the allowance before each call."""
 
-    def __init__(self, model: Model, allowance: Allowance) -> None:
+    def __init__(self, model: Model, allowance: EvaluationBudget) -> None:
         self._model = model
         self._allowance = allowance
 

@@ -10,7 +10,7 @@ from sleuth.agents.model import Message, Model, Request
 from sleuth.agents.model_calls import Unparsable, parse
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.scoring.budget import AllowanceSpent
+from sleuth.studio.evaluation.scoring.budget import BudgetSpent
 from sleuth.studio.evaluation.scoring.results import Result, Results, scores
 from sleuth.tools.errors import ModelUnavailable
 
@@ -33,7 +33,7 @@ async def judge_all(
                 continue
             try:
                 judged = await _opinion(model, result, question)
-            except AllowanceSpent as spent:
+            except BudgetSpent as spent:
                 return str(spent)
             if judged is not None:
                 fresh = Result(**{**result, "judged": judged})

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from sleuth.graphs.core import Cost, stored_cost
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.scoring import metrics
-from sleuth.studio.evaluation.scoring.statistics import Own
+from sleuth.studio.evaluation.scoring.statistics import SystemScores
 from sleuth.tools.errors import StoreError
 
 RESULTS = "results.jsonl"
@@ -101,7 +101,7 @@ def _append(path: Path, line: str) -> None:
         ) from error
 
 
-def read_scores(folder: Path) -> dict[str, Own]:
+def read_scores(folder: Path) -> dict[str, SystemScores]:
     """Return the scores of an evaluation's runs by system and question; empty where it made none."""
     kept = _open(folder / RESULTS, mend=False).by_thread.values()
     names = dict.fromkeys(result["system"] for result in kept)

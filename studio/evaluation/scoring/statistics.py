@@ -14,10 +14,10 @@ from typing_extensions import TypedDict
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Own = Mapping[str, Mapping[str, float | None]]
+SystemScores = Mapping[str, Mapping[str, float | None]]
 """Scores of one system: question key, then metric."""
 
-Scores = Mapping[str, Own]
+Scores = Mapping[str, SystemScores]
 """Scores by system; None where a metric does not apply to a question."""
 
 RESAMPLES = 4_000

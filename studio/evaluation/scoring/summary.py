@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.scoring.results import Result
-from sleuth.studio.evaluation.scoring.statistics import Difference, Interval, Own, Scores, difference, interval
+from sleuth.studio.evaluation.scoring.statistics import Difference, Interval, Scores, SystemScores, difference, interval
 
 Line = dict[str, Interval]
 By = Literal["set", "type", "hops"]
@@ -64,7 +64,7 @@ def _group(scores: Scores, questions: Sequence[GoldQuestion], metrics: Sequence[
     return Group(questions=len(questions), systems=lines)
 
 
-def _values(own: Own, questions: Sequence[GoldQuestion], metric: str) -> list[float]:
+def _values(own: SystemScores, questions: Sequence[GoldQuestion], metric: str) -> list[float]:
     found = (own[question.key].get(metric) for question in questions if question.key in own)
     return [value for value in found if value is not None]
 

@@ -37,7 +37,7 @@ from sleuth.graphs.core import Threshold
 from sleuth.graphs.core import keep as keep_threshold
 from sleuth.graphs.evidence import locate
 from sleuth.studio.cli.app import guarded
-from sleuth.studio.evaluation.calibration import Measured, fit
+from sleuth.studio.evaluation.calibration import MeasuredAnswer, fit
 from sleuth.studio.evaluation.scoring import f1
 from sleuth.studio.training.roles.tuning import read_examples
 from sleuth.tools.errors import UsageError
@@ -76,7 +76,7 @@ class Checked(TypedDict):
     yes: bool
 
 
-def judged(row: Mapping[str, Any], reply: Reply) -> Checked:
+def score_reply(row: Mapping[str, Any], reply: Reply) -> Checked:
     """Return the score of a reply to an example; a truncated reply is not valid."""
     role = ROLES[row["prompt"]]
     said = _read(role, reply["text"], cut_off=reply["finish"] == "length")
@@ -174,11 +174,11 @@ def thresholds(checked: Sequence[Checked]) -> dict[str, dict[str, Any]]:
 
     The area under the curve has its 95 % interval; 0.5 is chance. Prompts with only one kind of answer are omitted.
     """
-    own: dict[str, list[Measured]] = defaultdict(list)
+    own: dict[str, list[MeasuredAnswer]] = defaultdict(list)
     for row in checked:
         if row["p_yes"] is not None:
             perplexity = 1 / max(row["p_yes"], _LEAST)  # of a reply of one token, the Yes
-            asked = Measured(question="", answer="Yes", perplexity=perplexity, right=row["yes"])
+            asked = MeasuredAnswer(question="", answer="Yes", perplexity=perplexity, right=row["yes"])
             own[row["prompt"]].append(asked)
     found: dict[str, dict[str, Any]] = {}
     for prompt, measured in sorted(own.items()):
@@ -204,7 +204,7 @@ async def check(
     async def one(row: Mapping[str, Any], gateway: Gateway) -> Checked:
         reply = await gateway.call(_request(row))
         done()
-        return judged(row, reply)
+        return score_reply(row, reply)
 
     async with Gateway.open(settings) as gateway:
         checked = await asyncio.gather(*(one(row, gateway) for row in rows))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sleuth.tools.documents.loading import load
-from sleuth.tools.documents.resource_limits import Bounds, shown
+from sleuth.tools.documents.resource_limits import Bounds, printable
 from sleuth.tools.documents.worker_client import LIGHT_BYTES, FileReader
 from sleuth.tools.errors import DocumentError, StoreError
 
@@ -92,7 +92,7 @@ def test_nothing_is_read_once_it_is_closed(reader: FileReader, tmp_path: Path) -
     ],
 )
 def test_a_name_is_shown_on_one_line_and_can_be_stored(name: bytes, expected: str) -> None:
-    assert shown(Path(os.fsdecode(name))) == expected
+    assert printable(Path(os.fsdecode(name))) == expected
     expected.encode()
 
 

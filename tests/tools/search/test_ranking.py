@@ -4,13 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sleuth.tools.search.entity_graph.asked import Asked
 from sleuth.tools.search.entity_graph.index import GraphIndex
-from sleuth.tools.search.entity_graph.search import Candidate, MentionGraph
+from sleuth.tools.search.entity_graph.query_terms import QueryTerms
+from sleuth.tools.search.entity_graph.search import Candidate, EntityGraphSearch
 from sleuth.tools.search.graph_search import search_graph
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.ranking.features import VERSION, matrix
-from sleuth.tools.search.ranking.ranking import Trees, UnusableModel, load, rank
+from sleuth.tools.search.ranking.trained import Trees, UnusableModel, load, rank
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Passage
 
@@ -44,8 +44,8 @@ def fetch(ids: list[str]) -> list[Passage]:
 
 
 @pytest.fixture
-def found(indexes: tuple[GraphIndex, KeywordIndex]) -> tuple[Asked, list[Candidate]]:
-    return MentionGraph(*indexes, fetch).candidates(QUESTION)  # type: ignore[arg-type]
+def found(indexes: tuple[GraphIndex, KeywordIndex]) -> tuple[QueryTerms, list[Candidate]]:
+    return EntityGraphSearch(*indexes, fetch).candidates(QUESTION)  # type: ignore[arg-type]
 
 
 def stump(feature: int, threshold: float) -> Trees:
@@ -78,26 +78,26 @@ def test_a_model_comes_back_from_its_file(tmp_path: Path) -> None:
     assert again.scores(np.array([[0.0, 3.0]], dtype=np.float32)).tolist() == [2.0]
 
 
-def test_the_shipped_model_was_trained_for_these_features(found: tuple[Asked, list[Candidate]]) -> None:
+def test_the_shipped_model_was_trained_for_these_features(found: tuple[QueryTerms, list[Candidate]]) -> None:
     _, names = matrix(*found)
     assert load().meta["features"] == list(names)
 
 
-def test_what_the_found_passage_names_is_ranked_with_it(found: tuple[Asked, list[Candidate]]) -> None:
+def test_what_the_found_passage_names_is_ranked_with_it(found: tuple[QueryTerms, list[Candidate]]) -> None:
     ranked = rank(*found, load())
     assert {candidate.passage.id for candidate in ranked[:2]} == {"film", "director"}
     assert [candidate.score for candidate in ranked] == sorted((each.score for each in ranked), reverse=True)
     assert rank(found[0], [], load()) == []
 
 
-def test_the_order_of_candidates_makes_no_difference(found: tuple[Asked, list[Candidate]]) -> None:
+def test_the_order_of_candidates_makes_no_difference(found: tuple[QueryTerms, list[Candidate]]) -> None:
     asked, candidates = found
     forth, _ = matrix(asked, candidates)
     back, _ = matrix(asked, candidates[::-1])
     assert np.array_equal(forth, back[::-1])
 
 
-def test_features_are_bounded_numbers(found: tuple[Asked, list[Candidate]]) -> None:
+def test_features_are_bounded_numbers(found: tuple[QueryTerms, list[Candidate]]) -> None:
     rows, names = matrix(*found)
     assert rows.shape == (len(found[1]), len(names))
     assert np.isfinite(rows).all()
@@ -107,7 +107,7 @@ def test_features_are_bounded_numbers(found: tuple[Asked, list[Candidate]]) -> N
 
 def test_a_pasted_book_is_a_question_too(indexes: tuple[GraphIndex, KeywordIndex]) -> None:
     book = " ".join(f"word{number} report" for number in range(3000))
-    asked, candidates = MentionGraph(*indexes, fetch).candidates(book)  # type: ignore[arg-type]
+    asked, candidates = EntityGraphSearch(*indexes, fetch).candidates(book)  # type: ignore[arg-type]
     assert len(rank(asked, candidates, load())) == len(candidates) > 0
 
 
@@ -133,7 +133,7 @@ def test_without_a_usable_model_the_formula_ranks_and_says_so(
     assert not plain[0].why.note
 
 
-def test_changed_features_need_a_new_version_and_a_new_model(found: tuple[Asked, list[Candidate]]) -> None:
+def test_changed_features_need_a_new_version_and_a_new_model(found: tuple[QueryTerms, list[Candidate]]) -> None:
     """Where this fails, a feature or the formula has changed: raise VERSION and train the shipped model again."""
     rows, names = matrix(*found)
     fingerprint = float(np.arange(1, len(names) + 1) @ rows.sum(axis=0))

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from sleuth.tools.search.entity_graph.asked import Asked
 from sleuth.tools.search.entity_graph.index import RARE, Alias, GraphIndex
-from sleuth.tools.search.entity_graph.names import Numbered, name_id
-from sleuth.tools.search.entity_graph.studied import Span, studied
+from sleuth.tools.search.entity_graph.names import NumberedMention, name_id
+from sleuth.tools.search.entity_graph.passage_features import Span, features_of
+from sleuth.tools.search.entity_graph.query_terms import QueryTerms
 from sleuth.tools.types import Passage
 
 Kind = Literal["names", "named_by", "shares"]
@@ -52,14 +52,14 @@ class Edge:
     end: int
 
 
-class Read:
+class MatchedPassage:
     """A passage matched against a question: the terms it contains, and its best sentences."""
 
-    def __init__(self, passage: Passage, asked: Asked) -> None:
+    def __init__(self, passage: Passage, asked: QueryTerms) -> None:
         self.passage = passage
         self.found = asked.found_in(f"{passage.title}. {passage.text}")
         self._asked = asked
-        self._studied = studied(passage)
+        self._studied = features_of(passage)
 
     @cached_property
     def title(self) -> frozenset[str]:
@@ -94,11 +94,11 @@ class Read:
         return [(share / best if best else 1.0, span) for share, span in shares]
 
 
-def naming(index: GraphIndex, seed: Seed, read: Read) -> list[Edge]:
+def find_alias_edges(index: GraphIndex, seed: Seed, read: MatchedPassage) -> list[Edge]:
     """Return edges to the passages whose alias the seed mentions; of nested names the longest counts."""
     text = seed.passage.text
     edges: dict[str, Edge] = {}
-    for mention, known in longest(index, studied(seed.passage).phrases):
+    for mention, known in match_aliases(index, features_of(seed.passage).phrases):
         r, (start, end) = read.best_sentence([(mention.start, mention.end)])
         for alias in known:
             w = mention.sure * alias.weight / math.sqrt(alias.sharing)
@@ -119,11 +119,11 @@ def naming(index: GraphIndex, seed: Seed, read: Read) -> list[Edge]:
     return list(edges.values())
 
 
-def longest(index: GraphIndex, found: Iterable[Numbered]) -> Iterator[tuple[Numbered, list[Alias]]]:
+def match_aliases(index: GraphIndex, found: Iterable[NumberedMention]) -> Iterator[tuple[NumberedMention, list[Alias]]]:
     """Yield the mentions that are an alias of a passage; of nested names only the longest."""
     every = list(found)
     known = index.known_as({mention.name for mention in every})
-    taken: list[Numbered] = []
+    taken: list[NumberedMention] = []
     for mention in sorted(
         (each for each in every if each.name in known), key=lambda each: (each.start - each.end, each.start)
     ):
@@ -132,7 +132,9 @@ def longest(index: GraphIndex, found: Iterable[Numbered]) -> Iterator[tuple[Numb
             yield mention, known[mention.name]
 
 
-def sharing(index: GraphIndex, seed: Seed, read: Read, asked: Asked, passages: int) -> list[Edge]:
+def find_shared_name_edges(
+    index: GraphIndex, seed: Seed, read: MatchedPassage, asked: QueryTerms, passages: int
+) -> list[Edge]:
     """Return edges to the passages that mention a rare name which the seed mentions too."""
     edges: list[Edge] = []
     for name, ids in index.mentioning(read.mentioned, at_most=RARE).items():
@@ -161,7 +163,7 @@ def sharing(index: GraphIndex, seed: Seed, read: Read, asked: Asked, passages: i
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Backward:
+class ReverseEdge:
     """A "named_by" edge before the target's text is read: its sentence is not known yet."""
 
     seed: Seed
@@ -169,7 +171,7 @@ class Backward:
     alias: str
     w: float
 
-    def seen_in(self, read: Read) -> Edge | None:
+    def seen_in(self, read: MatchedPassage) -> Edge | None:
         """Return the edge with the target's best sentence that contains the name."""
         spans = read.mentioned.get(self.alias)
         if not spans:
@@ -189,17 +191,17 @@ class Backward:
         )
 
 
-def named_by(index: GraphIndex, seed: Seed, among: Sequence[str]) -> list[Backward]:
+def find_reverse_edges(index: GraphIndex, seed: Seed, among: Sequence[str]) -> list[ReverseEdge]:
     """Return reverse edges to the passages that mention the seed's alias; for a frequent alias only `among` them."""
-    weights = studied(seed.passage).aliases
+    weights = features_of(seed.passage).aliases
     numbers = {name_id(name): name for name in weights}
     sharing = {numbers[number]: known[0].sharing for number, known in index.known_as(numbers).items()}
     few = index.mentioning(weights, at_most=RARE)
     many = index.mentioning_among([name for name in weights if name not in few], among)
-    best: dict[str, Backward] = {}
+    best: dict[str, ReverseEdge] = {}
     for name, ids in (few | many).items():
         w = weights[name] / math.sqrt(sharing.get(name, 1))
         for id_ in ids:
             if id_ != seed.passage.id and (id_ not in best or best[id_].w < w):
-                best[id_] = Backward(seed=seed, target=id_, alias=name, w=w)
+                best[id_] = ReverseEdge(seed=seed, target=id_, alias=name, w=w)
     return list(best.values())

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.search.entity_graph.names import aliases, kept_names, name_id
+from sleuth.tools.search.entity_graph.names import find_aliases, kept_names, name_id
 from sleuth.tools.types import Passage
 
 FACTS_VERSION = 1
@@ -38,7 +38,7 @@ RARE = 50
 """A name that more passages mention is too common to connect them."""
 
 
-class Named(NamedTuple):
+class PassageNames(NamedTuple):
     """The aliases of a passage, with weights, and the names that it mentions; all by number."""
 
     aliases: Mapping[int, float]
@@ -90,7 +90,9 @@ class GraphIndex:
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages in one transaction; repeating it changes nothing."""
-        facts = [(passage.id, aliases(passage), sorted(map(name_id, kept_names(passage.text)))) for passage in upsert]
+        facts = [
+            (passage.id, find_aliases(passage), sorted(map(name_id, kept_names(passage.text)))) for passage in upsert
+        ]
         with self._writing() as db:
             _remove(db, [*delete, *(id_ for id_, _, _ in facts)])
             alias_rows: list[tuple[int, int, float]] = []
@@ -146,7 +148,7 @@ class GraphIndex:
         )
         return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
 
-    def names_of(self, ids: Iterable[str]) -> dict[str, Named]:
+    def names_of(self, ids: Iterable[str]) -> dict[str, PassageNames]:
         """Return the names of these passages, by number (`name_id`); missing passages are omitted."""
         wanted = json.dumps(list(ids))
         given: dict[str, dict[int, float]] = {}
@@ -159,7 +161,7 @@ class GraphIndex:
         rows = self._read(
             "SELECT p.id, p.names FROM json_each(?) AS wanted JOIN passage AS p ON p.id = wanted.value", wanted
         )
-        return {id_: Named(given.get(id_, {}), array("q", names)) for id_, names in rows}
+        return {id_: PassageNames(given.get(id_, {}), array("q", names)) for id_, names in rows}
 
     def with_name(self, names: Iterable[int]) -> dict[int, list[str]]:
         """Return the passages with each of these names (by number) as alias or mention, if at most RARE have it."""

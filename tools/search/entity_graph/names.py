@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from sleuth.tools.search.entity_graph.spans import Word, key, sentences, words
+from sleuth.tools.search.entity_graph.tokenization import Word, name_key, sentence_spans, tokenize
 from sleuth.tools.types import Passage
 
 _INSIDE_NAMES = (
@@ -58,7 +58,7 @@ class Mention(NamedTuple):
     sure: float = 1.0
 
 
-class Numbered(NamedTuple):
+class NumberedMention(NamedTuple):
     """A mention whose name is replaced by its number (`name_id`), as in the index."""
 
     name: int
@@ -73,12 +73,12 @@ def name_id(name: str) -> int:
     return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")
 
 
-def numbered(mentions: Iterable[Mention]) -> list[Numbered]:
+def number_mentions(mentions: Iterable[Mention]) -> list[NumberedMention]:
     """Return the same mentions with their names' numbers."""
-    return [Numbered(name_id(name), start, end, sure) for name, start, end, sure in mentions]
+    return [NumberedMention(name_id(name), start, end, sure) for name, start, end, sure in mentions]
 
 
-def mentions(text: str) -> list[Mention]:
+def find_mentions(text: str) -> list[Mention]:
     """Return the names in a text: capitalized runs, shorter ones inside them, and targets of links."""
     runs = _sentence_words(text)
     found = [mention for run in runs for mention in _mentioned(run, cased=True)]
@@ -89,21 +89,21 @@ def mentions(text: str) -> list[Mention]:
 
 def kept_names(text: str) -> list[str]:
     """Return the distinct names that the index stores for a text, in order."""
-    return list(dict.fromkeys(mention.name for mention in mentions(text)))[:MOST_NAMES]
+    return list(dict.fromkeys(mention.name for mention in find_mentions(text)))[:MOST_NAMES]
 
 
-def phrases(text: str) -> list[Mention]:
-    """Return every run of words that may be a title: more than `mentions`, for looking up aliases."""
+def find_phrases(text: str) -> list[Mention]:
+    """Return every run of words that may be a title: more than `find_mentions`, for looking up aliases."""
     runs = _sentence_words(text)
     cased = not _are_without_case(runs)
     return [*_linked(text), *(phrase for run in runs for phrase in _phrased(run, cased=cased))]
 
 
-def aliases(passage: Passage) -> dict[str, float]:
+def find_aliases(passage: Passage) -> dict[str, float]:
     """Return a passage's aliases, weighted up to 1: title and its shorter forms, headings, file name, leading names."""
     weights: dict[str, float] = {}
     for name, weight in _alias_candidates(passage):
-        form = key(name)
+        form = name_key(name)
         if _may_be_alias(form):
             weights[form] = max(weight, weights.get(form, 0.0))
     return weights
@@ -143,8 +143,8 @@ def _title_forms(title: str) -> Iterator[tuple[str, float]]:
 
 def _leading_name(text: str) -> str | None:
     """Return the name at the beginning of a text, which is often its subject if there is no title."""
-    for start, end in sentences(text[:400])[:2]:
-        run = words(text, start, end)
+    for start, end in sentence_spans(text[:400])[:2]:
+        run = tokenize(text, start, end)
         for at, word in enumerate(run[:2]):
             if word.shape == "name" and word.form not in FUNCTION_WORDS:
                 last = max(_ends(run, at), default=at)
@@ -155,7 +155,7 @@ def _leading_name(text: str) -> str | None:
 @lru_cache(maxsize=64)
 def _sentence_words(text: str) -> list[list[Word]]:
     """Return the words of each sentence; cached, since edges use a seed's words several times."""
-    return [words(text, start, end) for start, end in sentences(text)]
+    return [tokenize(text, start, end) for start, end in sentence_spans(text)]
 
 
 def _are_without_case(runs: Sequence[Sequence[Word]]) -> bool:
@@ -173,7 +173,7 @@ def _linked(text: str) -> Iterator[Mention]:
     for match in _LINK.finditer(text):
         target = PurePosixPath(match[2].partition("#")[0])
         if "://" not in match[2] and target.suffix:
-            yield Mention(key(target.stem.replace("_", " ").replace("-", " ")), match.start(1), match.end(1))
+            yield Mention(name_key(target.stem.replace("_", " ").replace("-", " ")), match.start(1), match.end(1))
 
 
 def _mentioned(run: Sequence[Word], *, cased: bool) -> Iterator[Mention]:
@@ -182,11 +182,7 @@ def _mentioned(run: Sequence[Word], *, cased: bool) -> Iterator[Mention]:
         if word.shape == "unspaced" and not cased:
             yield from _characters(word)
         for last in ends:
-            yield _mention(run, at, last)
-
-
-def _mention(run: Sequence[Word], at: int, last: int) -> Mention:
-    return Mention(" ".join(word.form for word in run[at : last + 1]), run[at].start, run[last].end)
+            yield Mention(" ".join(word.form for word in run[at : last + 1]), word.start, run[last].end)
 
 
 def _ends(run: Sequence[Word], at: int) -> Iterator[int]:

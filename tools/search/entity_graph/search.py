@@ -4,10 +4,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 
-from sleuth.tools.search.entity_graph.asked import Asked
-from sleuth.tools.search.entity_graph.base import DEPTH, HOP, QUESTION, Base, Meaning, Signals, Weights
-from sleuth.tools.search.entity_graph.edges import Backward, Edge, Kind, Read, Seed, named_by, naming, sharing
+from sleuth.tools.search.entity_graph.base_scores import DEPTH, HOP, QUESTION, BaseScores, Meaning, Signals, Weights
+from sleuth.tools.search.entity_graph.edges import (
+    Edge,
+    Kind,
+    MatchedPassage,
+    ReverseEdge,
+    Seed,
+    find_alias_edges,
+    find_reverse_edges,
+    find_shared_name_edges,
+)
 from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.entity_graph.query_terms import QueryTerms
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.types import Passage
 
@@ -47,8 +56,8 @@ class Candidate:
     """
 
     passage: Passage
-    read: Read = field(repr=False, compare=False)
-    base: Base
+    read: MatchedPassage = field(repr=False, compare=False)
+    base: BaseScores
     coverage: float
     links: list[Link] = field(default_factory=list)
     score: float = 0.0
@@ -59,7 +68,7 @@ class Candidate:
         return self.base.s0 + _gain(self.links)
 
 
-class MentionGraph:
+class EntityGraphSearch:
     """A search over one collection's passages; all methods block."""
 
     def __init__(
@@ -82,31 +91,36 @@ class MentionGraph:
 
     def candidates(
         self, text: str, *, entities: Sequence[str] = (), seen: Iterable[str] = ()
-    ) -> tuple[Asked, list[Candidate]]:
+    ) -> tuple[QueryTerms, list[Candidate]]:
         """Return the question and its pool of about 100 passages, best first by the untrained formula.
 
         entities: known names;
         seen: ids of passages read before, which are in the pool like any other; see `retriever.Query`.
         """
         whole = " ".join([text, *(name for name in entities if name.casefold() not in text.casefold())])
-        asked = Asked(whole, self._keywords)
+        asked = QueryTerms(whole, self._keywords)
         base = self._signals.gather(whole, entities)
         order = sorted(base, key=lambda id_: (-base[id_].s0, id_))
-        read: dict[str, Read] = {}
+        read: dict[str, MatchedPassage] = {}
         seeds = self._seeds(order, base, sorted(seen), asked, read)
         edges, backward = self._edges(seeds, read, asked, order)
         self._read(_pool(order, edges, backward, base), asked, read)
         edges += [edge for way in backward if way.target in read and (edge := way.seen_in(read[way.target]))]
-        found = [_candidate(each, base.get(id_, Base()), asked) for id_, each in read.items()]
+        found = [_candidate(each, base.get(id_, BaseScores()), asked) for id_, each in read.items()]
         _link(found, edges, read, asked, self._weights)
         return asked, sorted(found, key=lambda candidate: (-candidate.score, candidate.passage.id))
 
-    def _read(self, ids: Iterable[str], asked: Asked, read: dict[str, Read]) -> None:
+    def _read(self, ids: Iterable[str], asked: QueryTerms, read: dict[str, MatchedPassage]) -> None:
         for passage in self._fetch([id_ for id_ in ids if id_ not in read]):
-            read[passage.id] = Read(passage, asked)
+            read[passage.id] = MatchedPassage(passage, asked)
 
     def _seeds(
-        self, order: Sequence[str], base: Mapping[str, Base], seen: Sequence[str], asked: Asked, read: dict[str, Read]
+        self,
+        order: Sequence[str],
+        base: Mapping[str, BaseScores],
+        seen: Sequence[str],
+        asked: QueryTerms,
+        read: dict[str, MatchedPassage],
     ) -> list[Seed]:
         strength = {id_: base[id_].s0 for id_ in order[:SEEDS]}
         known = nlargest(SEEDS, seen, key=lambda id_: (_s0(base, id_), id_))
@@ -115,21 +129,21 @@ class MentionGraph:
         return [Seed(passage=read[id_].passage, s0=s0) for id_, s0 in strength.items() if id_ in read]
 
     def _edges(
-        self, seeds: Sequence[Seed], read: Mapping[str, Read], asked: Asked, order: Sequence[str]
-    ) -> tuple[list[Edge], list[Backward]]:
+        self, seeds: Sequence[Seed], read: Mapping[str, MatchedPassage], asked: QueryTerms, order: Sequence[str]
+    ) -> tuple[list[Edge], list[ReverseEdge]]:
         passages = self._index.count()
         edges: list[Edge] = []
-        backward: list[Backward] = []
+        backward: list[ReverseEdge] = []
         for seed in seeds:
             of_seed = read[seed.passage.id]
-            edges += naming(self._index, seed, of_seed)
-            edges += sharing(self._index, seed, of_seed, asked, passages)
-            backward += named_by(self._index, seed, order[:DEPTH])
+            edges += find_alias_edges(self._index, seed, of_seed)
+            edges += find_shared_name_edges(self._index, seed, of_seed, asked, passages)
+            backward += find_reverse_edges(self._index, seed, order[:DEPTH])
         return edges, backward
 
 
 def _pool(
-    order: Sequence[str], edges: Sequence[Edge], backward: Sequence[Backward], base: Mapping[str, Base]
+    order: Sequence[str], edges: Sequence[Edge], backward: Sequence[ReverseEdge], base: Mapping[str, BaseScores]
 ) -> list[str]:
     """Return the ids whose texts are read: the best by their own score and the best by each kind of edge."""
     promise: dict[Kind, dict[str, float]] = {kind: {} for kind in POOL}
@@ -148,17 +162,21 @@ def _raise(values: dict[str, float], id_: str, value: float) -> None:
     values[id_] = max(value, values.get(id_, 0.0))
 
 
-def _s0(base: Mapping[str, Base], id_: str) -> float:
+def _s0(base: Mapping[str, BaseScores], id_: str) -> float:
     return base[id_].s0 if id_ in base else 0.0
 
 
-def _candidate(read: Read, base: Base, asked: Asked) -> Candidate:
+def _candidate(read: MatchedPassage, base: BaseScores, asked: QueryTerms) -> Candidate:
     coverage = asked.share(read.found)
     return Candidate(passage=read.passage, read=read, base=base, coverage=coverage, score=base.s0)
 
 
 def _link(
-    found: Iterable[Candidate], edges: Iterable[Edge], read: Mapping[str, Read], asked: Asked, weights: Weights
+    found: Iterable[Candidate],
+    edges: Iterable[Edge],
+    read: Mapping[str, MatchedPassage],
+    asked: QueryTerms,
+    weights: Weights,
 ) -> None:
     """Add links and scores to candidates: s0(c) + the best kind of edge + half of the other kinds.
 

@@ -9,19 +9,19 @@ from sleuth.tools.search.entity_graph import (
     RARE,
     SEEDS,
     SEEN,
-    Asked,
-    Base,
+    BaseScores,
     GraphIndex,
     Meaning,
+    QueryTerms,
     Signals,
-    longest,
-    numbered,
-    phrases,
+    find_phrases,
+    match_aliases,
+    number_mentions,
 )
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.pagerank.network import WEIGHTS, Network, Weights, around
+from sleuth.tools.search.pagerank.local_graph import WEIGHTS, LocalGraph, Weights, build_local_graph
+from sleuth.tools.search.pagerank.power_iteration import Node, random_walk
 from sleuth.tools.search.pagerank.triple_graph import Fact, TripleGraph
-from sleuth.tools.search.pagerank.walk import Node, walk
 from sleuth.tools.search.retriever import Query
 
 FRONT = 10
@@ -37,13 +37,13 @@ PASSAGES, NAMES, FACTS = 1.0, 0.3, 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Walked:
+class WalkResult:
     """Result of a walk: passages with their scores, best first, and the data that explain them."""
 
-    asked: Asked
+    asked: QueryTerms
     ranked: Sequence[tuple[str, float]]
-    base: Mapping[str, Base]
-    network: Network
+    base: Mapping[str, BaseScores]
+    network: LocalGraph
     start: Mapping[Node, float]
     shares: Mapping[Node, float]
 
@@ -66,9 +66,9 @@ class PageRank:
         self._triples = triples
         self._signals = Signals(index, keywords, meaning)
 
-    def rank(self, query: Query) -> Walked:
+    def rank(self, query: Query) -> WalkResult:
         """Return the passages around a query, ranked by the walk's stationary distribution."""
-        asked = Asked(" ".join([query.text, *query.entities]), self._keywords)
+        asked = QueryTerms(" ".join([query.text, *query.entities]), self._keywords)
         base = self._signals.gather(asked.text, query.entities)
         order = sorted(base, key=lambda id_: (-base[id_].s0, id_))
         strength = {id_: each.s0 for id_, each in base.items()}
@@ -81,19 +81,19 @@ class PageRank:
         network = self._around(front, [*order, *stating], wanted)
         there = {*network.passages, *(node for edge in network.edges for node in edge)}
         start = {node: weight for node, weight in self._start(strength, names, facts).items() if node in there}
-        shares = walk(network.edges, start)
+        shares = random_walk(network.edges, start)
         ranked = sorted(((id_, shares.get(id_, 0.0)) for id_ in network.passages), key=lambda each: (-each[1], each[0]))
-        return Walked(asked=asked, ranked=ranked, base=base, network=network, start=start, shares=shares)
+        return WalkResult(asked=asked, ranked=ranked, base=base, network=network, start=start, shares=shares)
 
-    def _around(self, front: Sequence[str], pool: Sequence[str], asked: Iterable[int]) -> Network:
-        return around(self._index, self._triples, front=front, pool=pool, asked=asked, weights=self._weights)
+    def _around(self, front: Sequence[str], pool: Sequence[str], asked: Iterable[int]) -> LocalGraph:
+        return build_local_graph(self._index, self._triples, front=front, pool=pool, asked=asked, weights=self._weights)
 
     def _names(self, texts: Iterable[str]) -> dict[int, float]:
         """Return the names in the query that are an alias or occur in triples."""
         found: dict[int, float] = {}
         for text in texts:
-            mentioned = numbered(phrases(text))
-            for mention, known in longest(self._index, mentioned):
+            mentioned = number_mentions(find_phrases(text))
+            for mention, known in match_aliases(self._index, mentioned):
                 found[mention.name] = mention.sure / math.sqrt(len(known))
             stated = self._triples.with_name(mention.name for mention in mentioned)
             for name, passages in stated.items():
@@ -105,7 +105,7 @@ class PageRank:
         found = self._triples.with_name(names).values()
         return list(dict.fromkeys(id_ for ids in found if len(ids) <= RARE for id_ in ids))[:READ]
 
-    def _linked(self, asked: Asked, passages: Iterable[str]) -> dict[Fact, float]:
+    def _linked(self, asked: QueryTerms, passages: Iterable[str]) -> dict[Fact, float]:
         """Return the triples that cover most of the query, with their shares."""
         shares: dict[Fact, float] = {}
         for id_ in passages:

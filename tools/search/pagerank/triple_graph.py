@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from sleuth.tools.search.entity_graph import key, name_id
+from sleuth.tools.search.entity_graph import name_id, name_key
 from sleuth.tools.storage import Catalogue, Triple
 
 
@@ -40,7 +40,7 @@ class TripleGraph:
 
 
 def _fact(triple: Triple) -> Fact | None:
-    subject, object_ = key(triple[0]), key(triple[2])
+    subject, object_ = name_key(triple[0]), name_key(triple[2])
     return Fact(triple, name_id(subject), name_id(object_)) if subject and object_ else None
 
 

@@ -11,7 +11,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.entity_graph import Asked, Candidate, Kind, Link
+from sleuth.tools.search.entity_graph import Candidate, Kind, Link, QueryTerms
 from sleuth.tools.search.ranking.pool import Pool, title_of
 
 VERSION = 1
@@ -24,14 +24,14 @@ _LINK = ("gain", "w", "r", "nc", "s0", "links", "gains", "union", "seed", "asks"
 _NO_LINK = dict.fromkeys(_LINK, 0.0)
 
 
-def matrix(asked: Asked, candidates: Sequence[Candidate]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+def matrix(asked: QueryTerms, candidates: Sequence[Candidate]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
     """Return one row per candidate, and the names of the columns."""
     rows = list(features(asked, candidates))
     names = tuple(rows[0]) if rows else ()
     return np.array([list(row.values()) for row in rows], dtype=np.float32), names
 
 
-def features(asked: Asked, candidates: Sequence[Candidate]) -> Iterator[Row]:
+def features(asked: QueryTerms, candidates: Sequence[Candidate]) -> Iterator[Row]:
     """Yield the features of each candidate, in their order."""
     pool = Pool(asked, candidates)
     for candidate in candidates:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sleuth.tools.search.entity_graph import Asked, Candidate
+from sleuth.tools.search.entity_graph import Candidate, QueryTerms
 
 NEVER = -1.0
 """Position of an empty set of words."""
@@ -18,7 +18,7 @@ def title_of(candidate: Candidate) -> str:
 class Words:
     """Sets of the question's stems as bits of an integer, with their shares of the question."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: QueryTerms) -> None:
         self._bits = {stem: 1 << at for at, stem in enumerate(asked.weights)}
         total = sum(asked.weights.values()) or 1.0
         self._weights = [weight / total for weight in asked.weights.values()]
@@ -57,7 +57,7 @@ def _places(bits: int) -> Iterator[int]:
 
 
 @dataclass(kw_only=True, slots=True)
-class Found:
+class CandidateTerms:
     """The question's words in a passage: in its title, in each sentence by its start, and in all of it."""
 
     title: int
@@ -66,7 +66,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Ways:
+class EdgeFeatures:
     """A passage's incoming and outgoing "names" edges within the pool."""
 
     inwards: float = 0.0
@@ -77,7 +77,7 @@ class Ways:
 class Pool:
     """Values of a question and its candidates that all features share."""
 
-    def __init__(self, asked: Asked, candidates: Sequence[Candidate]) -> None:
+    def __init__(self, asked: QueryTerms, candidates: Sequence[Candidate]) -> None:
         self.words = Words(asked)
         self.found = {each.passage.id: self._found(each) for each in candidates}
         most = max((each.formula for each in candidates), default=0.0) or 1.0
@@ -97,10 +97,10 @@ class Pool:
         self.ways = self._ways(candidates)
         self.question = self._question(candidates, named)
 
-    def _found(self, candidate: Candidate) -> Found:
+    def _found(self, candidate: Candidate) -> CandidateTerms:
         title = self.words.bits(candidate.read.title)
         sentences = {start: self.words.bits(stems) for (start, _), stems in candidate.read.sentences}
-        return Found(title=title, sentences=sentences, all=self.words.bits(candidate.read.found))
+        return CandidateTerms(title=title, sentences=sentences, all=self.words.bits(candidate.read.found))
 
     def _better(self, candidates: Sequence[Candidate]) -> Mapping[str, int]:
         """Return the number of passages with the same title and a higher score."""
@@ -111,8 +111,8 @@ class Pool:
             before[title_of(each)] += 1
         return better
 
-    def _ways(self, candidates: Sequence[Candidate]) -> Mapping[str, Ways]:
-        ways: dict[str, Ways] = defaultdict(Ways)
+    def _ways(self, candidates: Sequence[Candidate]) -> Mapping[str, EdgeFeatures]:
+        ways: dict[str, EdgeFeatures] = defaultdict(EdgeFeatures)
         for each in candidates:
             for link in each.links:
                 if link.edge.kind == "names":

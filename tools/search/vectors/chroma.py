@@ -25,7 +25,7 @@ _turn = threading.Lock()
 
 def connect(place: Path | str) -> "Client":
     """Return a client for a folder or a server's URL, to be closed by `disconnect`."""
-    with speaking(place), _turn:
+    with translate_errors(place), _turn:
         return _embedded(place) if isinstance(place, Path) else _served(place)
 
 
@@ -36,13 +36,13 @@ def disconnect(place: Path | str, client: "Client") -> None:
             client.close()
 
 
-def reopen(place: Path | str, client: "Client") -> None:
+def refresh_clients(place: Path | str, client: "Client") -> None:
     """Reload a folder for all its clients in this process; searches in progress finish on the old data.
 
     The embedded Chroma does not see other processes' changes to a collection that it has read, and caches deleted data.
     """
     if isinstance(place, Path):
-        with speaking(place), _turn:
+        with translate_errors(place), _turn:
             client._server.start()  # all clients of a folder have one server between them, and no refresh
 
 
@@ -70,7 +70,7 @@ def _served(address: str) -> "Client":
 
 
 @contextmanager
-def speaking(place: Path | str) -> Iterator[None]:
+def translate_errors(place: Path | str) -> Iterator[None]:
     """Translate Chroma's errors into a StoreError that names the location of the vectors."""
     import httpx
     from chromadb.errors import ChromaError
@@ -88,7 +88,7 @@ def speaking(place: Path | str) -> Iterator[None]:
         raise StoreError(f"The vectors in {where} cannot be used: {error}. {look}") from error
 
 
-def folders(place: Path | str, collection: "Collection") -> list[Path]:
+def vector_folders(place: Path | str, collection: "Collection") -> list[Path]:
     """Return the folders of a collection's vectors, which the embedded Chroma does not delete (chroma#5520)."""
     if not isinstance(place, Path):
         return []

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sleuth.tools.errors import EmbedderChanged, VectorsReplaced
-from sleuth.tools.search.vectors.chroma import connect, disconnect, folders, reopen, speaking
+from sleuth.tools.search.vectors.chroma import connect, disconnect, refresh_clients, translate_errors, vector_folders
 from sleuth.tools.search.vectors.embedder import Embedder, Vectors
-from sleuth.tools.search.vectors.integrity_probe import enter
+from sleuth.tools.search.vectors.integrity_probe import checked_open
 from sleuth.tools.storage import Mark
 from sleuth.tools.types import Passage
 
@@ -67,7 +67,7 @@ class VectorIndex:
         """Reload changes from other indexes; `anew`: also from other processes, and without deleted data."""
         with self._swap:
             if anew:
-                reopen(self._place, self._client)
+                refresh_clients(self._place, self._client)
             self._collection = self._open()
 
     def applied(self) -> int:
@@ -92,7 +92,7 @@ class VectorIndex:
         vectors = self._embedder.embed_passages([index_text(passage) for passage in upsert]) if upsert else None
         if vectors is not None:
             self._check_dimension(vectors)
-        with speaking(self._place):
+        with translate_errors(self._place):
             if delete:
                 self._collection.delete(ids=list(delete))
                 self._gone += len(delete)
@@ -102,7 +102,7 @@ class VectorIndex:
     def clear(self) -> None:
         """Replace the collection by an empty one for the present embedder."""
         with self._swap:
-            with speaking(self._place):
+            with translate_errors(self._place):
                 self._drop(self._key)
                 self._drop(self._draft)
             self.refresh(anew=True)
@@ -116,27 +116,27 @@ class VectorIndex:
         gone = self._metadata().get("gone", 0)
         if not isinstance(self._place, Path) or gone < _SPARE or gone < 2 * self.count():
             return
-        with speaking(self._place):
+        with translate_errors(self._place):
             self._drop(self._draft)
             draft = self._made(self._draft)
             for ids, vectors in self._pages():
                 draft.upsert(ids=ids, embeddings=vectors)
             draft.modify(metadata=self._metadata() | {"gone": 0, "whole": 1})
         with self._swap:
-            with speaking(self._place):
+            with translate_errors(self._place):
                 self._drop(self._key)
                 draft.modify(name=self._key)
             self.refresh(anew=True)
 
     def count(self) -> int:
         """Return the number of passages."""
-        with speaking(self._place):
+        with translate_errors(self._place):
             return self._collection.count()
 
     def ids(self) -> set[str]:
         """Return the ids of all passages."""
         found: set[str] = set()
-        with speaking(self._place):
+        with translate_errors(self._place):
             for offset in range(0, self._collection.count(), _PAGE):
                 found.update(self._collection.get(include=[], limit=_PAGE, offset=offset)["ids"])
         return found
@@ -152,7 +152,7 @@ class VectorIndex:
         vector = self._embedder.embed_query(text)
         if (known := self.dimension()) not in (None, len(vector)):
             raise self._changed_dimension(known, len(vector))
-        with self._swap, speaking(self._place):
+        with self._swap, translate_errors(self._place):
             try:
                 found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
             except NotFoundError as error:
@@ -190,13 +190,13 @@ class VectorIndex:
         return dict(self._collection.metadata or {})
 
     def _remember(self, **values: int) -> None:
-        with speaking(self._place):
+        with translate_errors(self._place):
             self._collection.modify(metadata=self._metadata() | values)
 
     def _open(self) -> "Collection":
         from chromadb.errors import NotFoundError
 
-        with speaking(self._place):
+        with translate_errors(self._place):
             with suppress(NotFoundError):
                 return self._client.get_collection(self._key, embedding_function=None)
             with suppress(NotFoundError):
@@ -222,7 +222,7 @@ class VectorIndex:
         from chromadb.errors import NotFoundError
 
         with suppress(NotFoundError):
-            left = folders(self._place, self._client.get_collection(key, embedding_function=None))
+            left = vector_folders(self._place, self._client.get_collection(key, embedding_function=None))
             self._client.delete_collection(key)
             for folder in left:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -247,6 +247,6 @@ def embedder_changed(collection: str, built_with: str, present: str) -> Embedder
 
 
 def _enter(folder: Path, key: str) -> Mark:
-    with speaking(folder):
+    with translate_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        return enter(folder, key)
+        return checked_open(folder, key)

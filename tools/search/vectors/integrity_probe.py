@@ -23,7 +23,7 @@ _MOST = 20_000
 """Number of neighbors requested: enough to read most of the index."""
 
 
-def enter(folder: Path, collection: str) -> Mark:
+def checked_open(folder: Path, collection: str) -> Mark:
     """Create a liveness file in the folder of the vectors, after a probe if another user has died.
 
     Raises:

@@ -52,7 +52,7 @@ def open_compiled(folder: Path, cache: Path) -> Encode | None:
         why = refused.read_text(encoding="utf-8").strip()
         _log.warning("%s cannot be compiled and runs on torch: %s (remove %s to retry)", folder, why, place)
         return None
-    return opened(place)
+    return load_compiled(place)
 
 
 def import_openvino() -> ModuleType:
@@ -69,7 +69,7 @@ def import_openvino() -> ModuleType:
         del sys.modules["openvino_telemetry"]
 
 
-def opened(place: Path) -> Encode:
+def load_compiled(place: Path) -> Encode:
     """Return the encoder of the converted model in this folder."""
     from tokenizers import Tokenizer
 

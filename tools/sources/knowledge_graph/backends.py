@@ -1,5 +1,6 @@
 """Backends of the knowledge graph: a server, the collection's triples, or a file."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS, Function
 from sleuth.tools.sources.knowledge_graph.local import LocalGraph, similar
 from sleuth.tools.sources.knowledge_graph.lookups import GraphUnavailable, KnowledgeGraph
 from sleuth.tools.storage import SqlTriples, Triple
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 MAX_BYTES = 5_000_000
 
@@ -96,13 +97,13 @@ class CollectionGraph:
         found = [
             {"subject": subject, "predicate": predicate, "object": object, "passage": passage}
             for (subject, predicate, object), passage in await self._triples.naming(entity)
-            if words(entity) in (words(subject), words(object))
+            if comparison_key(entity) in (comparison_key(subject), comparison_key(object))
         ]
         return found[:MAX_FACTS] or None
 
 
 @asynccontextmanager
-async def graph_at(place: str | None, triples: SqlTriples | None = None) -> AsyncIterator[KnowledgeGraph | None]:
+async def open_graph(place: str | None, triples: SqlTriples | None = None) -> AsyncIterator[KnowledgeGraph | None]:
     """Open the graph at a place as in the settings.
 
     Without a place it is the collection's triples, and None if there are none. A server is not contacted yet. Raises
@@ -114,13 +115,9 @@ async def graph_at(place: str | None, triples: SqlTriples | None = None) -> Asyn
         async with ServedGraph.open(place) as graph:
             yield graph
     else:
-        yield await LocalGraph.read(_file(place))
+        yield await LocalGraph.read(await asyncio.to_thread(Path(place).expanduser))
 
 
 def is_url(place: str) -> bool:
     """Return whether a place is a server rather than a file."""
     return place.lower().startswith(("http://", "https://"))
-
-
-def _file(place: str) -> Path:
-    return Path(place).expanduser()

@@ -50,7 +50,7 @@ class Lookup:
     problem: str = ""
 
 
-def checked(graph: KnowledgeGraph, name: str, arguments: dict[str, Any]) -> tuple[Function, dict[str, Any]]:
+def validate_call(graph: KnowledgeGraph, name: str, arguments: dict[str, Any]) -> tuple[Function, dict[str, Any]]:
     """Return a call's function and its validated arguments.
 
     Raises:
@@ -71,7 +71,7 @@ async def look_up(
     graph: KnowledgeGraph, calls: Iterable[tuple[str, dict[str, Any]]], *, seconds: float = MAX_SECONDS
 ) -> list[Lookup]:
     """Make calls concurrently, each once and at most `MAX_CALLS`; a failed call does not delay the others."""
-    distinct = list({written(name, arguments): (name, arguments) for name, arguments in calls}.items())
+    distinct = list({format_call(name, arguments): (name, arguments) for name, arguments in calls}.items())
     made = (_look_up(graph, call, name, arguments, seconds) for call, (name, arguments) in distinct[:MAX_CALLS])
     left = [Lookup(call=call, problem=f"only {MAX_CALLS} calls are made") for call, _ in distinct[MAX_CALLS:]]
     return [*await asyncio.gather(*made), *left]
@@ -79,7 +79,7 @@ async def look_up(
 
 async def _look_up(graph: KnowledgeGraph, call: str, name: str, arguments: dict[str, Any], seconds: float) -> Lookup:
     try:
-        function, given = checked(graph, name, arguments)
+        function, given = validate_call(graph, name, arguments)
         async with asyncio.timeout(seconds):
             result = await graph.answer(function, given)
     except SleuthError as error:
@@ -88,17 +88,14 @@ async def _look_up(graph: KnowledgeGraph, call: str, name: str, arguments: dict[
         return Lookup(call=call, problem=f"no answer within {seconds:g} s")
     if result in (None, [], {}, ""):
         return Lookup(call=call, problem="nothing is known")
-    return Lookup(call=call, text=_cut(json.dumps(result, ensure_ascii=False)))
+    text = json.dumps(result, ensure_ascii=False)
+    return Lookup(call=call, text=text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…")
 
 
-def written(name: str, arguments: dict[str, Any]) -> str:
+def format_call(name: str, arguments: dict[str, Any]) -> str:
     """Return a call on one line: how it is cited."""
     given = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(arguments.items()))
     return f"{name}({given})"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
 
 
 def as_tools(graph: KnowledgeGraph) -> "list[StructuredTool]":

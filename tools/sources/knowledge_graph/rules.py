@@ -19,7 +19,7 @@ Call = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Named:
+class NamedEntity:
     """An entity as a question names it; `kind` is one of KINDS."""
 
     name: str
@@ -79,7 +79,7 @@ _MOST_PER_ENTITY = 2
 
 async def explore(
     graph: KnowledgeGraph,
-    named: Sequence[Named],
+    named: Sequence[NamedEntity],
     question: str,
     *,
     domain: str | None = None,
@@ -107,7 +107,7 @@ def _offered(calls: Iterable[Call], offered: set[str]) -> list[Call]:
     return [call for call in calls if call[0] in offered]
 
 
-def _first(named: Sequence[Named], question: str, today: str) -> list[Call]:
+def _first(named: Sequence[NamedEntity], question: str, today: str) -> list[Call]:
     calls: list[Call] = []
     for entity in named:
         if entity.kind == "company":
@@ -116,43 +116,41 @@ def _first(named: Sequence[Named], question: str, today: str) -> list[Call]:
             calls += _games(entity, named, question, today)
         calls += _by_rule(entity, question)
     by_name: list[Call] = [
-        ("open_search_entity_by_name", {"name": entity.name}) for entity in named if _is_open(entity)
+        ("open_search_entity_by_name", {"name": entity.name})
+        for entity in named
+        if entity.kind not in ("ticker", "year", "day")
     ]
     return [*calls, *by_name]
 
 
-def _second(found: Sequence[Named], question: str) -> list[Call]:
+def _second(found: Sequence[NamedEntity], question: str) -> list[Call]:
     calls = [call for entity in found for call in _by_rule(entity, question)]
     return [*calls, *(("open_get_entity", {"entity": entity.name}) for entity in found if entity.kind == "other")]
 
 
-def _by_rule(entity: Named, question: str) -> list[Call]:
+def _by_rule(entity: NamedEntity, question: str) -> list[Call]:
     rules = _RULES.get(entity.kind, ())
     fitting = [rule for rule in rules if rule.words and re.search(rf"\b(?:{rule.words})", question, re.IGNORECASE)]
     chosen = fitting[:_MOST_PER_ENTITY] or [rule for rule in rules if not rule.words]
     return [(rule.function, {rule.argument: entity.name}) for rule in chosen]
 
 
-def _games(team: Named, named: Sequence[Named], question: str, today: str) -> list[Call]:
+def _games(team: NamedEntity, named: Sequence[NamedEntity], question: str, today: str) -> list[Call]:
     """Return the games of a team on the day or in the year that the question names, or today."""
     when = next((each.name for kind in ("day", "year") for each in named if each.kind == kind), today)
     played = [name for name, words in _GAMES if re.search(words, question, re.IGNORECASE)]
     return [(name, {"date": when, "team_name": team.name}) for name in played or [name for name, _ in _GAMES] if when]
 
 
-def _is_open(entity: Named) -> bool:
-    return entity.kind not in ("ticker", "year", "day")
-
-
-def _found(lookups: Sequence[Lookup]) -> list[Named]:
+def _found(lookups: Sequence[Lookup]) -> list[NamedEntity]:
     """Return the ticker symbols of companies, and the first open entity for each name."""
-    found: list[Named] = []
+    found: list[NamedEntity] = []
     for lookup in lookups:
         value = _value(lookup)
         if lookup.call.startswith("finance_get_ticker_by_name(") and isinstance(value, str):
-            found.append(Named(name=value, kind="ticker"))
+            found.append(NamedEntity(name=value, kind="ticker"))
         elif lookup.call.startswith("open_search_entity_by_name(") and isinstance(value, list) and value:
-            found.append(Named(name=str(value[0]), kind="other"))
+            found.append(NamedEntity(name=str(value[0]), kind="other"))
     return [each for at, each in enumerate(found) if each not in found[:at]]
 
 
@@ -164,7 +162,7 @@ def _value(lookup: Lookup) -> object:
         return None
 
 
-def tidy(named: Iterable[Named]) -> list[Named]:
+def deduplicate(named: Iterable[NamedEntity]) -> list[NamedEntity]:
     """Return each entity once; unknown kinds become "other"."""
     known = [replace(each, kind=each.kind if each.kind in KINDS else "other") for each in named if each.name.strip()]
     return list(dict.fromkeys(known))

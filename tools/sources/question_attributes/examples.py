@@ -23,12 +23,12 @@ class Example:
     dynamic: bool
 
 
-def own() -> list[Example]:
+def packaged_examples() -> list[Example]:
     """Return the questions of the package. Blocks: reads a file."""
     return _parse(files(__package__).joinpath("questions.jsonl").read_text(encoding="utf-8"), "questions.jsonl")
 
 
-def read(path: Path) -> list[Example]:
+def read_examples(path: Path) -> list[Example]:
     """Return a labelled file: one {"question", "domain", "dynamic"} per line.
 
     Raises:
@@ -41,7 +41,7 @@ def read(path: Path) -> list[Example]:
     return _parse(text, str(path))
 
 
-def demonstrations(examples: Iterable[Example], *, each: int) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+def select_demonstrations(examples: Iterable[Example], *, each: int) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
     """Return `each` examples for every domain, and as many for static and for dynamic; selected by hash.
 
     Examples of a domain alternate between static and dynamic, and those of static and dynamic alternate between

@@ -97,13 +97,13 @@ class SvmPredictor:
         return self._svm.decide(vector)
 
 
-def own_svm() -> LinearSvm:
+def packaged_svm() -> LinearSvm:
     """Return the predictor of the package. Blocks: reads a file."""
     with as_file(files(__package__).joinpath(_OWN)) as file:
         return LinearSvm.load(file)
 
 
-def fitting(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
+def find_svm(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
     """Return the SVM for an embedder: the one trained in a home, or the package's own, in this order.
 
     Blocks: reads files. Raises StoreError where the one in the home cannot be used.
@@ -111,7 +111,7 @@ def fitting(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
     if embedder is None:
         return None
     trained = home / TRAINED
-    known = ([LinearSvm.load(trained)] if trained.exists() else []) + [own_svm()]
+    known = ([LinearSvm.load(trained)] if trained.exists() else []) + [packaged_svm()]
     fitting = (svm for svm in known if _model_name(svm.embedder) == _model_name(embedder.name))
     return next((SvmPredictor(svm, embedder) for svm in fitting), None)
 

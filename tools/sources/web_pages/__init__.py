@@ -3,15 +3,15 @@
 from sleuth.tools.sources.web_pages.files import PageRow, get_pages
 from sleuth.tools.sources.web_pages.page import Page, PageText, Table
 from sleuth.tools.sources.web_pages.reading import read_pages
-from sleuth.tools.sources.web_pages.retriever import PageRetriever, SideBySide, table_passages
+from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages
 from sleuth.tools.sources.web_pages.tables import cell_at
 
 __all__ = [
+    "FusedRetriever",
     "Page",
     "PageRetriever",
     "PageRow",
     "PageText",
-    "SideBySide",
     "Table",
     "cell_at",
     "get_pages",

@@ -10,7 +10,7 @@ from sleuth.tools.documents import Bounds, html_title, parse_html, whole_page
 from sleuth.tools.sources.web_pages.page import Page, PageText, Table
 from sleuth.tools.sources.web_pages.sentences import sentences
 from sleuth.tools.sources.web_pages.tables import take_tables
-from sleuth.tools.text import normalise, one_line, title_from
+from sleuth.tools.text import normalize, single_line, title_from
 
 MAX_MARKUP = 4_000_000
 """Characters of HTML that are parsed; a parsed page takes about a hundred times as many bytes."""
@@ -72,13 +72,13 @@ def extract(page: Page) -> PageText:
 
     A page without HTML is its snippet.
     """
-    markup, warnings = visible_markup(normalise(page.html))
+    markup, warnings = visible_markup(normalize(page.html))
     soup = parse_html(markup)
-    name = title_from(normalise(page.name)) or html_title(soup) or title_from(page.url) or "Page without a name"
+    name = title_from(normalize(page.name)) or html_title(soup) or title_from(page.url) or "Page without a name"
     tables, cut = take_tables(soup)
     text, shortened = _bounded(_text(soup))
     if not text and not tables:
-        text = one_line(normalise(page.snippet))
+        text = single_line(normalize(page.snippet))
         warnings.append("nothing could be read: " + ("its snippet is used instead" if text else "it is empty"))
     return describe(page, name, text, tables, [*warnings, *cut, *shortened])
 
@@ -90,12 +90,12 @@ def extract_from_json(given: dict[str, Any], _bounds: Bounds) -> dict[str, Any]:
 
 def describe(page: Page, name: str, text: str, tables: list[Table], warnings: list[str]) -> PageText:
     """Return the text of a page, with its metadata on one line each."""
-    url = one_line(normalise(page.url))[:MAX_URL]
+    url = single_line(normalize(page.url))[:MAX_URL]
     return PageText(
         id=url or name,
         name=name,
         url=url,
-        last_modified=title_from(normalise(page.last_modified)) or "",
+        last_modified=title_from(normalize(page.last_modified)) or "",
         text=text,
         sentences=tuple(sentences(text)),
         tables=tuple(tables),
@@ -106,7 +106,7 @@ def describe(page: Page, name: str, text: str, tables: list[Table], warnings: li
 def _text(soup: BeautifulSoup) -> str:
     """Return one line per block; tables are gone already."""
     found = _article(str(soup)) or whole_page(soup)
-    lines = map(one_line, found.split("\n"))
+    lines = map(single_line, found.split("\n"))
     return "\n".join(line for line in lines if line)
 
 

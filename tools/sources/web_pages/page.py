@@ -71,7 +71,7 @@ class PageText:
         )
 
 
-def distinct(pages: Sequence[Page]) -> list[Page]:
+def without_duplicates(pages: Sequence[Page]) -> list[Page]:
     """Return pages in order, each content once, since search engines return duplicates."""
     found: dict[str, Page] = {}
     for page in pages:
@@ -79,7 +79,7 @@ def distinct(pages: Sequence[Page]) -> list[Page]:
     return list(found.values())
 
 
-def named_apart(names: Sequence[str]) -> list[str]:
+def unique_names(names: Sequence[str]) -> list[str]:
     """Return the names, numbered if they repeat."""
     given: list[str] = []
     for name in names:

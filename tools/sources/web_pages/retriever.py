@@ -9,7 +9,7 @@ import numpy as np
 
 from sleuth.tools.documents import split
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search import GRAPH_MODES, MemoryKeywords, Query, Retriever, Scored, depth, fuse
+from sleuth.tools.search import GRAPH_MODES, MemoryKeywords, Query, Retriever, Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors
 from sleuth.tools.sources.web_pages.chunks import chunk
 from sleuth.tools.sources.web_pages.page import PageText, Table
@@ -76,7 +76,7 @@ class PageRetriever:
         with self._turn:  # the indexes are made at the first search
             by_meaning = query.mode == "dense" or (query.mode in ("hybrid", *GRAPH_MODES) and not self._blind)
             lists += [self._dense(query.text)] if by_meaning else []
-            lists += [self._words.search(query.text, depth(query.k))] if query.mode != "dense" else []
+            lists += [self._words.search(query.text, fetch_depth(query.k))] if query.mode != "dense" else []
         return _hits(self.passages, fuse(lists) if len(lists) > 1 else lists[0], query.k)
 
     def _dense(self, text: str) -> Scored:
@@ -93,7 +93,7 @@ class PageRetriever:
         return MemoryKeywords(list(self.passages.values()))
 
 
-class SideBySide:
+class FusedRetriever:
     """A retriever that fuses the rankings of two others."""
 
     def __init__(self, first: Retriever, second: Retriever) -> None:

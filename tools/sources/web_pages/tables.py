@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bs4 import BeautifulSoup, Tag
 
 from sleuth.tools.sources.web_pages.page import PageText, Table
-from sleuth.tools.text import markdown_table, one_line, title_from
+from sleuth.tools.text import markdown_table, single_line, title_from
 
 MAX_ROWS = 2_000
 MAX_COLUMNS = 64
@@ -34,10 +34,12 @@ def take_tables(soup: BeautifulSoup) -> tuple[list[Table], list[str]]:
     found: list[Table] = []
     warnings: list[str] = []
     for table in soup("table"):
-        rows = [] if _is_layout(table) else _grid(table)
+        is_layout = table.get("role") in ("presentation", "none") or table.find("table") is not None
+        rows = [] if is_layout else _grid(table)
         if _is_data(rows):
             caption = title_from(table.caption.get_text(" ") if table.caption else None) or ""
-            warnings += _cut_rows(table, rows)
+            if (every := len(table("tr"))) > len(rows):
+                warnings.append(f"only {len(rows):,} of {every:,} rows of a table were read")
             table.extract()
             found.append(Table(markdown=markdown_table(rows), caption=caption))
     for part in soup(_PARTS):
@@ -45,18 +47,9 @@ def take_tables(soup: BeautifulSoup) -> tuple[list[Table], list[str]]:
     return _bounded([table for table in found if any(map(str.isalnum, table.markdown))], warnings)
 
 
-def _is_layout(table: Tag) -> bool:
-    return table.get("role") in ("presentation", "none") or table.find("table") is not None
-
-
 def _is_data(rows: list[list[str]]) -> bool:
     wide = len(rows) > 1 and max(map(len, rows)) > 1
     return wide and all(len(cell) <= MAX_LAYOUT_CELL for row in rows for cell in row)
-
-
-def _cut_rows(table: Tag, rows: list[list[str]]) -> list[str]:
-    every = len(table("tr"))
-    return [f"only {len(rows):,} of {every:,} rows of a table were read"] if every > len(rows) else []
 
 
 def _grid(table: Tag) -> list[list[str]]:
@@ -70,7 +63,7 @@ def _grid(table: Tag) -> list[list[str]]:
         for cell in row(_CELLS, limit=MAX_COLUMNS):
             while column in line:
                 column += 1
-            text = one_line(cell.get_text(" "))
+            text = single_line(cell.get_text(" "))
             for spanned in range(column, min(column + _span(cell, "colspan"), MAX_COLUMNS)):
                 line[spanned] = text
                 if (down := _span(cell, "rowspan")) > 1:

@@ -32,17 +32,17 @@ from sleuth.studio.cli.commands.ask import pairs
 from sleuth.studio.simulation import Simulation, gold_of
 from sleuth.studio.training.roles.data.facts import Known, PassageFacts
 from sleuth.studio.training.roles.data.judgements import attributions, irrelevances, supports
-from sleuth.studio.training.roles.data.mix import BUDGET, counted, mixed, write_lines
+from sleuth.studio.training.roles.data.mix import BUDGET, count_by_prompt, mix_examples, write_lines
 from sleuth.studio.training.roles.data.questions import TrainingSet, read
-from sleuth.studio.training.roles.data.source_order import arranged
+from sleuth.studio.training.roles.data.source_order import arrange
 from sleuth.studio.training.roles.data.teacher import Example, Learned, Teacher
-from sleuth.studio.training.roles.data.wording import reworded
+from sleuth.studio.training.roles.data.wording import reword
 from sleuth.tools.collection import Library
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search import Retriever
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import MemoryArchive, triple_lines
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras")
 STUDENT = {
@@ -68,7 +68,7 @@ REWORDED = 0.7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Play:
+class SimulatedRun:
     """A question by a method, with further settings of it."""
 
     row: dict[str, Any]
@@ -87,7 +87,7 @@ class Play:
         return Random(sha256(self.name.encode()).digest())  # noqa: S311 - repeatable by design
 
 
-class Diary:
+class RunLog:
     """Finished runs with their examples, one line each in a file; a truncated line is run again."""
 
     def __init__(self, file: Path) -> None:
@@ -105,17 +105,19 @@ class Diary:
         with self._file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps([name, self.plays[name]], ensure_ascii=False) + "\n")
 
-    def examples(self, turns: Iterable[Play]) -> list[Example]:
+    def examples(self, turns: Iterable[SimulatedRun]) -> list[Example]:
         """Return all that was learned from these plays, in their order."""
         return [Example(**each) for turn in turns for each in self.plays[turn.name]]
 
 
-async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: PassageFacts) -> list[Example]:
+async def simulate_run(
+    each: SimulatedRun, known: TrainingSet, retriever: Retriever, facts: PassageFacts
+) -> list[Example]:
     """Return the examples from one run."""
     gold = facts.worded(gold_of(each.row, {id: known.passages[id] for id in each.row["gold_ids"]}))
     dice = each.dice
     if dice.random() < REWORDED:
-        gold = replace(gold, question=reworded(gold, dice))
+        gold = replace(gold, question=reword(gold, dice))
     teacher = Teacher(
         each.row["set"], gold, Simulation(seed=dice.randrange(2**31), rates=STUDENT, rephrase=0.2, teaching=True), facts
     )
@@ -123,7 +125,7 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
     few = dice.choice(FEW)
     context = Context(
         model=teacher,
-        retriever=arranged(retriever, known, each.row["gold_ids"], gold, dice),
+        retriever=arrange(retriever, known, each.row["gold_ids"], gold, dice),
         archive=MemoryArchive(),
         settings=configure(
             kind, {**dict.fromkeys(SOURCES[each.method], few), **ALSO.get(each.method, {}), **each.values}, "default"
@@ -144,7 +146,7 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
 
 def _whole(learned: Learned, question: str) -> bool:
     asked = next((learned.given[name] for name in ("step", "question", "query") if name in learned.given), question)
-    return learned.example.role in WHOLE_QUESTION and words(asked) == words(question)
+    return learned.example.role in WHOLE_QUESTION and comparison_key(asked) == comparison_key(question)
 
 
 def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
@@ -178,7 +180,7 @@ class Which:
         return self
 
 
-def plays(known: TrainingSet, *, seed: int, limit: int | None, which: Which | None = None) -> list[Play]:
+def plan_runs(known: TrainingSet, *, seed: int, limit: int | None, which: Which | None = None) -> list[SimulatedRun]:
     """Return every question with one method, in random order, then with another, until all methods are used."""
     chosen = which or Which()
     dice = Random(seed)  # noqa: S311 - repeatable by design
@@ -186,7 +188,7 @@ def plays(known: TrainingSet, *, seed: int, limit: int | None, which: Which | No
     orders = [_methods(row, dice) for row in rows]
     shuffled = dice.sample(range(len(rows)), len(rows))
     turns = [
-        Play(row=rows[at], method=orders[at][turn], seed=seed, values=chosen.values)
+        SimulatedRun(row=rows[at], method=orders[at][turn], seed=seed, values=chosen.values)
         for turn in range(len(METHODS))
         for at in shuffled
         if turn < len(orders[at]) and orders[at][turn] in chosen.methods
@@ -238,22 +240,22 @@ async def make(
     found, triples = extractions(given.triples)
     found += attributions(*given.claims) if given.claims else []
     facts = PassageFacts(triples)
-    diary = Diary(folder / "played.jsonl")
+    diary = RunLog(folder / "played.jsonl")
     async with collection(known, folder) as library:
-        turns = plays(known, seed=seed, limit=limit, which=which)
+        turns = plan_runs(known, seed=seed, limit=limit, which=which)
         with typer.progressbar(turns, label="Playing", file=sys.stderr) as shown:
             for each in shown:
                 if each.name not in diary.plays:
-                    diary.write(each.name, await play(each, known, library, facts))
+                    diary.write(each.name, await simulate_run(each, known, library, facts))
     found += diary.examples(turns)
-    kept = mixed(found, budget=budget, seed=seed)
+    kept = mix_examples(found, budget=budget, seed=seed)
     await asyncio.to_thread(write_lines, folder / "all.jsonl", map(asdict, found))
     await asyncio.to_thread(write_lines, folder / "examples.jsonl", map(asdict, kept))
     card = {
         "questions": dict(Counter(row["set"] for row in known.questions)),
         "seed": seed,
         "found": dict(sorted(Counter(example.prompt for example in found).items())),
-        "examples": counted(kept),
+        "examples": count_by_prompt(kept),
         "files": {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in given.all()},
     }
     await asyncio.to_thread((folder / "card.json").write_text, json.dumps(card, indent=1) + "\n")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sleuth.agents.roles.reading import MOST, Extraction, Triple
 from sleuth.studio.simulation import Gold, Hop
 from sleuth.studio.simulation.wording import about, filled, says
-from sleuth.tools.text import sentences, words
+from sleuth.tools.text import comparison_key, sentences
 
 Known = Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]
 """Triples by the title and the text of their passage."""
@@ -62,7 +62,9 @@ class PassageFacts:
     def _worded(self, hop: Hop) -> Hop:
         if hop.question == about(hop.subject, hop.predicate):
             return hop
-        telling = [each for each in self._of(hop.title, hop.text) if words(each[2]) == words(hop.answer)]
+        telling = [
+            each for each in self._of(hop.title, hop.text) if comparison_key(each[2]) == comparison_key(hop.answer)
+        ]
         if telling:
             return replace(hop, subject=telling[0][0], predicate=telling[0][1])
         before, found, _ = hop.evidence.partition(hop.answer)

@@ -13,7 +13,7 @@ from sleuth.agents.roles.reasoning import Inferences
 from sleuth.studio.simulation.wording import names, says
 from sleuth.studio.training.pools import lines
 from sleuth.studio.training.roles.data.teacher import Example, Learned
-from sleuth.studio.training.roles.data.wording import naturally
+from sleuth.studio.training.roles.data.wording import paraphrase_naturally
 from sleuth.tools.text import sentences
 
 _AROUND = 2
@@ -79,7 +79,7 @@ def supports(learned: Learned, dice: Random) -> Iterator[Example]:
     reading = Reading.model_validate_json(read.reply)
     if not reading.answerable or not reading.citations:
         return
-    question = naturally(learned.given["question"])
+    question = paraphrase_naturally(learned.given["question"])
     quotes = [Source(title=sources[each.source - 1]["title"], text=each.quote) for each in reading.citations]
     yield _support(read, question, reading.answer, quotes, holds=True)
     if len(quotes) > 1 and dice.random() < 1 / 2:
@@ -104,7 +104,7 @@ def irrelevances(learned: Learned) -> Iterator[Example]:
     idle = [source for at, source in enumerate(given["sources"], start=1) if at not in used]
     for source in idle[:1]:
         claim = next(iter(sentences(source["text"])), "")[:240]
-        asked = RelevanceInput(query=naturally(given["question"]), claim=claim, known=())
+        asked = RelevanceInput(query=paraphrase_naturally(given["question"]), claim=claim, known=())
         yield Example.of(RELEVANCE, asked, "No", set=read.set, hops=read.hops, question=read.question)
 
 

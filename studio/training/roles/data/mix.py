@@ -79,7 +79,7 @@ def sent(example: Example) -> str:
     return json.dumps(example.messages)
 
 
-def mixed(
+def mix_examples(
     found: Iterable[Example], *, budget: float, seed: int, known: AbstractSet[str] = frozenset()
 ) -> list[Example]:
     """Return examples within the token budget, shuffled, without duplicates or overlong ones.
@@ -93,7 +93,7 @@ def mixed(
         written = sent(example)
         if example.prompt in SHARES and len(written) <= LONG.get(example.prompt, LONGEST) and written not in known:
             pools[example.prompt].setdefault(written, example)
-    orders = {prompt: balanced(list(pool.values()), dice) for prompt, pool in sorted(pools.items())}
+    orders = {prompt: balance(list(pool.values()), dice) for prompt, pool in sorted(pools.items())}
     kept: list[Example] = []
     while orders and budget > 0:
         unit = budget / sum(SHARES[prompt] for prompt in orders)
@@ -116,7 +116,7 @@ def _until(order: Sequence[Example], budget: float) -> list[Example]:
     return taken
 
 
-def balanced(pool: Sequence[Example], dice: Random) -> list[Example]:
+def balance(pool: Sequence[Example], dice: Random) -> list[Example]:
     """Return a prompt's examples in an order whose every prefix is balanced; examples that would unbalance it are
     dropped.
     """
@@ -163,9 +163,9 @@ def main(
             raise UnknownName("prompt", name, list(SHARES), f"There are: {', '.join(SHARES)}.")
     examples = [example for file in found for example in read_all(file) if example.prompt in only.split(",")]
     known = {sent(example) for file in without for example in read_all(file)}
-    kept = mixed(examples, budget=tokens, seed=seed, known=known)
+    kept = mix_examples(examples, budget=tokens, seed=seed, known=known)
     write_lines(out, map(asdict, kept))
-    typer.echo(json.dumps(counted(kept), indent=1))
+    typer.echo(json.dumps(count_by_prompt(kept), indent=1))
 
 
 def read_all(file: Path) -> list[Example]:
@@ -180,7 +180,7 @@ def read_all(file: Path) -> list[Example]:
         raise UsageError(f"The examples in {file} cannot be read ({error}): make them with roles.examples.") from None
 
 
-def counted(examples: Sequence[Example]) -> dict[str, Any]:
+def count_by_prompt(examples: Sequence[Example]) -> dict[str, Any]:
     """Return, by prompt, the examples, tokens, and shares of one hop, of unanswerable, and of yes."""
     own: dict[str, list[Example]] = defaultdict(list)
     for example in examples:

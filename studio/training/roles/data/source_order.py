@@ -17,7 +17,7 @@ does not say what is asked for; or all are found."""
 
 
 @dataclass(frozen=True)
-class Arranging:
+class ArrangedRetriever:
     """A retriever that never finds certain passages, and always finds certain others at a random rank.
 
     A question's passages may be missing from a collection, may lack the answer, or may be ranked among similar ones. A
@@ -45,18 +45,20 @@ class Arranging:
         return [Hit(passage=passage, score=1 / rank, rank=rank) for rank, passage in enumerate(kept, start=1)]
 
 
-def arranged(retriever: Retriever, known: TrainingSet, needed: Sequence[str], gold: Gold, dice: Random) -> Arranging:
+def arrange(
+    retriever: Retriever, known: TrainingSet, needed: Sequence[str], gold: Gold, dice: Random
+) -> ArrangedRetriever:
     """Search as it is drawn for one play; `needed` are the ids of the passages that its question needs."""
     drawn, chosen, seed = dice.random(), dice.choice(needed), dice.randrange(2**31)
     given = {id: passage_of(id, *known.passages[id]) for id in needed}
-    silent = silenced(given[chosen], gold) if drawn < SILENT else None
+    silent = remove_answers(given[chosen], gold) if drawn < SILENT else None
     if silent:
-        return Arranging(retriever=retriever, withheld=frozenset(), given={**given, chosen: silent}, seed=seed)
+        return ArrangedRetriever(retriever=retriever, withheld=frozenset(), given={**given, chosen: silent}, seed=seed)
     gone = frozenset([chosen] if drawn < SILENT + WITHHELD else [])
-    return Arranging(retriever=retriever, withheld=gone, given=given if drawn > 1 - GIVEN else {}, seed=seed)
+    return ArrangedRetriever(retriever=retriever, withheld=gone, given=given if drawn > 1 - GIVEN else {}, seed=seed)
 
 
-def silenced(passage: Passage, gold: Gold) -> Passage | None:
+def remove_answers(passage: Passage, gold: Gold) -> Passage | None:
     """Return a passage without the sentences that answer a hop; None if nothing is left, or nothing is removed."""
     answers = [hop.answer for hop in gold.hops if hop.passage == passage.id and hop.answer]
     told = sentences(passage.text)

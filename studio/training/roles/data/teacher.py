@@ -20,7 +20,7 @@ from sleuth.agents.roles.reading import DRAFT, EXTRACT, Extraction
 from sleuth.agents.roles.reasoning import REQUERY
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.studio.simulation.wording import broader, names, says
-from sleuth.studio.training.roles.data.wording import clumsy, guided, naturally
+from sleuth.studio.training.roles.data.wording import guided, is_awkward, paraphrase_naturally
 
 Facts = Callable[[Gold, str, str], Extraction]
 """Extraction of a passage's triples, by its title and text, in the run on a question."""
@@ -70,7 +70,7 @@ class Learned(NamedTuple):
     given: dict[str, Any]
 
 
-def foretold(example: Example) -> bool:
+def uses_later_information(example: Example) -> bool:
     """Return whether a plan contains a name that no step has found yet, as if gold has two names for one thing."""
     if example.prompt not in (PLAN.prompt, EXPAND.prompt):
         return False
@@ -119,7 +119,13 @@ class Teacher:
         right = await self._faultless.call(request)
         example = self._example(request, right)
         told = " ".join(each["content"] for each in example.messages) + example.reply
-        if not (_undecided(right) or clumsy(told) or foretold(example) or self._idle(example) or _blank(example)):
+        if not (
+            _undecided(right)
+            or is_awkward(told)
+            or uses_later_information(example)
+            or self._idle(example)
+            or _blank(example)
+        ):
             self.learned.append(Learned(example, request.input))
         return await self._student.call(request)
 
@@ -135,8 +141,10 @@ class Teacher:
         return example.prompt == REQUERY.prompt and broader(self._student.gold.question) in example.reply
 
     def _example(self, request: Request, right: Reply) -> Example:
-        sent = tuple(Message(role=each["role"], content=naturally(each["content"])) for each in request.messages)
-        said = guided(naturally(right["text"]), request.schema)
+        sent = tuple(
+            Message(role=each["role"], content=paraphrase_naturally(each["content"])) for each in request.messages
+        )
+        said = guided(paraphrase_naturally(right["text"]), request.schema)
         return Example(
             set=self._set,
             hops=len(self._student.gold.hops),

@@ -73,17 +73,17 @@ _BY_NAME = re.compile(rf"What is the ({'|'.join(sorted(_ASKED, key=len, reverse=
 _CLUMSY = re.compile(r" of of |the place where (?:was|is|did|does) |What is said about ")
 
 
-def clumsy(text: str) -> bool:
+def is_awkward(text: str) -> bool:
     """Return whether a text has unnatural steps: of relations that make no phrase, or derived ones."""
     return _CLUMSY.search(text) is not None
 
 
-def naturally(text: str) -> str:
+def paraphrase_naturally(text: str) -> str:
     """Return a text with the simulation's "What is the director of X?" as "Who directed X?"."""
     return _BY_NAME.sub(lambda found: _ASKED[found[1]].format(found[2]), text)
 
 
-def reworded(gold: Gold, dice: Random) -> str:
+def reword(gold: Gold, dice: Random) -> str:
     """Return a question of two steps about a person whom the first one finds, in other words; any other as it is.
 
     Sets made from templates ask in a few forms only: what is learned from them alone is the form.

@@ -4,23 +4,23 @@ from sleuth.studio.training.roles.tuning.batches import (
     USUAL,
     Plan,
     Row,
-    asked_ids,
-    in_template,
+    apply_template,
+    prompt_token_ids,
     read_examples,
-    reply_ids,
-    tokenized,
+    reply_token_ids,
+    tokenize_examples,
 )
-from sleuth.studio.training.roles.tuning.tune import Tuning, tuned
+from sleuth.studio.training.roles.tuning.tune import Tuning, run_tuning
 
 __all__ = [
     "USUAL",
     "Plan",
     "Row",
     "Tuning",
-    "asked_ids",
-    "in_template",
+    "apply_template",
+    "prompt_token_ids",
     "read_examples",
-    "reply_ids",
-    "tokenized",
-    "tuned",
+    "reply_token_ids",
+    "run_tuning",
+    "tokenize_examples",
 ]

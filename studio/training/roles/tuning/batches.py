@@ -81,7 +81,7 @@ def read_examples(file: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]
     ]
 
 
-def tokenized(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedTokenizerBase") -> list[Row]:
+def tokenize_examples(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedTokenizerBase") -> list[Row]:
     """Return prompts in the server's chat template, followed by the replies and their end tokens."""
     return [_tokenized(row, tokenizer) for row in rows]
 
@@ -89,11 +89,14 @@ def tokenized(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedTokenizerBas
 def _tokenized(row: dict[str, Any], tokenizer: "PreTrainedTokenizerBase") -> Row:
     encoded = tokenizer(row["reply"] + tokenizer.eos_token, add_special_tokens=False, return_offsets_mapping=True)
     reply: list[int] = encoded["input_ids"]
-    asked, (answer, verdict) = asked_ids(row["messages"], tokenizer), decisive(row["reply"], encoded["offset_mapping"])
+    asked, (answer, verdict) = (
+        prompt_token_ids(row["messages"], tokenizer),
+        decisive_tokens(row["reply"], encoded["offset_mapping"]),
+    )
     return Row(prompt=row["prompt"], ids=[*asked, *reply], learned=len(reply), answer=answer, verdict=verdict)
 
 
-def decisive(reply: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def decisive_tokens(reply: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the tokens of a reply that contain its answer (or end an empty one), and those of its verdict.
 
     `offsets` are the tokens' beginnings and ends, in characters.
@@ -109,20 +112,20 @@ def _places(what: re.Pattern[str], reply: str, offsets: Sequence[tuple[int, int]
     return tuple(at for at, (first, last) in enumerate(offsets) if first < end and last > begin)
 
 
-def asked_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> list[int]:
+def prompt_token_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> list[int]:
     """Return the tokens of a prompt, up to the beginning of the reply in the chat template."""
-    asked = in_template(messages, tokenizer)
+    asked = apply_template(messages, tokenizer)
     ids: list[int] = tokenizer(asked, add_special_tokens=False)["input_ids"]
     return ids
 
 
-def reply_ids(reply: str, tokenizer: "PreTrainedTokenizerBase") -> list[int]:
+def reply_token_ids(reply: str, tokenizer: "PreTrainedTokenizerBase") -> list[int]:
     """Return a reply and its end."""
     ids: list[int] = tokenizer(reply + tokenizer.eos_token, add_special_tokens=False)["input_ids"]
     return ids
 
 
-def in_template(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> str:
+def apply_template(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> str:
     """Return a prompt as the server writes it."""
     plain = [{"role": each["role"], "content": each["content"]} for each in messages]
     return str(tokenizer.apply_chat_template(plain, add_generation_prompt=True, tokenize=False))
@@ -145,7 +148,7 @@ def batches(rows: Sequence[Row], *, tokens: int, seed: int) -> list[list[Row]]:
     return found
 
 
-def padded(rows: Sequence[Row]) -> tuple["torch.Tensor", "torch.Tensor"]:
+def pad_batch(rows: Sequence[Row]) -> tuple["torch.Tensor", "torch.Tensor"]:
     """Return ids and labels of one length; padding comes last, so that no learned token attends to it."""
     import torch
 

@@ -20,9 +20,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sleuth.studio.cli.app import guarded
-from sleuth.studio.model_server import CONFIG, WEIGHTS, chosen, fingerprint, rank
+from sleuth.studio.model_server import CONFIG, WEIGHTS, fingerprint, rank, resolve_adapters
 from sleuth.studio.training.roles.tuning.attention import attention_on
-from sleuth.studio.training.roles.tuning.batches import IGNORED, USUAL, Plan, Row, padded, read_examples, tokenized
+from sleuth.studio.training.roles.tuning.batches import (
+    IGNORED,
+    USUAL,
+    Plan,
+    Row,
+    pad_batch,
+    read_examples,
+    tokenize_examples,
+)
 from sleuth.studio.training.roles.tuning.merge_adapter import lora, merge_while_tuning
 from sleuth.tools.errors import UsageError
 
@@ -91,7 +99,7 @@ class Tuning:
 
     def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor]":
         """Return the logits at positions with a label, and the labels; computing the others would be wasteful."""
-        ids, labels = (each.to(self.device) for each in padded(batch))
+        ids, labels = (each.to(self.device) for each in pad_batch(batch))
         wanted = labels[:, 1:] != IGNORED
         model = self.model.get_base_model()
         hidden = model.model(input_ids=ids, use_cache=False)[0]
@@ -214,14 +222,17 @@ def tune(
 
     learned, held_out = read_examples(examples)
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
-    rows, checked = tokenized(learned[:limit], tokenizer), tokenized(held_out[:CHECKED][:limit], tokenizer)
-    if start and chosen([str(start)]) and rank(start) != plan.rank:
+    rows, checked = (
+        tokenize_examples(learned[:limit], tokenizer),
+        tokenize_examples(held_out[:CHECKED][:limit], tokenizer),
+    )
+    if start and resolve_adapters([str(start)]) and rank(start) != plan.rank:
         raise UsageError(f"The adapter in {start} has rank {rank(start)}: continue from it with --rank {rank(start)}.")
     marks = [fingerprint(start)] if start else []
-    return tuned(Tuning(base, plan, start), rows, checked, out, *marks)
+    return run_tuning(Tuning(base, plan, start), rows, checked, out, *marks)
 
 
-def tuned(tuning: Tuning, rows: Sequence[Row], checked: Sequence[Row], out: Path, *marks: str) -> dict[str, Any]:
+def run_tuning(tuning: Tuning, rows: Sequence[Row], checked: Sequence[Row], out: Path, *marks: str) -> dict[str, Any]:
     """Run `tune` with an existing tuning; `marks` distinguish its checkpoints from those of another kind."""
     plan = tuning.plan
     key = sha256(json.dumps([asdict(plan), [row.ids for row in rows], *marks]).encode()).hexdigest()

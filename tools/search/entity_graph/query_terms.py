@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from sleuth.tools.search.keyword_index import KeywordIndex
 
 
-class Asked:
+class QueryTerms:
     """The stems of a question, weighted by their rarity; a text with all of them has a share of 1."""
 
     def __init__(self, text: str, keywords: KeywordIndex) -> None:

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sleuth.tools.search.entity_graph import GraphIndex, Named
+from sleuth.tools.search.entity_graph import GraphIndex, PassageNames
+from sleuth.tools.search.pagerank.power_iteration import Node
 from sleuth.tools.search.pagerank.triple_graph import TripleGraph
-from sleuth.tools.search.pagerank.walk import Node
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +30,7 @@ WEIGHTS = Weights()
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class LocalGraph:
     """Passages with their edges to names."""
 
     passages: Sequence[str]
@@ -45,7 +45,7 @@ class Network:
         return found
 
 
-def around(
+def build_local_graph(
     index: GraphIndex,
     triples: TripleGraph,
     *,
@@ -53,7 +53,7 @@ def around(
     pool: Iterable[str],
     asked: Iterable[int],
     weights: Weights = WEIGHTS,
-) -> Network:
+) -> LocalGraph:
     """Return the local graph of the passages in the pool and of those that share a name with the front.
 
     Names of a single passage are omitted, except for those in the question; so are names that too many passages
@@ -78,7 +78,7 @@ def around(
             if fact.subject != fact.object and weights.states:
                 pair = min(fact.subject, fact.object), max(fact.subject, fact.object)
                 edges[pair] = edges.get(pair, 0.0) + weights.states
-    return Network(passages, edges)
+    return LocalGraph(passages, edges)
 
 
 def _near(index: GraphIndex, triples: TripleGraph, front: Sequence[str]) -> Iterable[str]:
@@ -96,7 +96,7 @@ def _said(triples: TripleGraph, passage: str) -> dict[int, None]:
 
 
 def _connected(
-    named: Named, said: Iterable[int], mentioned: Mapping[int, int], known: Mapping[int, int], kinds: Weights
+    named: PassageNames, said: Iterable[int], mentioned: Mapping[int, int], known: Mapping[int, int], kinds: Weights
 ) -> dict[int, float]:
     """Return a passage's names with the weights of their edges; the more passages share a name, the
     lower its weight.

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from sleuth.tools.search.entity_graph.edges import longest
+from sleuth.tools.search.entity_graph.edges import match_aliases
 from sleuth.tools.search.entity_graph.index import RARE, GraphIndex
-from sleuth.tools.search.entity_graph.names import numbered, phrases
-from sleuth.tools.search.entity_graph.spans import key
+from sleuth.tools.search.entity_graph.names import find_phrases, number_mentions
+from sleuth.tools.search.entity_graph.tokenization import name_key
 from sleuth.tools.search.keyword_index import KeywordIndex
 
 Scored = list[tuple[str, float]]
@@ -40,7 +40,7 @@ HOP = Weights(meaning=0.5, title=0.5, entities=0.5, edges=0.2, coverage=0.5)
 
 
 @dataclass(kw_only=True, slots=True)
-class Base:
+class BaseScores:
     """Components of a passage's own score.
 
     words: BM25 relative to the best passage;
@@ -70,9 +70,9 @@ class Signals:
         self._meaning = meaning
         self._weights = weights
 
-    def gather(self, text: str, entities: Sequence[str]) -> dict[str, Base]:
+    def gather(self, text: str, entities: Sequence[str]) -> dict[str, BaseScores]:
         """Return base scores of all passages found by a question and the known names."""
-        base: dict[str, Base] = {}
+        base: dict[str, BaseScores] = {}
         self._by_words(base, text)
         if self._meaning is not None:
             _by_meaning(base, self._meaning(text, DEPTH))
@@ -88,30 +88,30 @@ class Signals:
             each.s0 = sums[id_] / most if most else 0.0
         return base
 
-    def _by_words(self, base: dict[str, Base], text: str) -> None:
+    def _by_words(self, base: dict[str, BaseScores], text: str) -> None:
         words = self._keywords.search(text, DEPTH)
         for rank, (id_, score) in enumerate(words, start=1):
-            base[id_] = Base(words=score / words[0][1], words_rank=rank)
+            base[id_] = BaseScores(words=score / words[0][1], words_rank=rank)
 
-    def _by_title(self, base: dict[str, Base], texts: Iterable[str]) -> None:
+    def _by_title(self, base: dict[str, BaseScores], texts: Iterable[str]) -> None:
         """Add alias weight / √(passages with the alias), for the longest names in the texts."""
         for text in texts:
-            for mention, known in longest(self._index, numbered(phrases(text))):
+            for mention, known in match_aliases(self._index, number_mentions(find_phrases(text))):
                 for alias in known:
-                    each = base.setdefault(alias.passage, Base())
+                    each = base.setdefault(alias.passage, BaseScores())
                     each.title = max(each.title, mention.sure * alias.weight / math.sqrt(alias.sharing))
 
-    def _by_mention(self, base: dict[str, Base], entities: Sequence[str]) -> None:
-        names = [name for entity in entities if (name := key(entity))]
+    def _by_mention(self, base: dict[str, BaseScores], entities: Sequence[str]) -> None:
+        names = [name for entity in entities if (name := name_key(entity))]
         few = self._index.mentioning(names, at_most=RARE)
         many = self._index.mentioning_among([name for name in names if name not in few], list(base))
         for ids in (few | many).values():
             for id_ in ids:
-                base.setdefault(id_, Base()).entities = 1.0
+                base.setdefault(id_, BaseScores()).entities = 1.0
 
 
-def _by_meaning(base: dict[str, Base], found: Scored) -> None:
+def _by_meaning(base: dict[str, BaseScores], found: Scored) -> None:
     for rank, (id_, cosine) in enumerate(found, start=1):
-        each = base.setdefault(id_, Base())
+        each = base.setdefault(id_, BaseScores())
         low, high = found[-1][1], found[0][1]
         each.meaning, each.meaning_rank = (cosine - low) / (high - low) if high > low else 1.0, rank

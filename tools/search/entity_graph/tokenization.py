@@ -37,7 +37,7 @@ class Word(NamedTuple):
     gap: Gap
 
 
-def words(text: str, start: int = 0, end: int | None = None) -> list[Word]:
+def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Word]:
     """Return the words of a text, or of a part of it."""
     found: list[Word] = []
     last = start
@@ -49,16 +49,16 @@ def words(text: str, start: int = 0, end: int | None = None) -> list[Word]:
     return found
 
 
-def sentences(text: str) -> list[tuple[int, int]]:
+def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return spans of the sentences, list items and paragraphs, in order, trimmed."""
     return [span for start, end in _pieces(text) if (span := _trimmed(text, start, end))[0] < span[1]]
 
 
-def key(text: str) -> str:
+def name_key(text: str) -> str:
     """Return a name's normalized form: without case, accents of European scripts, punctuation and
     possessive endings.
     """
-    return " ".join(word.form for word in words(text))
+    return " ".join(word.form for word in tokenize(text))
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.entity_graph import Asked, Candidate
+from sleuth.tools.search.entity_graph import Candidate, QueryTerms
 from sleuth.tools.search.ranking.features import VERSION, matrix
 
 _ARRAYS = ("roots", "feature", "threshold", "left", "right", "value")
@@ -82,18 +82,18 @@ def load(file: Path = MODEL) -> Trees:
     return trees
 
 
-def rank(asked: Asked, candidates: Sequence[Candidate], trees: Trees) -> list[Candidate]:
+def rank(asked: QueryTerms, candidates: Sequence[Candidate], trees: Trees) -> list[Candidate]:
     """Return the candidates with trained scores, best first; new coverage of the question raises a candidate."""
     if not candidates:
         return []
     rows, _ = matrix(asked, candidates)
     for candidate, score in zip(candidates, trees.scores(rows), strict=True):
         candidate.score = float(score)
-    ranked = sorted(candidates, key=_first)
+    ranked = sorted(candidates, key=lambda each: (-each.score, each.passage.id))
     return [*_spread(asked, ranked[:SPREAD]), *ranked[SPREAD:]]
 
 
-def _spread(asked: Asked, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
+def _spread(asked: QueryTerms, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
     """Yield candidates greedily, by score and by the terms of the question that earlier ones lack."""
     left, missing = list(ranked), frozenset(asked.weights)
     while left:
@@ -103,7 +103,3 @@ def _spread(asked: Asked, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
         missing -= best.read.found
         best.score += gains[best.passage.id]
         yield best
-
-
-def _first(candidate: Candidate) -> tuple[float, str]:
-    return -candidate.score, candidate.passage.id

@@ -19,7 +19,7 @@ STEPS = 30
 """Number of iterations; the remaining error is below DAMPING to this power."""
 
 
-def walk(edges: Edges, start: Mapping[Node, float]) -> dict[Node, float]:
+def random_walk(edges: Edges, start: Mapping[Node, float]) -> dict[Node, float]:
     """Return the stationary distribution of a random walk that restarts according to the weights in `start`.
 
     Edges are undirected; at a node without edges the walk restarts. The scores add up to 1; the result is empty if
