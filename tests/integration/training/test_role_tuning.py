@@ -62,7 +62,7 @@ def test_a_tuning_goes_on_from_an_adapter(base: Path, examples: Path, tmp_path: 
 
 def test_a_start_of_another_rank_or_none_is_refused(base: Path, examples: Path, tmp_path: Path) -> None:
     tune(examples, base, tmp_path / "one", PLAN, limit=4)
-    with pytest.raises(UsageError, match="is of rank 4: go on from it with --rank 4"):
+    with pytest.raises(UsageError, match="has rank 4: continue from it with --rank 4"):
         tune(examples, base, tmp_path / "two", Plan(rank=8), limit=4, start=tmp_path / "one")
     with pytest.raises(UsageError, match="holds no LoRA adapter"):
         tune(examples, base, tmp_path / "two", PLAN, limit=4, start=tmp_path)

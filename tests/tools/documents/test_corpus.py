@@ -91,7 +91,7 @@ def test_a_line_that_is_not_utf_8_is_reported(tmp_path: Path) -> None:
 def test_an_id_that_comes_again_names_both_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "c.jsonl", {**GOOD, "id": 7}, GOOD, {**GOOD, "id": "7"})
     assert "line 3" in error(path)
-    assert "line 1 already" in error(path)
+    assert "already used on line 1" in error(path)
 
 
 def test_what_cannot_be_stored_is_replaced(tmp_path: Path) -> None:
