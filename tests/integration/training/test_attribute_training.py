@@ -100,7 +100,7 @@ def test_the_command_says_what_is_wrong_without_a_traceback(tmp_path: Path) -> N
     command = [sys.executable, "-m", "sleuth.studio.training.attributes", "own.jsonl", "--out", "svm.npz"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "own.jsonl, line 1: no labelled question" in done.stderr
+    assert "own.jsonl, line 1: not a labeled question" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "svm.npz").exists()
 

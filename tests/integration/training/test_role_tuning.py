@@ -1,6 +1,7 @@
 """Tuning a tiny model: the loss falls, a kill costs little, and the adapter is what peft reads."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -35,7 +36,8 @@ def weights(tuning: Tuning) -> dict[str, Any]:
 def test_what_was_killed_goes_on_from_its_checkpoint_and_comes_to_the_same(base: Path, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.pt"
     child = [sys.executable, str(CHILDREN / "tuning_child.py"), str(base), str(file), "7"]
-    assert subprocess.run(child, check=False).returncode == -signal.SIGKILL
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    assert subprocess.run(child, env=environment, check=False).returncode == -signal.SIGKILL
     resumed, whole = Tuning(base, PLAN), Tuning(base, PLAN)
     after_six = resumed.load(file, KEY)
     assert (after_six.step, len(after_six.losses)) == (6, 6)
