@@ -100,7 +100,9 @@ def word_files() -> Made:
         "bomb-that-lies.docx": ("not a Word file", lambda: _bomb(300, told=1_000)),
         "bomb-of-spaces.docx": (EITHER, lambda: word(_body(" " * (200 << 20) + _paragraphs(SAMPLE)))),
         "bomb-of-elements.docx": (EITHER, lambda: word(_body("<w:p/>" * 20_000_000))),
-        "archives-in-archives.docx": ("not a Word file", lambda: packed({"a.zip": packed({"b.zip": packed({"c": "x"})})})),
+        "archives-in-archives.docx": (
+            "not a Word file", lambda: packed({"a.zip": packed({"b.zip": packed({"c": "x"})})})
+        ),
         "twice.docx": (EITHER, lambda: _twice(good)),
         "encrypted.docx": ("encrypted", _flagged),
         "old.docx": ("old .doc format", lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)),

@@ -36,7 +36,7 @@ def weights(tuning: Tuning) -> dict[str, Any]:
 def test_what_was_killed_goes_on_from_its_checkpoint_and_comes_to_the_same(base: Path, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.pt"
     child = [sys.executable, str(CHILDREN / "tuning_child.py"), str(base), str(file), "7"]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run(child, env=environment, check=False).returncode == -signal.SIGKILL
     resumed, whole = Tuning(base, PLAN), Tuning(base, PLAN)
     after_six = resumed.load(file, KEY)
