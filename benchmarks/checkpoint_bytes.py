@@ -3,9 +3,9 @@
     python -m benchmarks.checkpoint_bytes [--steps 2 5 10 20 40] [--again 1]
 
 The model's replies are made up, of the sizes that real ones have; store, graph and archive are the real ones. Plans of
-more than 40 steps are refused, so longer runs come of reviews that ask anew: `--again` runs the longest plan with so
+more than 40 steps are refused, so longer runs come of reviews that ask again: `--again` runs the longest plan with so
 many further rounds for each step (10 are the most that can be set), each a search, a draft, another search and a
-review. Of these it tells the bytes of a checkpoint, with what was written for it, and the milliseconds to the next,
+review. Of these it prints the bytes of a checkpoint, with what was written for it, and the milliseconds to the next,
 as medians of the run's first and last quarter; and the largest, since LangGraph writes a field as a whole after a
 hundred changes.
 
@@ -54,7 +54,7 @@ ONE_BY_ONE = (
 
 
 def words(about: str, length: int) -> str:
-    """Text of so many characters that does not compress better than prose, always the same for the same subject."""
+    """Return text of a given length that compresses like prose, always the same for the same subject."""
     dice = Random(about)
     text = about
     while len(text) < length:
@@ -76,7 +76,7 @@ class Shelf:
 
 
 def replies(steps: int, again: int = 0) -> Iterator[dict[str, Any]]:
-    """Each step builds on the one before; its review asks so many times for another question, then passes."""
+    """Return replies of a chain of steps; each review asks another question `again` times, then passes."""
     questions = [words(f"Question {number}", 70) for number in range(1, steps + 1)]
     plan = [
         {"thought": words("because", 60), "question": text, "needs": [at][:at]} for at, text in enumerate(questions)
@@ -96,7 +96,7 @@ def replies(steps: int, again: int = 0) -> Iterator[dict[str, Any]]:
 
 
 async def measure(steps: int, home: Path) -> dict[str, int]:
-    """Bytes of one run, by table, and of its file once compacted."""
+    """Return the bytes of one run, by table, and of its compacted file."""
     model = ScriptedModel(replies(steps), context_window=100_000)
     async with open_store(Settings(home=home)) as store:
         runs = RunService(store, Services(model=model, retriever=Shelf()))
@@ -112,7 +112,7 @@ async def measure(steps: int, home: Path) -> dict[str, int]:
 
 
 async def long_run(steps: int, again: int, home: Path) -> dict[str, float]:
-    """A run of many rounds: what a checkpoint of it takes early and late."""
+    """Return a run of many rounds: what a checkpoint of it takes early and late."""
     model, rounds = ScriptedModel(replies(steps, again), context_window=100_000), steps * (again + 1)
     async with open_store(Settings(home=home)) as store:
         runs = RunService(store, Services(model=model, retriever=Shelf()))

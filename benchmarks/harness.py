@@ -1,7 +1,7 @@
 """Shared by the studies: their options, a collection with its questions, and one simulated run in this process.
 
-Everything that comes out of it is simulated: it says what the control flow of a method does with errors of given rates,
-not how well a language model answers.
+Everything that comes out of it is simulated: it shows the effect of errors of given rates on the control flow of a
+method, not how well a language model answers.
 """
 
 import argparse
@@ -112,7 +112,9 @@ class Collection:
 async def collection(
     corpus: Path, questions: Path, mode: Mode, *, limit: int | None = None, home: Path | None = None
 ) -> AsyncIterator[Collection]:
-    """The documents read in, with vectors only where the mode needs them, and the questions whose gold is known."""
+    """Open the documents read in, with vectors only where the mode needs them, and the questions whose
+    gold is known.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         settings = Settings(home=home or Path(scratch))
         if mode != "keyword":
@@ -125,7 +127,7 @@ async def collection(
 
 
 async def golds(library: Collection, questions: Path, limit: int | None = None) -> list[Gold]:
-    """What is known of the questions that have gold passages in the library; with a limit the first ones."""
+    """Return the gold of questions whose gold passages are in the library; with a limit the first ones."""
     known = await _passages(library)
     return [gold_of(row, known) for row in [row for row in rows(questions) if row.get("gold_ids")][:limit]]
 
@@ -139,7 +141,7 @@ async def _read_in(library: Collection, corpus: Path, worklist: Path) -> None:
 
 
 async def _passages(library: Collection) -> dict[str, tuple[str, str]]:
-    """Titles and whole texts of documents, by id and by file name."""
+    """Return titles and whole texts of documents, by id and by file name."""
     known: dict[str, tuple[str, str]] = {}
     after = ""
     while listed := await library.documents(limit=1000, after=after):
@@ -187,7 +189,7 @@ class Book:
 
 @dataclass
 class Outcome:
-    """How a run ended: right, refused (nothing was answered, whatever the reason), or wrong."""
+    """The outcome of a run: right, refused (not answered for any reason), or wrong."""
 
     kind: str
     calls: int
@@ -205,7 +207,7 @@ async def run(
     settings: MethodSettings,
     predictor: Predictor | None = None,
 ) -> Outcome:
-    """One question by one method, without a store."""
+    """Return one question by one method, without a store."""
     context = Context(
         model=model,
         retriever=retriever,
@@ -222,7 +224,7 @@ async def run(
 
 
 def kind_of(gold: Gold, verdict: dict[str, Any]) -> str:
-    """An answer to what has none is wrong, and so is one that names more than the right one."""
+    """Return an answer to what has none is wrong, and so is one that names more than the right one."""
     if verdict["status"] != "answered":
         return "refused"
     text = verdict["text"]
@@ -230,7 +232,7 @@ def kind_of(gold: Gold, verdict: dict[str, Any]) -> str:
 
 
 def at_mode(settings: MethodSettings, mode: Mode) -> MethodSettings:
-    """The settings with every search in one mode."""
+    """Return the settings with every search in one mode."""
     if isinstance(settings, auto.Settings):
         hops = {name: dict.fromkeys(_modes(METHODS[name].settings), mode) for name in auto.METHODS}
         return settings.model_copy(update={"hop_settings": hops})

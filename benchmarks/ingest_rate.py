@@ -29,7 +29,7 @@ def lines(path: Path, limit: int | None) -> list[str]:
 
 
 def alone(corpus: Path) -> dict[str, float]:
-    """sentence-transformers on torch, all texts in one call."""
+    """Embed all texts in one call with sentence-transformers on torch."""
     rows = [json.loads(line) for line in lines(corpus, None)]
     embedder = LocalEmbedder(Settings().embedder)
     embedder.embed_query("warm up")
@@ -39,7 +39,7 @@ def alone(corpus: Path) -> dict[str, float]:
 
 
 def whole(corpus: Path) -> dict[str, float]:
-    """The ingest: reading, catalogue, keyword index, embedding, Chroma, checkpoints."""
+    """Return the ingest: reading, catalogue, keyword index, embedding, Chroma, checkpoints."""
     with tempfile.TemporaryDirectory() as home:
         embedder = make_embedder(Settings(home=Path(home)))
         embedder.embed_query("warm up")

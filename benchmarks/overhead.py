@@ -1,10 +1,10 @@
-"""What a run costs beside model and embedder: graph and checkpoints, retrieval, and LangGraph's own share of it.
+"""Overhead of a run without model and embedder: graph and checkpoints, retrieval, and LangGraph's own share of it.
 
     python -m benchmarks.overhead [--methods NAME ...] [--home FOLDER --questions FILE] [--limit N] [--json FILE]
 
 Simulated runs without errors, one after the other, over the example corpus unless a folder that has read other
 documents in is named. Milliseconds, by the clock and of processor time, which other work on the machine changes less;
-what the stand-in for the model computes is taken off. For each method:
+the time of the stand-in model is subtracted. For each method:
 
 - "memory": graph and roles without a store, for each node
 - "store": the same as `sleuth ask` runs it, with SQLite checkpoints and archive, for each node and for each run
@@ -119,7 +119,7 @@ class Instant:
 
 @dataclass
 class Remembering:
-    """Searches each query once, one after the other, and knows how long that took."""
+    """A retriever that caches each query, and records the time of its search."""
 
     library: Collection
     clock: Clock = field(default_factory=Clock)
@@ -172,7 +172,7 @@ class Bench:
     embedded: Clock
 
     async def stored(self, name: str, gold: Gold, search: Remembering, id: str) -> Run:
-        """A run as `sleuth ask` makes it, all of whose queries have been searched before."""
+        """Return a run as `sleuth ask` makes it, all of whose queries have been searched before."""
         model = Instant(SimulatedModel(gold, Simulation()))
         runs = RunService(self.store, Services(model=model, retriever=search, embedder=self.library.embedder))
         began = Spent.so_far()
@@ -184,7 +184,7 @@ class Bench:
         return Run(spent=spent, nodes=len(done), calls=answer.cost["calls"], updates=updates)
 
     async def in_memory(self, name: str, gold: Gold, search: Remembering, *, waits: bool = False) -> tuple[Spent, int]:
-        """The same without a store; with a model that waits also how many rounds of calls there are."""
+        """Return the same without a store; with a model that waits also how many rounds of calls there are."""
         model = Instant(SimulatedModel(gold, Simulation()), waits=waits)
         settings = METHODS[name].settings()
         context = Context(model=model, retriever=search, archive=MemoryArchive(), settings=settings)
@@ -243,7 +243,7 @@ async def bench(home: Path | None) -> AsyncIterator[Bench]:
 
 
 async def measure(bench: Bench, name: str, golds: Sequence[Gold]) -> dict[str, float]:
-    """One method over all questions; a first run of each kind warms up and does not count."""
+    """Return one method over all questions; a first run of each kind warms up and does not count."""
     rounds, stored, memory, floor = 0, [], Spent(), Spent()
     search = Remembering(bench.library)
     for number, gold in enumerate([golds[0], *golds]):

@@ -1,4 +1,4 @@
-"""Many readers at once of one `sleuth serve`, with a model that answers at once; and its memory over many runs.
+"""Concurrent readers of one `sleuth serve`, with a model that answers immediately; and its memory over many runs.
 
     python -m benchmarks.streams [--streams 200] [--runs 2000] [--method plain-rag]
 
@@ -36,7 +36,7 @@ AT_ONCE, EVERY = 50, 200
 
 
 class Instant:
-    """Answers any reader at once."""
+    """A model that replies immediately."""
 
     context_window = 8192
 
@@ -63,7 +63,7 @@ def child(home: Path, port: int) -> None:
 
 
 async def follow(client: httpx.AsyncClient, method: str) -> tuple[float, float]:
-    """One run: seconds to its first event and to its last."""
+    """Return one run: seconds to its first event and to its last."""
     began, first, ids, ended = time.perf_counter(), 0.0, [], ""
     begun = await client.post("/v1/runs", json={"question": QUESTION, "method": method})
     async with client.stream("GET", f"/v1/runs/{begun.raise_for_status().json()['thread']}/events") as stream:

@@ -56,7 +56,7 @@ def key(messages: Sequence[Any]) -> str:
 
 @dataclass
 class Noting:
-    """A simulated model that writes down what it says."""
+    """A simulated model that records its replies."""
 
     model: SimulatedModel
     said: Replies
@@ -75,7 +75,7 @@ class Noting:
 
 
 async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tuple[list[str], Replies]:
-    """The example questions, and what a simulated model says to whatever a method asks on the way."""
+    """Return the example questions, and a simulated model's reply to each call."""
     said: Replies = {}
     own = settings.model_copy(update={"runs": folder})
     async with await Collection.open(settings) as library, open_store(own) as store:
@@ -88,7 +88,7 @@ async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tup
 
 
 def serve(replies: Replies, pipe: Connection) -> None:
-    """The stand-in: its port goes into the pipe, requests a second come out of it, 0 for as many as there are."""
+    """Run the stand-in server: its port is sent through the pipe, its rate received; 0 is unlimited."""
     asyncio.run(_Standin(replies).serve(pipe))
 
 
@@ -159,11 +159,11 @@ class Passed:
     full: float = 0.0
 
     def rate(self) -> float:
-        """Calls in a second."""
+        """Call in a second."""
         return len(self.ended) / max(self.ended)
 
     def rate_while_full(self) -> float:
-        """Calls in a second as long as questions were waiting to begin."""
+        """Call in a second as long as questions were waiting to begin."""
         return sum(end <= self.full for end in self.ended) / self.full
 
 
@@ -186,7 +186,7 @@ async def through_sleuth(settings: sleuth.Settings, method: str, questions: Sequ
 
 
 async def bare(url: str, bodies: Sequence[bytes], at_once: int) -> float:
-    """Calls in a second."""
+    """Call in a second."""
     left, limits = iter(bodies), httpx.Limits(max_connections=None)
     headers = {"Content-Type": "application/json"}
     async with httpx.AsyncClient(timeout=600, headers=headers, limits=limits) as http:

@@ -25,7 +25,6 @@ FOLDERS = ("prompts", "tools", "agents", "graphs", "studio")
 EXTRAS = {
     "agents/graph_encoder": ("graph",),
     "graphs": ("postgres",),
-    "studio/evaluation/calibration": ("eval",),
     "studio/cli/commands/serve.py": ("serve",),
     "studio/langgraph_dev": ("studio", "serve"),
     "studio/evaluation": ("eval",),

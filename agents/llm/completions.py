@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 
 from sleuth.agents.llm.errors import BrokenStream, Malformed
 from sleuth.agents.model import Reply, TokenLogprob, Usage
-from sleuth.tools.text import storable
+from sleuth.tools.text import sanitize
 
 STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 """The options of a streamed request; the stream has everything that a whole reply has."""
@@ -27,7 +27,7 @@ def _joined(content: object) -> object:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-_Text = Annotated[str, AfterValidator(storable)]
+_Text = Annotated[str, AfterValidator(sanitize)]
 _Count = Annotated[int, Field(strict=True, ge=0, le=MAX_TOKENS)]
 # Rounding may lift the logarithm of one slightly above zero.
 _LogProbability = Annotated[
@@ -100,7 +100,7 @@ def parse_reply(body: Mapping[str, Any], *, model: str, seconds: float, warnings
     return Reply(
         text=choice.message.content or "",
         finish="length" if choice.finish_reason == "length" else "stop",
-        model=storable(name) if isinstance(name, str) and name else model,
+        model=sanitize(name) if isinstance(name, str) and name else model,
         usage=usage,
         seconds=round(seconds, 4),
         logprobs=logprobs,

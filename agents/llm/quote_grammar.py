@@ -11,7 +11,7 @@ from typing import Any
 
 from sleuth.agents.formatting import parse_sources
 from sleuth.agents.model import Message
-from sleuth.tools.text import clauses, sentences, unwrap
+from sleuth.tools.text import clauses, sentences, unwrap_lines
 
 MOST_CHARS = 240
 """The longest quote (`Quote`)."""
@@ -75,7 +75,7 @@ def _beginnings(text: str) -> str:
 
 def _clauses(text: str) -> Iterator[str]:
     """Yield all clauses, each to the end of its sentence, or further if that is near, as after an abbreviation."""
-    lines = unwrap(text).splitlines()
+    lines = unwrap_lines(text).splitlines()
     for line in [line for line in lines if not line.startswith("#")] or lines:
         parts = [_WHITE_SPACE.sub(" ", sentence) for sentence in sentences(line)]
         for at, sentence in enumerate(parts):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from langgraph.config import get_config, get_stream_writer
 
 from sleuth.agents.model import Request
-from sleuth.tools.text import storable
+from sleuth.tools.text import sanitize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class _CallStream:
     def delta(self, text: str) -> None:
         """Write further tokens."""
         self._has_tokens = True
-        self._write({**self._call, "text": storable(text)})
+        self._write({**self._call, "text": sanitize(text)})
 
     def reset(self) -> None:
         """Withdraw the tokens written, if any."""

@@ -25,7 +25,7 @@ from sleuth.agents.model_calls.output_parsing import Unparsable, parse_in_thread
 from sleuth.agents.role import I, O, Role
 from sleuth.tools.errors import BadReply, ContextTooLong
 from sleuth.tools.storage import Archive
-from sleuth.tools.text import storable
+from sleuth.tools.text import sanitize
 
 REPAIR = "shared/repair"
 
@@ -240,7 +240,7 @@ class _RoleCall(Generic[I, O]):
                     reply = await self._caller.model.call(streamed)
             except ContextTooLong:
                 return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=None)
-            stored: Reply = {**reply, "text": storable(reply["text"])}
+            stored: Reply = {**reply, "text": sanitize(reply["text"])}
             return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=stored)
 
         return await call()

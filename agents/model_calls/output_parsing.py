@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from sleuth.tools.text import storable
+from sleuth.tools.text import sanitize
 
 O = TypeVar("O", bound="BaseModel | str")  # noqa: E741 - output, as in role.py
 
@@ -124,9 +124,9 @@ def _storable(value: object, levels: int = MAX_DEPTH) -> object:
     if levels < 0:
         raise ValueError("too deep")
     if isinstance(value, str):
-        return storable(value)
+        return sanitize(value)
     if isinstance(value, dict):
-        return {storable(key): _storable(item, levels - 1) for key, item in value.items()}
+        return {sanitize(key): _storable(item, levels - 1) for key, item in value.items()}
     return [_storable(item, levels - 1) for item in value] if isinstance(value, list) else value
 
 

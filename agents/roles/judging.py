@@ -15,7 +15,7 @@ from sleuth.agents.role import Output, Role, fields_by_label
 from sleuth.agents.roles.planning import MAX_STEPS
 from sleuth.tools.errors import BadReply
 from sleuth.tools.sources.question_attributes import DOMAINS, Attributes, Domain
-from sleuth.tools.sources.question_attributes.examples import Example, demonstrations, own
+from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, select_demonstrations
 
 # A draft checked against evidence that was searched with it (PAR-RAG, section 3.6)
 
@@ -256,7 +256,7 @@ class InContextPredictor:
             BadReply: no sample for one of them can be parsed.
             ModelError: the server gave no usable reply.
         """
-        of_domains, of_change = demonstrations(await asyncio.to_thread(own), each=DEMONSTRATIONS)
+        of_domains, of_change = select_demonstrations(await asyncio.to_thread(packaged_examples), each=DEMONSTRATIONS)
         (domain, domain_lead), (change, dynamic_lead) = await asyncio.gather(
             self._vote(DOMAIN, ClassifyInput(question=question, examples=of_domains)),
             self._vote(DYNAMIC, ClassifyInput(question=question, examples=of_change)),

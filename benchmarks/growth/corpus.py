@@ -24,7 +24,7 @@ FIRST_NAMES = 400
 
 
 def syllables(number: int) -> str:
-    """A word for a number; no two have the same."""
+    """Return a word for a number; no two have the same."""
     parts, onsets, vowels = [], ONSETS.split(), VOWELS.split()
     while True:
         number, at = divmod(number, len(onsets) * len(vowels))
@@ -35,7 +35,7 @@ def syllables(number: int) -> str:
 
 
 def name(number: int) -> str:
-    """What passage `number` is about: a first name that many share, and a family's."""
+    """Return the subject of passage `number`: a common first name and a family name."""
     return f"{syllables(number * 7919 % FIRST_NAMES).capitalize()} {syllables(1000 + number).capitalize()}"
 
 
@@ -45,7 +45,7 @@ WEIGHTS = list(accumulate(1 / (rank + 2) for rank in range(len(VOCABULARY_WORDS)
 
 
 def named_in(number: int, seed: int) -> list[int]:
-    """The passages that a passage names."""
+    """Return the passages that a passage names."""
     if not number:
         return []
     dice = Random(f"{seed} links {number}")
@@ -54,7 +54,7 @@ def named_in(number: int, seed: int) -> list[int]:
 
 
 def passage(number: int, seed: int) -> dict[str, str]:
-    """A line of a corpus."""
+    """Return a line of a corpus."""
     dice = Random(f"{seed} {number}")
     said = dice.choices(VOCABULARY_WORDS, cum_weights=WEIGHTS, k=SENTENCES * WORDS)
     sentences = [said[at : at + WORDS] for at in range(0, len(said), WORDS)]
@@ -70,7 +70,7 @@ def corpus(passages: int, seed: int) -> Iterator[dict[str, str]]:
 
 
 def triples_of(number: int, seed: int) -> list[tuple[str, str, str]]:
-    """What a model might read in a passage: whom it names, and words of other sentences, some of them frequent."""
+    """Return triples that a model might extract from a passage: its names, and words of its sentences."""
     own, named = name(number), named_in(number, seed)
     told = passage(number, seed)["text"].lower().removesuffix(".").split(". ")
     plain = [[word for word in sentence.split() if word not in FUNCTION_WORDS] for sentence in told]
@@ -79,9 +79,9 @@ def triples_of(number: int, seed: int) -> list[tuple[str, str, str]]:
 
 
 def questions(passages: int, seed: int, count: int) -> list[tuple[str, str]]:
-    """Questions of two steps: about a passage that another one names, the name of which is all that is told.
+    """Return two-hop questions: each describes a passage by another one that it names.
 
-    Each comes with the id of the passage that it is about. The other words are anybody's.
+    Each comes with the id of the passage that it is about. The other words are random.
     """
     dice = Random(f"{seed} questions")
     made = []

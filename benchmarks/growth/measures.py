@@ -1,4 +1,4 @@
-"""What growth.py measures at one size, each part in a process of its own: reading in, and searching.
+"""Measurements at one size, each in its own process: ingestion and search.
 
 python -m benchmarks.growth.measures ingest|search JSON      (passages.py runs it)
 """
@@ -68,7 +68,7 @@ def clock() -> Iterator[Clock]:
 
 
 def peak_mib() -> float:
-    """This process's largest memory; what `getrusage` tells may be that of the process that started it."""
+    """Return this process's peak memory; `getrusage` may include the parent process."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
@@ -86,7 +86,7 @@ def settings_of(given: dict[str, Any]) -> Settings:
 
 
 async def read_in(given: dict[str, Any]) -> dict[str, float]:
-    """Seconds of embedding are counted apart: these vectors cost less than any model's."""
+    """Ingest the corpus; the embedder's time is measured separately, since it is cheaper than any model."""
     embedder = embedder_of(given["embedder"])
     with clock() as taken:
         report = await ingest([Path(given["corpus"])], settings=settings_of(given), embedder=embedder)
@@ -106,7 +106,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 async def search(library: Collection, mode: Mode, asked: Sequence[tuple[str, str]]) -> dict[str, float]:
-    """`found`: how often the passage at the end of the question is among the first ten."""
+    """Search; `found` is how often the passage at the end of the question is among the first ten."""
     with clock() as first:
         await library.search(Query(text=asked[0][0], k=K, mode=mode))
     taken, found = [], 0
@@ -127,7 +127,7 @@ async def search(library: Collection, mode: Mode, asked: Sequence[tuple[str, str
 
 
 async def change(library: Collection, given: dict[str, Any]) -> dict[str, float]:
-    """One document more, or less, in every index."""
+    """Return one document more, or less, in every index."""
     added, deleted = [], []
     for number in range(given["passages"], given["passages"] + CHANGES):
         new = corpus_entry(source="growth", line=CorpusLine(**passage(number, given["seed"])))
@@ -142,7 +142,7 @@ async def change(library: Collection, given: dict[str, Any]) -> dict[str, float]
 
 
 async def tell(library: Collection, given: dict[str, Any]) -> int:
-    """Puts every passage's triples in, and returns how many."""
+    """Put every passage's triples in, and returns how many."""
     marks, store, told = await asyncio.to_thread(library.triple_stats.fingerprints), library.triples(model="growth"), 0
     numbers = range(given["passages"])
     for start in numbers[::AT_ONCE]:
@@ -153,7 +153,7 @@ async def tell(library: Collection, given: dict[str, Any]) -> int:
 
 
 async def walks(library: Collection, given: dict[str, Any], asked: Sequence[tuple[str, str]]) -> dict[str, float]:
-    """Graph search by PageRank over triples, and the first question after a document has come: all are read again."""
+    """Measure graph search by PageRank over triples, and the first question after a change."""
     measured = {"triples": await tell(library, given), "ppr_before_mib": peak_mib()}
     measured |= await search(library, "graph-ppr", asked)
     new = corpus_entry(source="growth", line=CorpusLine(**passage(given["passages"], given["seed"])))

@@ -4,10 +4,10 @@
         [--database sqlite|postgres] [--vectors embedded|server] [--questions N] [--seed S] [--keep]
 
 Each size is read in by one process and searched by another, so that each has a peak of memory of its own. A size that
-is in FOLDER/growth.json for the same stores is not measured again: killed, the same command goes on. `projected` makes
-vectors of 384 numbers from words, in less time than a model; that time is told apart, and is not in the rate. Postgres
-and Chroma's server are started for each size (servers.py), and their files counted as sleuth's are. At the end come
-triples, nine for a passage, and questions by graph-ppr: they are in no other figure.
+is in FOLDER/growth.json for the same stores is not measured again: if killed, rerun the same command to resume.
+`projected` makes vectors of 384 numbers from words, in less time than a model; that time is measured separately, and is
+not in the rate. Postgres and Chroma's server are started for each size (servers.py), and their files counted as
+sleuth's are. At the end come triples, nine for a passage, and questions by graph-ppr: they are in no other figure.
 
 For each measure an exponent is fitted by least squares over the logarithms of size and measure: 1 is linear growth. As
 what is there from the start hides growth at small sizes, `last` is the exponent between the two largest. Writes
@@ -37,7 +37,7 @@ TABLES = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 
 
 
 def apart(what: str, given: dict[str, Any]) -> Row:
-    """A part of the measurement in a process of its own."""
+    """Return a part of the measurement in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.growth.measures", what, json.dumps(given)],
         check=True,
@@ -53,7 +53,7 @@ def bytes_of(place: Path) -> int:
 
 
 def disk(home: Path, database: Server | None, vectors: Server | None) -> dict[str, float]:
-    """Megabytes by store, once the process that wrote them has ended."""
+    """Return megabytes by store, after the writing process has ended."""
     found = {store: sum(map(bytes_of, home.glob(pattern))) for store, pattern in STORES.items()}
     if database:
         with create_engine(catalogue_url(home, database.url)).connect() as connection:
@@ -64,7 +64,7 @@ def disk(home: Path, database: Server | None, vectors: Server | None) -> dict[st
 
 
 def server_mib(server: Server) -> float:
-    """The most memory that a server of one process had so far; 0 where the system does not tell."""
+    """Return a server's peak memory so far; 0 on systems without that value."""
     status = Path(f"/proc/{server.pid}/status")
     peaks = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")]
     return int(peaks[0]) / 1024 if peaks else 0.0
@@ -98,7 +98,7 @@ def measure(given: argparse.Namespace, passages: int) -> Row:
 
 
 def sizes_left(rows: list[Row], given: argparse.Namespace) -> Iterator[tuple[Row, int]]:
-    """What is not measured yet, the smallest first, with what identifies it."""
+    """Return the sizes that are not measured yet, smallest first, with their identification."""
     for passages in sorted(given.sizes):
         key = {name: getattr(given, name) for name in KEY[:-1]} | {"passages": passages}
         if not any(key.items() <= row.items() for row in rows):
@@ -106,7 +106,7 @@ def sizes_left(rows: list[Row], given: argparse.Namespace) -> Iterator[tuple[Row
 
 
 def report(rows: list[Row], out: Path) -> None:
-    """Writes what was measured so far, with fits for each set of stores, and draws it."""
+    """Write what was measured so far, with fits for each set of stores, and draws it."""
     rows.sort(key=lambda row: [row[name] for name in KEY])
     stores: dict[str, list[Row]] = {}
     for row in rows:

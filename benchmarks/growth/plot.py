@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sleuth.studio.evaluation.reporting import svg
+from sleuth.studio.evaluation.reporting import draw_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ Fit = dict[str, float]
 
 
 def exponents(rows: Sequence[Row], size: str) -> dict[str, Fit]:
-    """For each measure its exponent with the share of variance explained, and the exponent between the last two."""
+    """Return each measure's exponent with the variance explained, and the exponent between the last two sizes."""
     if len(rows) < 2:
         return {}
     sizes = np.log([row[size] for row in rows])
@@ -39,7 +39,7 @@ def exponents(rows: Sequence[Row], size: str) -> dict[str, Fit]:
 
 
 def table(rows: Sequence[Row], size: str) -> str:
-    """A line for each measure: its value at each size, then the exponents."""
+    """Return a line for each measure: its value at each size, then the exponents."""
     fits = exponents(rows, size)
     names = dict.fromkeys(name for row in rows for name in row if name not in (*KEY, size))
     lines = [f"{size:24}" + "".join(f"{row[size]:>12,}" for row in rows) + f"{'exponent':>10}{'last':>8}"]
@@ -51,7 +51,9 @@ def table(rows: Sequence[Row], size: str) -> str:
 
 
 def draw(rows: Sequence[Row], fits: Mapping[str, Fit]) -> str:
-    """Each measure as a multiple of its value at the smallest size; what is parallel to the dashed line is linear."""
+    """Return each measure as a multiple of its value at the smallest size; what is parallel to the dashed line is
+    linear.
+    """
     sizes = [row["passages"] for row in rows]
 
     def lines(axes: "Axes") -> None:
@@ -63,4 +65,4 @@ def draw(rows: Sequence[Row], fits: Mapping[str, Fit]) -> str:
         axes.set(xscale="log", yscale="log", xlabel="passages", ylabel=f"times the value at {sizes[0]:,}")
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), title="exponent")
 
-    return svg(lines, "")
+    return draw_svg(lines, "")

@@ -1,4 +1,4 @@
-"""Where many_threads.py keeps runs: a SQLite file, or a Postgres database; each can be copied and packed."""
+"""Stores of runs for benchmarks: a SQLite file, or a Postgres database; each can be copied and compacted."""
 
 import shutil
 import sqlite3

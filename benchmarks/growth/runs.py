@@ -3,11 +3,12 @@
     python -m benchmarks.growth.runs --out FOLDER [--threads 1000 2000 10000] [--steps 40]
         [--database sqlite|postgres]
 
-The runs are plain RAG's with a model that answers at once and passages of their own for each, so that every run leaves
-five of 700 characters in the archive, and a prompt. The store grows from one number to the next; each is measured by
-processes of their own, and pruned in copies: once all but the last checkpoint of each run, once the older half of the
-runs. What is in FOLDER/many_threads.json is not measured again: killed, the same command goes on. A Postgres server is
-started for as long as it is needed (servers.py), and filled anew. The exponents are those of growth.py: 1 is linear.
+The runs are plain RAG's with a model that answers immediately and passages of their own for each, so that every run
+leaves five of 700 characters in the archive, and a prompt. The store grows from one number to the next; each is
+measured by processes of their own, and pruned in copies: once all but the last checkpoint of each run, once the older
+half of the runs. What is in FOLDER/many_threads.json is not measured again: if killed, rerun the same command to
+resume. A Postgres server is started for as long as it is needed (servers.py), and filled again. The exponents are those
+of growth.py: 1 is linear.
 """
 
 import argparse
@@ -39,7 +40,7 @@ Row = dict[str, Any]
 
 
 async def timed(work: Callable[[], Awaitable[object]]) -> float:
-    """Milliseconds, the median of a few times."""
+    """Return the median of a few times in milliseconds."""
     taken = []
     for _ in range(REPEATS):
         with clock() as each:
@@ -49,7 +50,7 @@ async def timed(work: Callable[[], Awaitable[object]]) -> float:
 
 
 async def make(store: Store, _place: RunStore, threads: int) -> Row:
-    """Runs, until there are so many."""
+    """Create runs until the store has this many."""
     runs, taken = RunService(store, Services(model=Instant(), retriever=Shelf())), []
     for number in range(len(await store.threads.list_newest()), threads):
         with clock() as each:
@@ -59,7 +60,7 @@ async def make(store: Store, _place: RunStore, threads: int) -> Row:
 
 
 async def look(store: Store, _place: RunStore, _threads: int) -> Row:
-    """The list's first page, the whole list, one run's hops (there are none), and its history."""
+    """Return the list's first page, the whole list, one run's hops (there are none), and its history."""
     runs, newest = RunService(store), store.threads.list_newest
     (thread, *_) = await newest(limit=1)
     return {
@@ -71,13 +72,13 @@ async def look(store: Store, _place: RunStore, _threads: int) -> Row:
 
 
 def room(place: RunStore) -> float:
-    """Megabytes in use, as far as the engine tells."""
+    """Return megabytes in use, as far as the engine reports it."""
     sizes = place.sizes()
     return sizes.get("used_mb", sizes["file_mb"])
 
 
 async def walk(store: Store, place: RunStore, steps: int) -> Row:
-    """PAR-RAG's plan of so many steps (40 are the most), with two to four nodes each, and what it leaves."""
+    """Measure PAR-RAG with a plan of many steps (at most 40), with two to four nodes each."""
     before = room(place)
     runs = RunService(store, Services(model=ScriptedModel(replies(steps), context_window=100_000), retriever=Shelf()))
     thread = await runs.start("Who was the last of the line?", "par-rag")
@@ -137,7 +138,7 @@ def apart(what: str, place: RunStore, number: int) -> Row:
 
 
 def on_copy(what: str, place: RunStore, number: int) -> Row:
-    """As `apart`, in a copy; with what the copy is after the engine has packed it."""
+    """Run `apart` on a copy; also return the copy's size after compaction."""
     with place.copied() as copy:
         row = apart(what, copy, number)
         copy.pack()

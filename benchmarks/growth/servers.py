@@ -32,7 +32,7 @@ def free_port() -> int:
 
 @contextmanager
 def postgres() -> Iterator[Server]:
-    """Without TCP; needs initdb and pg_ctl. Settings are those that initdb writes."""
+    """Start Postgres without TCP and with initdb's settings; needs initdb and pg_ctl."""
     with tempfile.TemporaryDirectory(prefix="sleuth-pg-", ignore_cleanup_errors=True) as folder:
         if os.geteuid() == 0:
             shutil.chown(folder, "nobody", "nogroup")
@@ -48,7 +48,7 @@ def postgres() -> Iterator[Server]:
 
 @contextmanager
 def chroma() -> Iterator[Server]:
-    """`chroma run`, which comes with the chromadb package."""
+    """Start `chroma run`, which is part of the chromadb package."""
     with tempfile.TemporaryDirectory(prefix="sleuth-chroma-") as folder:
         port = free_port()
         program = str(Path(sys.executable).with_name("chroma"))
@@ -74,13 +74,13 @@ def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
 
 
 def _program(name: str) -> str:
-    """They are often not on the path: Debian keeps them by version."""
+    """Return a program's path; Debian installs these by version, outside the search path."""
     versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True)
     found = shutil.which(name) or (str(versions[0]) if versions else None)
     return found or sys.exit(f"{name} is not installed: apt-get install postgresql")
 
 
 def _ordinary(*command: str) -> None:
-    """Postgres refuses to run as root."""
+    """Return options for an unprivileged user, since Postgres refuses to run as root."""
     prefix = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
     subprocess.run([*prefix, *command], check=True, stdout=subprocess.DEVNULL, cwd="/")

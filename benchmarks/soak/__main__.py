@@ -2,8 +2,8 @@
 
     python -m benchmarks.soak FOLDER [--minutes 60] [--faults 0.05] [--every 5] [--warm 60] [--seed 0]
 
-Each call is a slice that goes on with the store of the one before; `--minutes 0` only tells of all slices again. The
-server is the command, in a process of its own, with embeddings and replies of model.py, which answers at once and
+Each call is a slice that continues with the previous store; `--minutes 0` only reports all slices again. The
+server is the command, in a process of its own, with embeddings and replies of model.py, which answers immediately and
 breaks at `--faults` of the requests for either. Six clients at a time ask by several methods, follow the events to the
 end, upload and delete documents, search, stop and resume, fork from any checkpoint and resume that, look back, export
 and remove runs; a run that ends with an error is resumed until it answers, an upload sent again until it is read. After
@@ -73,7 +73,7 @@ async def up(http: httpx.AsyncClient, path: str) -> None:
 
 
 def sample(server: psutil.Process, home: Path) -> dict[str, float]:
-    """The server with its children, and what is below SLEUTH_HOME; what goes away meanwhile does not count."""
+    """Return the server with its children, and what is below SLEUTH_HOME; what goes away meanwhile does not count."""
     found: Counter[str] = Counter()
     for each in [server, *server.children(recursive=True)]:
         with suppress(psutil.NoSuchProcess):
@@ -107,7 +107,7 @@ async def sampling(file: Path, number: int, every: float, server: psutil.Process
 
 
 async def slice_of(given: argparse.Namespace, number: int, http: httpx.AsyncClient) -> Client:
-    """Rounds until the time is over; between them the store is pruned by another process."""
+    """Run rounds until the time is over; between them another process prunes the store."""
     client, until = Client(http, f"{given.seed} {number}"), time.monotonic() + 60 * given.minutes
     prune = [*SLEUTH, "runs", "prune", "--older-than", "1min", "--keep-last", "4", "--yes", "--json"]
     listed = (await http.get("/v1/runs?limit=1000")).json()
@@ -130,7 +130,7 @@ async def slice_of(given: argparse.Namespace, number: int, http: httpx.AsyncClie
 
 
 def environment_of(given: argparse.Namespace) -> dict[str, str]:
-    """The model's port is part of the embedder's name, and so stays the same from slice to slice."""
+    """Return the model's port is part of the embedder's name, and so stays the same from slice to slice."""
     file = given.folder / "port"
     if not file.exists():
         file.write_text(str(free_port()), encoding="ascii")
@@ -139,13 +139,13 @@ def environment_of(given: argparse.Namespace) -> dict[str, str]:
 
 
 def server_of(given: argparse.Namespace) -> list[str]:
-    """The command; where it shall remember little, with all its caches bounded so."""
+    """Return the command; where it shall remember little, with all its caches bounded so."""
     *python, code = SLEUTH
     return [*python, f"{BOUNDED.format(given.remember)}; {code}"] if given.remember else SLEUTH
 
 
 async def met(model_url: str) -> dict[str, int]:
-    """What the model server has done."""
+    """Return the model server's counters."""
     async with httpx.AsyncClient(trust_env=False) as http:
         counts: dict[str, int] = (await http.get(model_url.removesuffix("/v1") + "/met")).json()
     return counts

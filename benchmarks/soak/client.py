@@ -1,4 +1,4 @@
-"""What the clients of soak.py do with a server: each deed ends well and lasts, or something is lost."""
+"""Clients of the soak test: each operation must succeed and its result must persist."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ class Lost(Exception):
 
 
 class Client:
-    """What six clients do; `ended` are the runs with an answer that nobody works on."""
+    """Six concurrent clients; `ended` are answered runs that no client uses."""
 
     def __init__(self, http: httpx.AsyncClient, seed: str) -> None:
         self.http = http
@@ -53,7 +53,9 @@ class Client:
         await asyncio.gather(*(self._some() for _ in range(AT_ONCE)))
 
     async def compare(self) -> None:
-        """Whether all that was acknowledged is there, while nobody works: documents, and the answers of some runs."""
+        """Return the missing items of everything acknowledged, while no client is active: documents
+        and some answers.
+        """
         try:
             counts, wrong = await known.documents(self.known, self._call, PROBES)
             for thread in self._dice.sample(self.ended, min(PROBES, len(self.ended))):
@@ -64,7 +66,7 @@ class Client:
         self.lost += wrong
 
     async def count_runs(self, pruned: int = 0) -> None:
-        """Whether all runs are listed but those that were removed, and so many that were pruned."""
+        """Return whether the list of runs is complete, except for removed and pruned ones."""
         listed = (await self._call("GET", "/v1/runs?limit=1000")).json()
         self.lost += known.runs(self.known, listed, pruned)
         self.ended = [row["id"] for row in listed if row["status"] == "done" and not row["part_of"]]
@@ -83,14 +85,14 @@ class Client:
         await self._to_the_end(await self._begin())
 
     async def interrupt(self) -> None:
-        """Stopped on the way, unless it has ended before."""
+        """Stop a run, unless it has ended."""
         thread = await self._begin()
         await asyncio.sleep(self._dice.random() / 5)
         await self._call("POST", f"/v1/runs/{thread}/stop", but=(409,))
         await self._to_the_end(thread)
 
     async def fork(self) -> None:
-        """From any checkpoint, one in three into another method."""
+        """Fork from any checkpoint, one in three into another method."""
         if (thread := self._taken()) is None:
             return
         every = (await self._call("GET", f"/v1/runs/{thread}/history")).json()
@@ -119,11 +121,11 @@ class Client:
             del self.known.runs[thread]
 
     async def upload(self) -> None:
-        """One to four documents, most of them in place of what they were."""
+        """Return one to four documents, most of them in place of what they were."""
         await self.put(self._dice.sample(range(DOCUMENTS), self._dice.randint(1, 4)))
 
     async def put(self, names: Iterable[int]) -> None:
-        """An upload that ends without having read all is sent again; afterwards all of it is there."""
+        """Return an upload that ends without having read all is sent again; afterwards all of it is there."""
         texts = {f"note {name}.txt": self._text() for name in names}
         with self.known.changing(texts):
             for _ in range(TRIES):
@@ -143,7 +145,7 @@ class Client:
         return view
 
     async def delete(self) -> None:
-        """One of the documents; another client may delete it, or put it back, meanwhile."""
+        """Return one of the documents; another client may delete it, or put it back, meanwhile."""
         there = self.known.there()
         if len(there) <= DOCUMENTS // 2:
             return
@@ -168,7 +170,7 @@ class Client:
         return self._dice.choice(self._asked)[0]
 
     def _taken(self) -> str | None:
-        """An ended run, which is nobody else's until it is put back."""
+        """Return an ended run for exclusive use until it is put back."""
         return self.ended.pop(self._dice.randrange(len(self.ended))) if self.ended else None
 
     async def _begin(self) -> str:
@@ -193,13 +195,13 @@ class Client:
         raise Lost(f"run {thread} came to no answer")
 
     async def _as_it_was(self, thread: str) -> None:
-        """A run whose answer this client was told still has it."""
+        """Check that a run still has the answer that this client received."""
         shown, told = (await self._call("GET", f"/v1/runs/{thread}")).json(), self.known.runs[thread]
         if told and shown["answer"] != told:
             raise Lost(f"run {thread} has another answer than it gave")
 
     async def _follow(self, thread: str) -> tuple[str, str]:
-        """Its last event: name, with an error's kind, and data; an error of the server's own is no way to end."""
+        """Return its last event: name, with an error's kind, and data; a server error counts as a failure."""
         name = data = ""
         async with self.http.stream("GET", f"/v1/runs/{thread}/events") as stream:
             async for line in stream.aiter_lines():

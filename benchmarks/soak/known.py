@@ -1,4 +1,4 @@
-"""What soak.py's clients know to be there, since the server said so, and whether it is."""
+"""State that the soak test's server has acknowledged, and its comparison with the present state."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class Known:
             self._at_work.subtract(list(wanted))
 
     def alone(self, name: str) -> bool:
-        """Whether what is done to this name is done by one client."""
+        """Return whether what is done to this name is done by one client."""
         return len(self._texts[name]) == 1
 
     def there(self) -> list[str]:

@@ -1,9 +1,9 @@
-"""The model server of soak.py: answers at once what a request's schema allows, and now and then breaks.
+"""The soak test's model server: replies immediately with what a request's schema allows, and sometimes fails.
 
     python -m benchmarks.soak.model PORT FAULTS SEED
 
 FAULTS is the share of requests that go wrong, for replies and for embeddings. Replies are words of the request itself,
-so that some quotes stand where they are said to; vectors are those of benchmarks/growth/measures.py.
+so that some quotes are in their sources; vectors are those of benchmarks/growth/measures.py.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ SILENCE = 30.0
 """Seconds; longer than the server under test waits."""
 FAULTS = ("500", "503", "429", "half", "schema", "cut", "silence")
 EMBEDDING_FAULTS = FAULTS[:-1]
-"""A slow embedder is waited for, by whoever else wants to write too."""
+"""Seconds of a slow embedder, which also delays other writers."""
 
 
 def fitting(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[str, Any] | None = None) -> Any:  # noqa: ANN401
-    """A value that a JSON schema allows, as far as our prompts' schemas go."""
+    """Return a value that a JSON schema allows, as far as our prompts' schemas go."""
     whole = whole or schema
     if "$ref" in schema:
         return fitting(whole["$defs"][schema["$ref"].rpartition("/")[2]], dice, words, whole)
@@ -125,7 +125,7 @@ class Standin:
 
 
 def _broken(fault: str) -> Response | None:
-    """A refusal, where the fault is a status."""
+    """Return a refusal, where the fault is a status."""
     headers = {"Retry-After": "0.05"} if fault == "429" else {}
     return Response(status_code=int(fault), headers=headers) if fault.isdigit() else None
 

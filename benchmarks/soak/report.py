@@ -1,8 +1,8 @@
 """Whether what soak.py sampled is flat, and its picture.
 
 The first seconds of each slice count for nothing: caches fill. What is left is averaged by the minute, and a line is
-fitted to the means by least squares. Memory, handles and threads are the server's, which each slice starts anew: all
-slices share the slope, and each has a level of its own. The disk goes on from slice to slice: one line through all,
+fitted to the means by least squares. Memory, handles and threads are the server's, which each slice restarts: all
+slices share the slope, and each has a level of its own. The disk continues from slice to slice: one line through all,
 over the time that was soaked. The slope's 95 % interval is that of the t distribution. A measure is flat if the
 interval reaches down to zero, or if the slope comes to less than one per cent of the mean in an hour; how much
 growth the minutes cannot exclude is the interval's upper end.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sleuth.studio.evaluation.reporting import svg
+from sleuth.studio.evaluation.reporting import draw_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ class Slope(NamedTuple):
 
 
 def minutes(samples: Sequence[Row], measure: str, warm: float) -> list[tuple[int, float, float]]:
-    """Slice, hours soaked, and mean of each minute; hours go on from slice to slice."""
+    """Slice, hours soaked, and mean of each minute; hours continue from slice to slice."""
     ends: dict[int, float] = {}
     for row in samples:
         ends[row["slice"]] = max(ends.get(row["slice"], 0.0), row["at"])
@@ -61,7 +61,9 @@ def minutes(samples: Sequence[Row], measure: str, warm: float) -> list[tuple[int
 
 
 def slope(points: Sequence[tuple[int, float, float]], *, levels: bool) -> Slope | None:
-    """The line through the minutes, with a level for each slice or one for all; None of fewer than three to spare."""
+    """Return the line through the minutes, with a level for each slice or one for all; None of fewer than three to
+    spare.
+    """
     from scipy.stats import t
 
     numbers = sorted({number for number, _, _ in points}) if levels else [None]
@@ -80,7 +82,7 @@ def slope(points: Sequence[tuple[int, float, float]], *, levels: bool) -> Slope 
 
 
 def draw(samples: Sequence[Row]) -> str:
-    """Each measure in parts of its mean over the time soaked, minute by minute, from each slice's start on."""
+    """Return each measure in parts of its mean over the time soaked, minute by minute, from each slice's start on."""
 
     def lines(axes: "Axes") -> None:
         for at, measure in enumerate(MEASURES):
@@ -93,11 +95,11 @@ def draw(samples: Sequence[Row]) -> str:
         axes.set_ylim(bottom=0)
         axes.legend(fontsize=8, loc="lower right")
 
-    return svg(lines, "")
+    return draw_svg(lines, "")
 
 
 def read(file: Path) -> list[Row]:
-    """The lines that are whole."""
+    """Return the lines that are whole."""
     whole = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
     return [json.loads(line) for line in whole if line.endswith("\n")]
 
@@ -111,7 +113,7 @@ def _told(slopes: dict[str, Slope | None]) -> dict[str, Row | None]:
 
 
 def tell(folder: Path, warm: float) -> int:
-    """Prints what was done and the slopes of all slices and of each, and writes soak.json and soak.svg.
+    """Print what was done and the slopes of all slices and of each, and writes soak.json and soak.svg.
 
     Returns 1 if something was lost or, over all slices, is not flat.
     """

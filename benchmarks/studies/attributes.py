@@ -17,7 +17,7 @@ from benchmarks.harness import options, rows
 from sleuth.tools.search.vectors import make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import FAST, Attributes
-from sleuth.tools.sources.question_attributes.svm import SvmPredictor, own_svm
+from sleuth.tools.sources.question_attributes.svm import SvmPredictor, packaged_svm
 
 
 async def study(path: Path, predictor: SvmPredictor, limit: int) -> dict[str, Any]:
@@ -56,7 +56,7 @@ async def main() -> None:
     parser = options(__doc__, "limit", limit=500)
     parser.add_argument("questions", type=Path, nargs="+")
     given = parser.parse_args()
-    predictor = SvmPredictor(own_svm(), make_embedder(Settings()))
+    predictor = SvmPredictor(packaged_svm(), make_embedder(Settings()))
     print(json.dumps([await study(path, predictor, given.limit) for path in given.questions], indent=1))
 
 

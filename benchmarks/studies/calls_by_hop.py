@@ -19,7 +19,7 @@ from sleuth.graphs.registry import METHODS
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.question_attributes.svm import fitting
+from sleuth.tools.sources.question_attributes.svm import find_svm
 
 PUBLISHED = {"min / mean / max": "3 / 4.16 / 13", "by hops": "3.12 / 6.67 / 10.25", "on its mix": 5.15}
 """CRP-RAG, section 5.6 (Xu et al., 2025); the last one follows from its figures by hops and its mix."""
@@ -29,14 +29,16 @@ MIX = {"1 hops": 0.5742, "2 hops": 0.28, "3 hops": 0.1458}
 
 
 def group(gold: Gold) -> str:
-    """Its number of hops; what has no answer, and comparisons, whose hops need not build on each other, apart."""
+    """Return its number of hops; what has no answer, and comparisons, whose hops need not build on
+    each other, apart.
+    """
     if not gold.answer:
         return "no answer"
     return "comparison" if not gold.is_chain() else f"{len(gold.hops)} hops"
 
 
 def summary(calls: dict[str, list[int]]) -> dict[str, Any]:
-    """Calls by group, and of all questions that have an answer."""
+    """Call by group, and of all questions that have an answer."""
     answerable = [number for name, numbers in calls.items() if name != "no answer" for number in numbers]
     every = [number for numbers in calls.values() for number in numbers]
     fewest, most, two = min(answerable), max(answerable), mean(calls["2 hops"])
@@ -52,7 +54,7 @@ def summary(calls: dict[str, list[int]]) -> dict[str, Any]:
 async def main(mode: Mode, simulation: Simulation, methods: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     async with collection(EXAMPLES / "corpus", EXAMPLES / "questions.jsonl", mode) as among:
-        predictor = await asyncio.to_thread(fitting, Settings().home, among.embedder)
+        predictor = await asyncio.to_thread(find_svm, Settings().home, among.embedder)
         for name in methods:
             calls: dict[str, list[int]] = defaultdict(list)
             settings = at_mode(METHODS[name].settings(), mode)

@@ -4,11 +4,11 @@
 
 Simulated: the model plays its roles from gold annotations with the errors of simulation.toml; retrieval is real.
 Without arguments the example corpus is asked. Each run is stopped where its graph of steps is finished (or its
-knowledge is gathered), its state is changed as a person could with `runs fork --state`, and it goes on. What comes in
-is from another question. Steps are replaced in three ways: by what the model can tell nothing about; by what the
-collection answers, so that the model is as sure of it as of its own steps, and takes it for one ("answerable"); and by
-the same, where the model that takes a step sees that it does not serve the question ("noticed"). Writes robustness.json
-and robustness.svg.
+knowledge is gathered), its state is changed as a person could with `runs fork --state`, and it is resumed. What comes
+in is from another question. Steps are replaced in three ways: by what the model has no gold for; by what the collection
+answers, so that the model is as sure of it as of its own steps, and takes it for one ("answerable"); and by the same,
+where the model that takes a step sees that it does not serve the question ("noticed"). Writes robustness.json and
+robustness.svg.
 """
 
 import argparse
@@ -62,7 +62,7 @@ class Stranger:
 
 
 class Knowing:
-    """The model of a question that knows the strangers in its graph as well as its own steps."""
+    """A simulated model with gold for the replaced steps as well as its own."""
 
     context_window = 8192
 
@@ -89,7 +89,7 @@ class Knowing:
 
 
 def stranger_to(gold: Gold, golds: list[Gold], dice: Random) -> Stranger:
-    """A step from a question that shares no passage with this one, where it can be answered."""
+    """Return a step from a question that shares no passage with this one, where it can be answered."""
     own = {hop.passage for hop in gold.hops}
     apart = [other for other in golds if other.hops and not own & {hop.passage for hop in other.hops}]
     other = dice.choice(apart)
@@ -98,7 +98,7 @@ def stranger_to(gold: Gold, golds: list[Gold], dice: Random) -> Stranger:
 
 
 def replaced(state: dict[str, Any], what: What, share: float, strangers: "Strangers") -> tuple[Change, list[Stranger]]:
-    """The change of a state in which a share of the steps, to the nearest by chance, is not its own any more."""
+    """Return the change of a state in which a share of the steps, to the nearest by chance, is not its own any more."""
     steps = [key for key in state["nodes"] if key != SOURCE]
     number = int(share * len(steps) + strangers.dice.random())
     chosen = {key: strangers() for key in strangers.dice.sample(steps, min(number, len(steps)))}
@@ -123,7 +123,7 @@ class Strangers:
 async def disturbed(
     gold: Gold, among: Collection, settings: crp_rag.Settings, simulation: Simulation, what: What
 ) -> list[str]:
-    """What becomes of one question at each share: right, refused or wrong. All shares fork from one paused run."""
+    """Return the outcome of one question at each share: right, refused or wrong. All shares fork from one run."""
     model = Knowing(gold, simulation)
     after, before = PAUSE[what]
     context = Context(
@@ -149,7 +149,9 @@ async def disturbed(
 
 
 async def study(among: Collection, settings: crp_rag.Settings, simulation: Simulation) -> list[dict[str, Any]]:
-    """A row for each kind of noise and share: how many of the questions with an answer, and of those without one."""
+    """Return a row for each kind of noise and share: how many of the questions with an answer, and of those without
+    one.
+    """
     found = []
     for what in PAUSE:
         counts = {(share, known): Counter[str]() for share in SHARES for known in (True, False)}
@@ -171,7 +173,7 @@ def _shares(counts: Counter[str]) -> dict[str, float]:
 
 
 def draw(found: list[dict[str, Any]], title: str, file: Path) -> None:
-    """A panel for each kind of noise; shaded is where the paper reports that accuracy holds."""
+    """Return a panel for each kind of noise; shaded is where the paper reports that accuracy holds."""
     import matplotlib as mpl
 
     mpl.use("svg")

@@ -11,8 +11,8 @@ Four studies, each a grid of systems and rates; all else is as simulation.toml h
 - thresholds: `auto` by the probability from which it is content with an answer, and by where it gets its answers.
 
 Runs go question by question through all cells, each run a line in FOLDER/runs.jsonl: killed, or with a higher limit,
-the same command goes on. Writes error-rates.json and error-rates.svg; intervals are 95 % bootstrap intervals over
-questions.
+rerun the same command to resume. Writes error-rates.json and error-rates.svg; intervals are 95 % bootstrap intervals
+over questions.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import Predictor
-from sleuth.tools.sources.question_attributes.svm import fitting
+from sleuth.tools.sources.question_attributes.svm import find_svm
 
 KINDS = ("wrong-question", "missed", "invented", "flattering", "overconfident")
 RATES = (0.1, 0.2, 0.4)
@@ -69,7 +69,7 @@ class Cell:
 
 
 def cells() -> list[Cell]:
-    """What is run for each question; where studies share a system and its rates, it is run once."""
+    """Return the cells that are run for each question; cells shared by studies are run once."""
     own = [System(name, name) for name in METHODS]
     errors: list[Rates] = [(), *(((kind, rate),) for kind in KINDS for rate in RATES), ALL]
     made = [Cell("methods", system, rates) for system in own for rates in errors]
@@ -100,7 +100,7 @@ def _auto() -> list[System]:
 
 
 def simulation(rates: Rates) -> Simulation:
-    """simulation.toml with these error rates in the place of its own; what a model knows unaided stays."""
+    """Return simulation.toml with these error rates."""
     whole = Simulation.from_toml(PARAMETERS).model_copy(update={"seed": SEED})
     if rates == ALL:
         return whole
@@ -109,7 +109,7 @@ def simulation(rates: Rates) -> Simulation:
 
 @dataclass(frozen=True)
 class Table:
-    """What all runs on one collection have in common."""
+    """Shared data of all runs on one collection."""
 
     among: Collection
     found: Found
@@ -118,7 +118,7 @@ class Table:
 
 
 async def one(cell: Cell, gold: Gold, table: Table) -> dict[str, Any]:
-    """A run's scores and cost."""
+    """Return a run's scores and cost."""
     outcome = await run(
         *(cell.system.method, gold, SimulatedModel(gold, simulation(cell.rates)), table.found),
         embedder=table.among.embedder,
@@ -133,11 +133,11 @@ async def one(cell: Cell, gold: Gold, table: Table) -> dict[str, Any]:
 
 
 async def ask_all(args: argparse.Namespace, book: Book) -> None:
-    """The runs that are missing, one question after the other through all sets."""
+    """Return the runs that are missing, one question after the other through all sets."""
     for corpus, questions in args.set:
         name = f"{questions.parent.name}/{questions.name}"
         async with collection(corpus, questions, args.mode, limit=args.limit) as among:
-            predictor = await asyncio.to_thread(fitting, Settings().home, among.embedder)
+            predictor = await asyncio.to_thread(find_svm, Settings().home, among.embedder)
             table = Table(among, Found(among.library), args.mode, predictor)
             for gold in among.golds:
                 for cell in cells():
@@ -149,7 +149,9 @@ async def ask_all(args: argparse.Namespace, book: Book) -> None:
 
 
 def rows(book: Book) -> list[dict[str, Any]]:
-    """A row for each cell: means with intervals, and how F1 differs from that of the same system without errors."""
+    """Return a row for each cell: means with intervals, and how F1 differs from that of the same system without
+    errors.
+    """
     by_cell: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for made in book.runs.values():
         system, rates, question = json.loads(made["key"])
@@ -173,7 +175,7 @@ def _row(cell: Cell, by_cell: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> 
 
 
 def draw(found: Sequence[Mapping[str, Any]], title: str, file: Path) -> None:
-    """A column for each kind of error: F1 above, refusals below, against the rate."""
+    """Return a column for each kind of error: F1 above, refusals below, against the rate."""
     import matplotlib as mpl
 
     mpl.use("svg")

@@ -29,7 +29,7 @@ AFTER: dict[str, Mode] = {"graph-ppr, mentions and triples": "graph-ppr"}
 
 
 def written(questions: Sequence[dict[str, Any]], folder: Path) -> tuple[Path, Path]:
-    """The paragraphs as a corpus without repeats, and the questions with the ids of their gold."""
+    """Return the paragraphs as a corpus without repeats, and the questions with the ids of their gold."""
     ids: dict[tuple[str, str], str] = {}
     asked = []
     for row in questions:
@@ -50,7 +50,7 @@ def _lines(file: Path, values: Sequence[dict[str, Any]]) -> Path:
 
 
 async def imported(known: Collection, file: Path) -> int:
-    """Takes the triples over; how many there are."""
+    """Take the triples over; how many there are."""
     marks = await asyncio.to_thread(known.library.triple_stats.fingerprints)
     found = read_triples(file, marks).found
     await known.library.triples(model="benchmark").put(found, version="import")
@@ -58,7 +58,7 @@ async def imported(known: Collection, file: Path) -> int:
 
 
 async def judged(known: Collection, coarse: Mode, ways: dict[str, Mode], k: int, rates: str) -> dict[str, Any]:
-    """What becomes of all questions, for each way of fine retrieval."""
+    """Return the outcomes of all questions, for each way of fine retrieval."""
     lines = {}
     for way, fine in ways.items():
         settings = par_rag.Settings(coarse_mode=coarse, fine_mode=fine, coarse_k=k, fine_k=k, skip_supported=False)

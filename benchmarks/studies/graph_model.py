@@ -24,8 +24,7 @@ from sleuth.agents.model_calls import Unparsable, parse
 from sleuth.agents.roles.planning import NEXT_WITH_FINDING, NextWithFinding
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, FromFacts
 from sleuth.studio.evaluation.scoring import difference, exact_match, f1, interval
-from sleuth.studio.training.graph_llm import ANSWERING, PLANNING, tune
-from sleuth.studio.training.graph_replies import Replies
+from sleuth.studio.training.graph_llm import ANSWERING, PLANNING, Replies, tune
 from sleuth.studio.training.roles.data import Example, read_all, write_lines
 from sleuth.studio.training.roles.tuning import USUAL
 from sleuth.tools.search.vectors import Embedder, make_embedder
@@ -60,7 +59,7 @@ def variants(triples: Path, texts: Path) -> list[Variant]:
 
 
 def drawn(examples: dict[Path, list[Example]]) -> list[str]:
-    """The questions that all files have, in an order that is the same wherever it is drawn."""
+    """Return the questions that all files have, in an order that is the same wherever it is drawn."""
     all_have = set.intersection(*({row.question for row in rows} for rows in examples.values()))
     return sorted(all_have, key=number)
 
@@ -82,7 +81,7 @@ def tuned(each: Variant, learned: list[Example], given: argparse.Namespace, embe
 def judged(
     each: Variant, folder: Path, unlearned: list[Example], given: argparse.Namespace, embedder: Embedder
 ) -> Iterator[dict[str, Any]]:
-    """The replies to one prompt of each role for each question, with their scores; those had before are read."""
+    """Yield the replies to one prompt of each role for each question, with their scores; those had before are read."""
     file = given.out / f"{each.name.replace(' ', '-').replace(',', '')}.jsonl"
     done = [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
     replies = None
@@ -101,14 +100,14 @@ def judged(
 
 
 def one_each(rows: list[Example]) -> Iterator[Example]:
-    """Of each question's prompts one, any of them."""
+    """Return one prompt of each question."""
     for question in sorted({row.question for row in rows}, key=number):
         own = [row for row in rows if row.question == question]
         yield own[number(question) // len(own) % len(own)]
 
 
 def scored(prompt: str, said: str, right: str) -> dict[str, float | None]:
-    """What cannot be read is worth nothing, also where there is nothing to say."""
+    """Return the score of a reply; an unreadable one scores 0."""
     if prompt == ANSWER_FROM_FACTS.prompt:
         gold, answer = parse(right, FromFacts).answer, parsed(said, FromFacts)
         if answer is None:
@@ -131,7 +130,7 @@ def parsed(said: str, output: type[Said]) -> Said | None:
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Each measure's mean over questions, with its interval."""
+    """Return each measure's mean over questions, with its interval."""
     names = dict.fromkeys((row["prompt"], key) for row in rows for key in row if key in MEASURES)
     return {
         f"{prompt} {key}": interval(
@@ -142,7 +141,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def compared(found: dict[str, list[dict[str, Any]]]) -> list[Any]:
-    """Every other model's answers against the first one's, question by question."""
+    """Return every other model's answers against the first one's, question by question."""
     answers = {
         name: {row["question"]: row["f1"] for row in rows if row["prompt"] == ANSWER_FROM_FACTS.prompt}
         for name, rows in found.items()

@@ -65,7 +65,7 @@ ASKED: dict[str, Ask] = {
 
 
 async def searched(known: Collection, ask: Ask, k: int) -> dict[str, Any]:
-    """Recall over hops, and how many of them have been read by then."""
+    """Return recall over hops, and how many of them have been read by then."""
     ranks: list[list[int | None]] = []
     read: list[list[float]] = []
     for gold in known.golds:
@@ -88,7 +88,7 @@ def _within(rank: int | None, depth: int) -> float:
 
 
 def _over_hops(by_question: Sequence[Sequence[float]]) -> list[float]:
-    """Mean over hops in per cent, with a 95 % bootstrap interval over questions."""
+    """Return the mean over hops in per cent, with a 95 % bootstrap interval over questions."""
     rng = np.random.default_rng(0)
     draws = (rng.integers(len(by_question), size=len(by_question)) for _ in range(BOOTSTRAPS))
     means = [np.mean([value for at in draw for value in by_question[at]]) for draw in draws]
@@ -98,7 +98,7 @@ def _over_hops(by_question: Sequence[Sequence[float]]) -> list[float]:
 
 @dataclass
 class ByText:
-    """A retriever that is told nothing but the query's text."""
+    """A retriever that receives only the query's text."""
 
     retriever: Retriever
 
@@ -109,7 +109,7 @@ class ByText:
 async def answered(
     name: str, known: Collection, settings: MethodSettings, retriever: Retriever, rates: str
 ) -> dict[str, Any]:
-    """How a method's simulated runs end, and how many hops they have found the answers of."""
+    """Return the outcomes of a method's simulated runs, and the number of hops with the right answer."""
     ends: list[Outcome] = []
     for gold in known.golds:
         model = SimulatedModel(gold, Simulation.parse(rates))

@@ -1,4 +1,4 @@
-"""Personalized PageRank beside the mention graph's own scores, without vectors.
+"""Personalized PageRank compared with the entity graph's own scores, without vectors.
 
     python -m benchmarks.studies.ppr CORPUS QUESTIONS [--limit N]
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.harness import options, rows
 from sleuth.tools.search import KeywordIndex, Query
-from sleuth.tools.search.entity_graph import GraphIndex, MentionGraph
+from sleuth.tools.search.entity_graph import EntityGraphSearch, GraphIndex
 from sleuth.tools.search.pagerank import PageRank, TripleGraph, Weights
 from sleuth.tools.search.ranking import load, rank
 from sleuth.tools.types import Passage
@@ -28,7 +28,7 @@ Scorer = Callable[[str], Sequence[str]]
 
 
 def passages_of(lines: Sequence[dict[str, Any]]) -> list[Passage]:
-    """Lines without an id are known by their number."""
+    """Return lines without an id are known by their number."""
     made = []
     for number, line in enumerate(lines):
         id_ = str(line.get("id", number))
@@ -50,7 +50,7 @@ def scorers(folder: Path, lines: Sequence[dict[str, Any]]) -> dict[str, Scorer]:
     index, keywords = GraphIndex(folder / "graph.db"), KeywordIndex(folder / "words")
     for each in (index, keywords):
         each.apply(upsert=passages, delete=[])
-    graph = MentionGraph(index, keywords, lambda ids: [texts[id_] for id_ in ids])
+    graph = EntityGraphSearch(index, keywords, lambda ids: [texts[id_] for id_ in ids])
     found = zip(passages, lines, strict=True)
     read = TripleGraph({passage.id: [tuple(each) for each in line.get("triples", ())] for passage, line in found})
 

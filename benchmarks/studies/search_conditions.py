@@ -22,7 +22,7 @@ from benchmarks.harness import options
 from benchmarks.harness import rows as lines
 from sleuth.graphs.ingestion import ingest
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
-from sleuth.studio.evaluation.scoring import METRICS, Searching, measure_search
+from sleuth.studio.evaluation.scoring import METRICS, SearchSystem, measure_search
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
@@ -39,7 +39,7 @@ def passage(row: Row, condition: str) -> Row:
 
 
 def asked(path: Path, folder: Path, name: str, limit: int | None) -> list[GoldQuestion]:
-    """Questions in the fixed format; claims become questions."""
+    """Return questions in the fixed format; claims become questions."""
     rows = [
         {"id": str(row["id"]), "question": row["claim"], "gold_ids": [str(each["doc_id"]) for each in row["evidence"]]}
         if "claim" in row
@@ -55,7 +55,7 @@ def asked(path: Path, folder: Path, name: str, limit: int | None) -> list[GoldQu
 async def measured(
     corpora: list[Path], questions: list[GoldQuestion], condition: str, modes: list[Mode], folder: Path
 ) -> Row:
-    """A collection of its own, and every mode's searches in it."""
+    """Return a collection of its own, and every mode's searches in it."""
     source = folder / "corpus.jsonl"
     rows = [passage(row, condition) for corpus in corpora for row in lines(corpus)]
     source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -70,7 +70,7 @@ async def measured(
     seconds = time.perf_counter() - began
     assert report.failed == 0, report.warnings
     async with await Collection.open(settings) as library:
-        systems = [Searching(name=mode, library=library, mode=mode) for mode in modes]
+        systems = [SearchSystem(name=mode, library=library, mode=mode) for mode in modes]
         result = await measure_search(systems, given, seed=0, tick=lambda: None)
     return {
         "passages": len(rows),

@@ -41,7 +41,7 @@ from sleuth.graphs.evidence import (
     verified_citations,
 )
 from sleuth.tools.search import Mode
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 
 
@@ -96,7 +96,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
             "query": "",
             "said": make_note(state.question, text, verified_citations(call.model, text, said.citations, shown)),
         }
-    elif words(said.query) in {words(round["query"]) for round in state.rounds.values()}:
+    elif comparison_key(said.query) in {comparison_key(round["query"]) for round in state.rounds.values()}:
         call.model.warn(f"The agent searched again for {said.query!r}: the question is answered from what was found.")
         update = {"query": ""}
     return update

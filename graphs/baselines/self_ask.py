@@ -43,7 +43,7 @@ from sleuth.graphs.evidence import (
     verified_citations,
 )
 from sleuth.tools.search import Mode
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 
 class Settings(MethodSettings):
@@ -89,7 +89,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     update: Update = {"follow_up": said.question.strip()}
     if said.follow_up == "No":
         update = {"follow_up": "", "final": strip_marks(said.answer)}
-    elif words(said.question) in {words(known["question"]) for known in state.notes.values()}:
+    elif comparison_key(said.question) in {comparison_key(known["question"]) for known in state.notes.values()}:
         call.model.warn(f"The planner asked again {said.question!r}: the question is answered with what was found.")
         update = {"follow_up": ""}
     if not update["follow_up"] and state.notes and not (state.rounds or state.is_settled):

@@ -14,7 +14,7 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import conversation
 from sleuth.agents.roles.conversation import ConversationInput
 from sleuth.graphs.core import Verdict, ask_or
-from sleuth.tools.search.entity_graph import FUNCTION_WORDS, Word, sentences, words
+from sleuth.tools.search.entity_graph import FUNCTION_WORDS, Word, sentence_spans, tokenize
 
 _BEGINS = re.compile(r"[.!?…\n]|[^\w\s.,:;'\"“”‘’«»()\[\]&/–—-]")
 """A mark between two words after which a sentence begins: the end of the one before, or an emoji."""
@@ -95,13 +95,13 @@ def find_facts(reply: str, conversation: Iterable[str]) -> list[str]:
         reply: the text to send without a search.
         conversation: every message so far, the latest included.
     """
-    known = {word.form for text in conversation for word in words(text)} | _NO_NAMES
-    found, run = [], words(reply)
+    known = {word.form for text in conversation for word in tokenize(text)} | _NO_NAMES
+    found, run = [], tokenize(reply)
     for at, word in enumerate(run):
         is_number = word.form in _NUMBERS or any(map(str.isdigit, reply[word.start : word.end]))
         if word.form not in known and (is_number or _is_name(run, at, reply)):
             found.append(reply[word.start : word.end])
-    return found or [reply[start:end] for start, end in sentences(reply) if _states(reply[start:end])]
+    return found or [reply[start:end] for start, end in sentence_spans(reply) if _states(reply[start:end])]
 
 
 def _is_name(run: Sequence[Word], at: int, text: str) -> bool:
@@ -125,7 +125,7 @@ def _states(sentence: str) -> bool:
 
 def is_question(message: str) -> bool:
     """Return whether a message is a question about anything but the assistant, and so not small talk."""
-    said = {word.form for word in words(message)}
+    said = {word.form for word in tokenize(message)}
     return len(said) > 2 and not said & _US and bool(_ASKS.search(message))
 
 
@@ -137,7 +137,7 @@ def repeats_question(clarifying: str, asked: str) -> bool:
 
 
 def _asked(question: str) -> set[str]:
-    forms = [word.form for word in words(question)]
+    forms = [word.form for word in tokenize(question)]
     return {form for form in forms if form not in _POLITE} or set(forms)
 
 
@@ -147,5 +147,5 @@ def already_clarified(messages: Sequence[AnyMessage]) -> bool:
     if before and before[-1].additional_kwargs.get("asked_back"):
         return True
     clarified = (one for one, back in pairwise(before) if back.additional_kwargs.get("asked_back"))
-    forms = [word.form for word in words(latest.text)]
-    return any([word.form for word in words(one.text)] == forms for one in clarified)
+    forms = [word.form for word in tokenize(latest.text)]
+    return any([word.form for word in tokenize(one.text)] == forms for one in clarified)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sleuth.graphs.core import Status, Verdict
-from sleuth.tools.text import one_line
+from sleuth.tools.text import single_line
 
 _INSTEAD: Final[dict[Status, str]] = {
     "answered": "",
@@ -34,6 +34,6 @@ def with_footnotes(verdict: Verdict) -> AnswerText:
         marks.append((start, len(text)))
     notes = []
     for number, cited in enumerate(verdict["citations"], start=1):
-        where = one_line(cited["title"] or cited.get("reference", "") or cited["document"])
-        notes.append(f"[{number}] {where + ': ' if where else ''}“{one_line(cited['quote'])}”")
+        where = single_line(cited["title"] or cited.get("reference", "") or cited["document"])
+        notes.append(f"[{number}] {where + ': ' if where else ''}“{single_line(cited['quote'])}”")
     return AnswerText(text="\n\n".join([text, "\n".join(notes)]) if notes else text, marks=marks)

@@ -7,7 +7,7 @@ from sleuth.graphs.persistence import Thread
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
-from sleuth.tools.sources.web_pages import PageRetriever, PageText, SideBySide
+from sleuth.tools.sources.web_pages import FusedRetriever, PageRetriever, PageText
 from sleuth.tools.storage import Archive
 
 
@@ -47,7 +47,7 @@ def make_retriever(
     if not pages:
         return collection
     over = PageRetriever.over(pages, embedder)
-    return SideBySide(over, collection) if searches_collection_too(thread) else over
+    return FusedRetriever(over, collection) if searches_collection_too(thread) else over
 
 
 def _options_of(thread: Thread) -> dict[str, Any]:

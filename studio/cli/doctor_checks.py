@@ -21,7 +21,7 @@ from sleuth.studio.model_server import is_converted, locked_pins, missing_pins
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE
 from sleuth.tools.settings import Settings, tracing_variables
-from sleuth.tools.sources.knowledge_graph import graph_at, is_url
+from sleuth.tools.sources.knowledge_graph import is_url, open_graph
 from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, documents, meta, open_engine
 
 SECONDS = 10.0
@@ -190,7 +190,7 @@ async def _graph(settings: Settings) -> str:
     place = str(settings.knowledge_graph)
     if is_url(place):
         return await _reached(place)
-    async with graph_at(place) as graph:
+    async with open_graph(place) as graph:
         return f"{place} answers {len(graph.functions) if graph else 0} functions"
 
 

@@ -10,8 +10,8 @@ from sleuth.graphs.runs import Services
 from sleuth.studio.model_server import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.knowledge_graph import graph_at
-from sleuth.tools.sources.question_attributes.svm import fitting
+from sleuth.tools.sources.knowledge_graph import open_graph
+from sleuth.tools.sources.question_attributes.svm import find_svm
 from sleuth.tools.storage import SqlTriples
 
 Furnish = Callable[..., Services]
@@ -31,13 +31,13 @@ async def furnished(
     Raises:
         StoreError: what was trained or fitted here, or the knowledge graph's file, cannot be read.
     """
-    async with graph_at(settings.knowledge_graph, triples) as graph:
+    async with open_graph(settings.knowledge_graph, triples) as graph:
         yield partial(
             Services,
             retriever=library,
             embedder=library.embedder,
             graph=graph,
             tracing=settings.tracing,
-            predictor=await asyncio.to_thread(fitting, settings.home, library.embedder),
+            predictor=await asyncio.to_thread(find_svm, settings.home, library.embedder),
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, PACKAGED], model_of),
         )

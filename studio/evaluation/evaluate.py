@@ -13,8 +13,8 @@ from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.studio.evaluation.data import (
     GoldQuestion,
-    PagesOf,
-    Parts,
+    OracleParts,
+    QuestionPages,
     System,
     gold_texts,
     read_questions,
@@ -24,26 +24,26 @@ from sleuth.studio.evaluation.data import (
 from sleuth.studio.evaluation.reporting import report, to_html, to_markdown
 from sleuth.studio.evaluation.running import (
     REPORT,
-    Folder,
+    EvaluationModels,
     Harness,
-    Known,
-    Models,
-    jobs,
+    KnownGold,
+    RunFolder,
+    make_jobs,
     open_folder,
-    served,
-    simulated,
+    open_served_models,
+    open_simulated_models,
 )
 from sleuth.studio.evaluation.running import provenance as record
 from sleuth.studio.evaluation.scoring import (
     FOUND,
-    Allowance,
+    EvaluationBudget,
     MethodsResult,
     RetrievalResult,
     judge_all,
     measure_search,
     methods_result,
     open_results,
-    searching,
+    open_search_systems,
 )
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
@@ -53,14 +53,14 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
 
 OnProgress = Callable[[str, int, int], None]
-"""What is going on, how much of it is done, and how much there is."""
+"""Callback with the activity, its finished part and the total."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """What is asked of one evaluation; without systems only search is judged.
+    """Options of one evaluation; without systems only search is scored.
 
-    graph_parts: whether graph search is also judged with parts of it switched off.
+    graph_parts: also score graph search with each of its parts switched off.
     """
 
     paths: tuple[Path, ...]
@@ -69,14 +69,14 @@ class Evaluation:
     graph_parts: bool = False
     systems: tuple[System, ...] = ()
     simulation: Simulation | None = None
-    gold: Parts = field(default_factory=Parts)
+    gold: OracleParts = field(default_factory=OracleParts)
     judge: bool = False
     budget: Budget = field(default_factory=Budget)
     limit: int | None = None
     seed: int = 0
 
     def plan(self) -> dict[str, Any]:
-        """What the folder's results depend on, beside the data: not what may be spent."""
+        """Return the options that determine the results in the folder; limits on spending are not among them."""
         return {
             "limit": self.limit,
             "seed": self.seed,
@@ -95,18 +95,19 @@ class _Open:
     wanted: Evaluation
     settings: Settings
     library: Collection
-    folder: Folder
+    folder: RunFolder
     questions: list[GoldQuestion]
     on_progress: OnProgress
 
 
 async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnProgress) -> dict[str, Any]:
-    """Evaluates, writes report.json, report.md and report.html into the folder, and returns the first.
+    """Evaluate, write report.json, report.md and report.html to the folder, and return the content of the first.
 
     Raises:
-        UsageError: questions that cannot be read or do not belong to the collection, or a folder of another evaluation.
-        StoreBusy: another process writes to the folder, or documents are being read in.
-        ModelError: no model server answers; what was done stands, and the same command goes on.
+        UsageError: the questions cannot be read or do not belong to the collection, or the folder holds another
+            evaluation.
+        StoreBusy: another process writes to the folder, or documents are being ingested.
+        ModelError: no model server answers; finished runs are kept, and the same command resumes.
     """
     if wanted.systems:
         record.require_packages()
@@ -144,7 +145,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
 
 
 def _record(opened: _Open, data: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
-    """What it takes to repeat the evaluation."""
+    """Return the data needed to repeat the evaluation."""
     wanted, embedder = opened.wanted, opened.library.embedder
     return {
         "command": record.command_line(),
@@ -161,7 +162,7 @@ def _record(opened: _Open, data: dict[str, Any], versions: dict[str, str]) -> di
     }
 
 
-async def _write(folder: Folder, result: dict[str, Any]) -> None:
+async def _write(folder: RunFolder, result: dict[str, Any]) -> None:
     parts = report.blocks(result, folder.path)
     await folder.write("report.md", to_markdown(parts))
     await folder.write("report.html", to_html(parts))
@@ -169,14 +170,14 @@ async def _write(folder: Folder, result: dict[str, Any]) -> None:
 
 
 async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
-    """The names of the models, and what all runs say."""
+    """Return the names of the models, and what all runs say."""
     wanted, questions = opened.wanted, opened.questions
     results = await open_results(opened.folder.path)
-    every = jobs(wanted.systems, questions)
-    allowance = Allowance(limits=wanted.budget)
+    every = make_jobs(wanted.systems, questions)
+    allowance = EvaluationBudget(limits=wanted.budget)
     for kept in results.by_thread.values():
         allowance.spend(kept["cost"]["calls"], kept["cost"]["prompt_tokens"] + kept["cost"]["completion_tokens"])
-    known = Known(texts=await gold_texts(opened.library, questions), pages=PagesOf())
+    known = KnownGold(texts=await gold_texts(opened.library, questions), pages=QuestionPages())
     own_store = opened.settings.model_copy(update={"runs": opened.folder.path})
     async with open_store(own_store) as store, _models(opened, known, allowance) as models:
         harness = Harness(
@@ -203,19 +204,21 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
     return models.names, methods_result(wanted.systems, questions, here, ended=ended, seed=wanted.seed)
 
 
-def _models(opened: _Open, known: Known, allowance: Allowance) -> AbstractAsyncContextManager[Models]:
+def _models(
+    opened: _Open, known: KnownGold, allowance: EvaluationBudget
+) -> AbstractAsyncContextManager[EvaluationModels]:
     if simulation := opened.wanted.simulation:
-        return simulated(opened.settings, opened.library, known, simulation, allowance)
-    return served(opened.settings, opened.library, known, opened.wanted.gold, allowance)
+        return open_simulated_models(opened.settings, opened.library, known, simulation, allowance)
+    return open_served_models(opened.settings, opened.library, known, opened.wanted.gold, allowance)
 
 
 def _shortfalls(result: MethodsResult) -> list[str]:
-    """What is missing for whole tables."""
+    """Return a warning for each reason why the tables are incomplete."""
     lines = []
     if result["unfinished"]:
         lines.append(
             f"{result['unfinished']:,} runs were not made: {result['ended']}. Only questions with a run of every "
-            "system count; the same command with a bigger allowance goes on."
+            "system count; rerun the same command with a larger budget to resume."
         )
     if result["failed"]:
         lines.append(
@@ -230,7 +233,9 @@ async def _search(opened: _Open) -> dict[str, Any]:
     if not judged:
         raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
     done = 0
-    async with searching(opened.settings, opened.library, wanted.modes, ablated=wanted.graph_parts) as systems:
+    async with open_search_systems(
+        opened.settings, opened.library, wanted.modes, ablated=wanted.graph_parts
+    ) as systems:
 
         def tick() -> None:
             nonlocal done

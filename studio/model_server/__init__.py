@@ -1,6 +1,6 @@
 """The embedded default, a small model on vLLM's CPU build: installed, converted, started and stopped."""
 
-from sleuth.studio.model_server.adapter import CONFIG, PACKAGED, WEIGHTS, chosen, fingerprint, merge, rank
+from sleuth.studio.model_server.adapter import CONFIG, PACKAGED, WEIGHTS, fingerprint, merge, rank, resolve_adapters
 from sleuth.studio.model_server.convert import is_converted
 from sleuth.studio.model_server.flags import Dtype, ServeOptions, gpu_command
 from sleuth.studio.model_server.install import locked_pins, missing_pins
@@ -11,7 +11,6 @@ __all__ = [
     "WEIGHTS",
     "Dtype",
     "ServeOptions",
-    "chosen",
     "fingerprint",
     "gpu_command",
     "is_converted",
@@ -19,4 +18,5 @@ __all__ = [
     "merge",
     "missing_pins",
     "rank",
+    "resolve_adapters",
 ]

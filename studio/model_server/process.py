@@ -1,12 +1,16 @@
-"""A process that outlives its starter, told apart from any later one that gets the same number (Linux)."""
+"""The embedded server's process, which outlives its starter, and its state in a file below SLEUTH_HOME (Linux)."""
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from sleuth.studio.model_server.flags import ServeOptions
+from sleuth.tools.errors import StoreError
 
 PROC = Path("/proc")
 BOOT_ID = PROC / "sys/kernel/random/boot_id"
@@ -14,7 +18,7 @@ BOOT_ID = PROC / "sys/kernel/random/boot_id"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Process:
-    """The leader of a session: its number, its start in clock ticks since boot, and which boot."""
+    """The leader of a session: its number, its start in clock ticks since boot, and the boot's id."""
 
     pid: int
     ticks: int
@@ -30,7 +34,7 @@ class _Stat:
 
 
 def identify(pid: int) -> Process:
-    """The identity of a process that the caller has just started."""
+    """Return the identity of a process that the caller has just started."""
     stat = _stat(pid)
     if stat is None:
         raise ProcessLookupError(pid)
@@ -38,12 +42,12 @@ def identify(pid: int) -> Process:
 
 
 def is_alive(leader: Process) -> bool:
-    """True while this very process runs; a zombie does not."""
+    """Return whether this very process runs; a zombie does not."""
     return leader.pid in session_members(leader)
 
 
 def session_members(leader: Process) -> list[int]:
-    """The running processes of the leader's session, also after the leader's death.
+    """Return the running processes of the leader's session, also after the leader's death.
 
     The kernel gives a number away again only when no process has it as its session, so members of a session whose
     leader is gone, or is this leader, are its descendants.
@@ -57,7 +61,7 @@ def session_members(leader: Process) -> list[int]:
 
 
 async def end_session(leader: Process, *, grace: float = 10.0) -> int:
-    """Ends the leader and its descendants, politely for `grace` seconds; returns how many there were."""
+    """End the leader and its descendants, politely for `grace` seconds; returns how many there were."""
     members = await asyncio.to_thread(session_members, leader)
     for kind, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
         if not await _signal_and_wait(leader, kind, seconds):
@@ -66,7 +70,7 @@ async def end_session(leader: Process, *, grace: float = 10.0) -> int:
 
 
 async def _signal_and_wait(leader: Process, kind: signal.Signals, seconds: float) -> bool:
-    """True when members are left after `seconds`."""
+    """Return whether members are left after `seconds`."""
     deadline = asyncio.get_running_loop().time() + seconds
     if await asyncio.to_thread(session_members, leader):
         with contextlib.suppress(ProcessLookupError):  # gone since we looked
@@ -91,3 +95,74 @@ def _stat(pid: int) -> _Stat | None:
         return None
     fields = text.rpartition(")")[2].split()  # the name before the bracket may hold spaces
     return _Stat(pid=pid, running=fields[0] not in "ZX", session=int(fields[3]), ticks=int(fields[19]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelServerState:
+    """State that `serve` stores for `status` and `stop`; `started` is in seconds since 1970."""
+
+    process: Process
+    options: ServeOptions
+    started: float
+
+    @property
+    def url(self) -> str:
+        """As in SLEUTH_MODEL_URL."""
+        return f"http://127.0.0.1:{self.options.port}/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFiles:
+    """Paths of the server's files."""
+
+    home: Path
+
+    @property
+    def folder(self) -> Path:
+        """Holds the others."""
+        return self.home / "model-server"
+
+    @property
+    def state(self) -> Path:
+        """Which process it is; absent while stopped."""
+        return self.folder / "state.json"
+
+    @property
+    def log(self) -> Path:
+        """The server's output since its last start."""
+        return self.folder / "server.log"
+
+    @property
+    def lock(self) -> Path:
+        """Held while one is being started."""
+        return self.folder / "lock"
+
+    def prepare(self) -> None:
+        """Make the folder."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{self.folder} cannot be made ({error.strerror}). Set SLEUTH_HOME elsewhere.") from None
+
+    def read(self) -> ModelServerState | None:
+        """Return the stored state; None while stopped."""
+        if not self.state.is_file():
+            return None
+        data = json.loads(self.state.read_text())
+        chosen = data["options"]
+        options = ServeOptions(**chosen | {"adapters": tuple(chosen.get("adapters", ()))})
+        process = Process(**data["process"])
+        return ModelServerState(process=process, options=options, started=data["started"])
+
+    def write(self, state: ModelServerState) -> None:
+        """Write the state atomically."""
+        fresh = self.state.with_suffix(".new")
+        fresh.write_text(json.dumps(asdict(state)))
+        fresh.replace(self.state)
+
+    def last_lines(self, count: int = 5) -> str:
+        """Return the end of the log, which contains the reason if the server died."""
+        if not self.log.is_file():
+            return ""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join([line[:300] for line in lines if line.strip()][-count:])

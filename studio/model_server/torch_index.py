@@ -13,7 +13,7 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 
 
 def configured_links(pip_config: str) -> list[str]:
-    """The places named by find-links in the output of `pip config list`, which covers files and environment."""
+    """Return the places named by find-links in the output of `pip config list`, which covers files and environment."""
     values = [
         value for key, _, value in (line.partition("=") for line in pip_config.splitlines()) if "find-links" in key
     ]
@@ -21,14 +21,14 @@ def configured_links(pip_config: str) -> list[str]:
 
 
 def has_cpu_wheel(links: list[str], python: tuple[int, int]) -> bool:
-    """True when a local folder among the links holds PyTorch's CPU build for this Python."""
+    """Return whether a local folder among the links holds PyTorch's CPU build for this Python."""
     pattern = f"torch-*+cpu-cp{python[0]}{python[1]}-*.whl"
     folders = [Path(unquote(urlparse(link).path)) for link in links if urlparse(link).scheme in {"", "file"}]
     return any(any(folder.glob(pattern)) for folder in folders)
 
 
 def index_options() -> list[str]:
-    """What to add to `pip install` of a lock that pins torch."""
+    """Return the options for `pip install` of a lock that pins torch."""
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell, no input
     if has_cpu_wheel(configured_links(listed.stdout), sys.version_info[:2]):

@@ -13,7 +13,7 @@ from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.reply import Handler, SimulatedReply, plain_reply, structured_reply
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import mentions
-from sleuth.tools.text import sentences, words
+from sleuth.tools.text import comparison_key, sentences
 
 _NUMBERED = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
@@ -35,7 +35,7 @@ def find_answer(view: RequestView, question: str) -> FoundAnswer:
     if value is None:
         return FoundAnswer(answer="")
     freely = view.request.sampling.temperature >= 0.5 and view.rng("worded").random() < view.simulation.rephrase
-    answer = f"It is {value}" if freely and words(value) not in ("yes", "no") else value
+    answer = f"It is {value}" if freely and comparison_key(value) not in ("yes", "no") else value
     return FoundAnswer(answer=answer, quotes=_quotes(view, question, value))
 
 
@@ -164,7 +164,7 @@ def integrate(view: RequestView) -> SimulatedReply:
     """INTEGRATE: equal answers once, different ones next to each other."""
     distinct: dict[str, str] = {}
     for each in view.given["answers"]:
-        distinct.setdefault(words(each["answer"]).removeprefix("it is ").removeprefix("the "), each["answer"])
+        distinct.setdefault(comparison_key(each["answer"]).removeprefix("it is ").removeprefix("the "), each["answer"])
     return structured_reply(reasoning.Integrated(answer=" or ".join(distinct.values())[:600]))
 
 

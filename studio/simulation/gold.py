@@ -20,7 +20,7 @@ from sleuth.studio.simulation.wording import (
 )
 from sleuth.tools.errors import UsageError
 from sleuth.tools.sources.question_attributes import FAST
-from sleuth.tools.text import one_line, sentences, words
+from sleuth.tools.text import comparison_key, sentences, single_line
 
 Origin = Literal["given", "triples", "derived"]
 Passages = Mapping[str, tuple[str, str]]
@@ -76,8 +76,8 @@ class Gold:
         """Return whether the last hop's answer is the question's; otherwise the answer follows from all hops."""
         if not self.hops or self.contradicted():
             return False
-        own = {words(answer) for answer in (self.answer, *self.aliases)}
-        return not self.answer or words(self.hops[-1].answer) in own
+        own = {comparison_key(answer) for answer in (self.answer, *self.aliases)}
+        return not self.answer or comparison_key(self.hops[-1].answer) in own
 
     def contradicted(self) -> bool:
         """Return whether the premise is false: each hop has an answer, and the question has none."""
@@ -122,7 +122,7 @@ class Gold:
 
 
 def _same(value: str, known: str) -> bool:
-    return words(value).strip(" .") == words(known).strip(" .") or mentions(value, known)
+    return comparison_key(value).strip(" .") == comparison_key(known).strip(" .") or mentions(value, known)
 
 
 def gold_of(row: Mapping[str, Any], passages: Passages) -> Gold:
@@ -178,10 +178,10 @@ def _drafts(row: Mapping[str, Any], passages: Passages) -> tuple[Origin, list[_D
 
 def _from_steps(steps: Sequence[Mapping[str, str]], triples: Sequence[Sequence[str]]) -> Iterator[_Draft]:
     """Yield the hops of MuSiQue; its "subject >> relation" becomes a question."""
-    relations = {words(object): (predicate, object) for _, predicate, object in triples}
+    relations = {comparison_key(object): (predicate, object) for _, predicate, object in triples}
     for step in steps:
         relation = split_relation(step["question"])
-        predicate = relations.get(words(step["answer"]), ("", ""))[0]
+        predicate = relations.get(comparison_key(step["answer"]), ("", ""))[0]
         yield _Draft(
             question=ask_relation(*relation) if relation else step["question"],
             answer=step["answer"],
@@ -217,7 +217,7 @@ def _about(subject: str, object: str, passages: Passages) -> str:
 
 
 def _bare(name: str) -> str:
-    return words(_BRACKET.sub("", name))
+    return comparison_key(_BRACKET.sub("", name))
 
 
 def _from_passages(row: Mapping[str, Any], passages: Passages) -> list[_Draft]:
@@ -252,11 +252,11 @@ def _overlap(question: str, passage: tuple[str, str]) -> int:
 def _entry(question: str, title: str) -> str:
     """Return a passage's subject if the question names it, otherwise the question."""
     bare = _BRACKET.sub("", title)
-    return bare if mentions(question, bare) else one_line(question).rstrip("?")
+    return bare if mentions(question, bare) else single_line(question).rstrip("?")
 
 
 def _toward(subject: str, question: str) -> str:
-    return question if words(subject) in words(question) else f"{subject}: {question}"
+    return question if comparison_key(subject) in comparison_key(question) else f"{subject}: {question}"
 
 
 def _hops(drafts: Sequence[_Draft], passages: Passages) -> tuple[Hop, ...]:
@@ -293,7 +293,7 @@ def _evidence(asked: str, answer: str, text: str) -> str:
     if not answer:
         return ""
     matching = [unit for unit in sentences(text) if mentions(unit, answer)]
-    return max(matching, key=lambda unit: len(content_words(unit) & content_words(asked)), default=one_line(text))
+    return max(matching, key=lambda unit: len(content_words(unit) & content_words(asked)), default=single_line(text))
 
 
 # Questions that come with pages

@@ -10,7 +10,7 @@ from sleuth.studio.simulation.reply import SimulatedReply, structured_reply, yes
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.sources.question_attributes import DOMAINS
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 
 def review_step(view: RequestView) -> SimulatedReply:
@@ -39,7 +39,7 @@ def _verdict(view: RequestView, *, looks_back: bool) -> judging.StepReview:
 
 def _rephrased(view: RequestView) -> str:
     again = view.rephrase(view.question, 1)
-    if words(again) != words(view.question):
+    if comparison_key(again) != comparison_key(view.question):
         return again
     target = view.target(view.question) if view.simulation.teaching else None
     return view.rephrase(view.question, 2) if target in (None, WHOLE) else view.gold.asked(target)
@@ -57,7 +57,7 @@ def _blamed(view: RequestView) -> tuple[int, str] | None:
 
 
 def _same(one: str, other: str) -> bool:
-    return words(one) == words(other) or mentions(one, other) or mentions(other, one)
+    return comparison_key(one) == comparison_key(other) or mentions(one, other) or mentions(other, one)
 
 
 def consistency(view: RequestView) -> SimulatedReply:
@@ -79,7 +79,7 @@ def relevance(view: RequestView) -> SimulatedReply:
 def attribution(view: RequestView) -> SimulatedReply:
     """ATTRIBUTION: yes if the sources answer the same hop, or contain the statement verbatim."""
     claim = str(view.given["claim"])
-    verbatim = any(words(claim).strip(" .") in words(source["text"]) for source in view.sources)
+    verbatim = any(comparison_key(claim).strip(" .") in comparison_key(source["text"]) for source in view.sources)
     same_hop = any(view.quote(hop, "", claim) for hop in _shown_hops(view))
     return yes_or_no(view, true=verbatim or same_hop)
 
@@ -112,8 +112,10 @@ def _in_reach(view: RequestView, hop: int) -> bool:
 
 def judge(view: RequestView) -> SimulatedReply:
     """JUDGE: correct if the answer is one of the references, verbatim; simulated without errors."""
-    right = {words(answer).strip(" .") for answer in view.given["answers"]}
-    return SimulatedReply(text="correct" if words(str(view.given["said"])).strip(" .") in right else "incorrect")
+    right = {comparison_key(answer).strip(" .") for answer in view.given["answers"]}
+    return SimulatedReply(
+        text="correct" if comparison_key(str(view.given["said"])).strip(" .") in right else "incorrect"
+    )
 
 
 def domain(view: RequestView) -> SimulatedReply:

@@ -15,7 +15,7 @@ from sleuth.studio.simulation.wording import (
     shorten,
     unrelated_question,
 )
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 
 def asked(view: RequestView, hop: int, known: Mapping[int, str] | None = None) -> str:
@@ -125,11 +125,11 @@ def next_question(view: RequestView, asked_before: Iterable[str]) -> str:
         return ""
     if view.errs("wrong-question"):
         return off_course(view)
-    before = [words(each) for each in asked_before]
+    before = [comparison_key(each) for each in asked_before]
     known = _held(view)
     for hop in view.missing():
         ways = [view.rephrase(asked(view, hop, known), way) for way in range(_TRIES)]
-        if new := [way for way in ways if words(way) not in before]:
+        if new := [way for way in ways if comparison_key(way) not in before]:
             return new[0]
     return ""
 
@@ -144,9 +144,9 @@ def follow_up(view: RequestView) -> SimulatedReply:
 
 def think(view: RequestView) -> SimulatedReply:
     """THINK: each known hop once, one at a time; then the answer, or the missing question."""
-    before = [words(each).rstrip(".") for each in view.given["thoughts"]]
+    before = [comparison_key(each).rstrip(".") for each in view.given["thoughts"]]
     known = [view.statement(hop) for hop in range(len(view.gold.hops)) if view.holds(hop)]
-    if new := [line for line in known if not any(words(line).startswith(each) for each in before)]:
+    if new := [line for line in known if not any(comparison_key(line).startswith(each) for each in before)]:
         return SimulatedReply(text=new[0])
     if answer := find_answer(view, view.question).answer:
         return SimulatedReply(text=f"So the answer is: {answer}.")

@@ -25,7 +25,7 @@ from sleuth.studio.simulation.wording import (
     quote_clause,
     rephrase,
 )
-from sleuth.tools.text import sentences, words
+from sleuth.tools.text import comparison_key, sentences
 
 _ENOUGH = 0.45
 """The likeness from which a text counts as a hop's question."""
@@ -90,13 +90,13 @@ class RequestView:
 
     def target(self, question: str) -> int | None:
         """Return the hop (from 0) that a text asks for, or WHOLE; None where it is neither."""
-        if words(question) == words(self.gold.question):
+        if comparison_key(question) == comparison_key(self.gold.question):
             return WHOLE
         if self.simulation.teaching:
             hops: list[int] = [*range(len(self.gold.hops)), WHOLE]
             for hop in hops:
                 asked_here = self.gold.question if hop == WHOLE else self.gold.asked(hop)
-                if words(question) == words(broaden(asked_here)):
+                if comparison_key(question) == comparison_key(broaden(asked_here)):
                     return hop
         asked = content_words(question)
         likeness = {at: max(_likeness(asked, way) for way in ways) for at, ways in self.gold.wordings.items()}
@@ -130,7 +130,7 @@ class RequestView:
         found: dict[int, str] = {}
         for question, answer in self.steps:
             target = self.target(question)
-            if target is not None and words(answer) not in _NOTHING:
+            if target is not None and comparison_key(answer) not in _NOTHING:
                 found[target] = answer
         return found
 
@@ -153,12 +153,15 @@ class RequestView:
         known = self.gold.hops[hop]
         if not known.answer:
             return None
-        read = words(text)
-        if words(known.evidence) in read:
+        read = comparison_key(text)
+        if comparison_key(known.evidence) in read:
             return self.excerpt(known.evidence, known.answer)
         if not mentions(read, known.answer):
             return None
-        if words(self.statement(hop)) in read or f"p> {words(known.predicate)} | o> {words(known.answer)}" in read:
+        if (
+            comparison_key(self.statement(hop)) in read
+            or f"p> {comparison_key(known.predicate)} | o> {comparison_key(known.answer)}" in read
+        ):
             return self.excerpt(text, known.answer)
         return self._sentence(hop, title, text)
 
@@ -230,13 +233,13 @@ class RequestView:
 
     def decoy(self, instead_of: str) -> str:
         """Return something of the same kind that is not the answer, from the sources if possible."""
-        if words(instead_of) in ("yes", "no"):
-            return "no" if words(instead_of) == "yes" else "yes"
+        if comparison_key(instead_of) in ("yes", "no"):
+            return "no" if comparison_key(instead_of) == "yes" else "yes"
         number = any(sign.isdigit() for sign in instead_of)
         texts = " . ".join(source["text"] for source in self.sources)
-        taken = words(f"{self.gold.question} {instead_of} {self.gold.answer}")
-        known = [words(alias) for alias in (self.gold.answer, *self.gold.aliases) if alias]
-        fit = [name for name in find_names(texts) if words(name) not in taken and name[0].isdigit() == number]
+        taken = comparison_key(f"{self.gold.question} {instead_of} {self.gold.answer}")
+        known = [comparison_key(alias) for alias in (self.gold.answer, *self.gold.aliases) if alias]
+        fit = [name for name in find_names(texts) if comparison_key(name) not in taken and name[0].isdigit() == number]
         apart = [name for name in fit if not any(mentions(name, alias) or mentions(alias, name) for alias in known)]
         return self.rng("decoy").choice(apart[:40] or (["1907", "64"] if number else ["Ada Reyes", "Port Ellery"]))
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from sleuth.tools.text import clauses, words
+from sleuth.tools.text import clauses, comparison_key
 
 REFERENCE = re.compile(r"#(\d+)")
 
@@ -48,7 +48,7 @@ def _without_lead(name: str) -> str:
 
 def mentions(text: str, answer: str) -> bool:
     """Return whether a text contains an answer as whole words."""
-    wanted, read = words(answer).strip(" ."), words(text)
+    wanted, read = comparison_key(answer).strip(" ."), comparison_key(text)
     if not wanted or wanted not in read:  # most texts: a search by pattern takes far longer
         return False
     return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", read) is not None

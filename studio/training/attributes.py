@@ -1,6 +1,6 @@
-"""Trains the SVM that classifies questions: `python -m sleuth.studio.training.attributes [DATA] [--out FILE]`.
+"""Train the SVM that classifies questions: `python -m sleuth.studio.training.attributes [DATA] [--out FILE]`.
 
-Prints as JSON what cross-validation says of it. SLEUTH_EMBEDDER is the embedder; the file belongs to it.
+Prints the cross-validation as JSON. SLEUTH_EMBEDDER is the embedder; the file belongs to it.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder, make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import DOMAINS
-from sleuth.tools.sources.question_attributes.examples import Example, own, read
+from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, read_examples
 from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class Validated(TypedDict):
-    """Cross-validation of one attribute, the penalty chosen anew within each training part.
+    """Cross-validation of one attribute; the penalty is selected within each training part.
 
     `confusion` counts by label, then by prediction, over all repeats; `penalty` is that of the SVM on all questions.
     """
@@ -60,7 +60,7 @@ class Mistake(TypedDict):
 
 
 class TrainingReport(TypedDict):
-    """What the command prints."""
+    """Output of the command."""
 
     questions: int
     embedder: str
@@ -73,7 +73,7 @@ class TrainingReport(TypedDict):
 
 
 def train(examples: Sequence[Example], embedder: Embedder, *, seed: int = 0) -> tuple[LinearSvm, TrainingReport]:
-    """The SVM on all questions, and what cross-validation says of it. Takes some minutes.
+    """Return the SVM on all questions, and its cross-validation. Takes some minutes.
 
     Raises:
         UsageError: there are too few questions of some kind.
@@ -125,7 +125,7 @@ def _check(examples: Sequence[Example]) -> None:
 
 
 def _splits(vectors: Rows, cells: Sequence[str], seed: int) -> list[list[Split]]:
-    """For each repeat its folds, each with the same shares of domains and of static and dynamic questions."""
+    """Return the folds of each repeat, stratified by domain and by static or dynamic."""
     from sklearn.model_selection import StratifiedKFold
 
     return [
@@ -155,7 +155,7 @@ def _tuned(estimator: Any, grid: dict[str, list[float]], seed: int) -> "GridSear
 def _validate(
     attribute: _Attribute, vectors: Rows, splits: list[list[Split]], seed: int
 ) -> tuple[Validated, list[tuple[int, str, str]]]:
-    """Each question predicted when it was left out, once in each repeat; and those never predicted rightly."""
+    """Return each question predicted when it was left out, once in each repeat; and those never predicted rightly."""
     from sklearn.model_selection import cross_val_predict
 
     labels, names = attribute.labels, attribute.names
@@ -181,9 +181,9 @@ def main(
     out: Annotated[Path | None, typer.Option(help=f"Where the SVM goes; default: {TRAINED} in SLEUTH_HOME.")] = None,
     seed: Annotated[int, typer.Option(help="Of the folds and the intervals.")] = 0,
 ) -> None:
-    """Trains the SVM that classifies questions, and prints what cross-validation says of it."""
+    """Train the SVM that classifies questions, and print its cross-validation."""
     settings = Settings()
-    svm, report = train(read(data) if data else own(), make_embedder(settings), seed=seed)
+    svm, report = train(read_examples(data) if data else packaged_examples(), make_embedder(settings), seed=seed)
     if out is None:
         settings.home.mkdir(parents=True, exist_ok=True)
     svm.save(out or settings.home / TRAINED)

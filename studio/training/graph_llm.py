@@ -12,22 +12,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sleuth.agents.graph_encoder import Encoder, Graph, Shape, first_user_message, graph_texts, read_graph, save
+from sleuth.agents.graph_encoder import (
+    Encoder,
+    Graph,
+    Shape,
+    first_user_message,
+    graph_texts,
+    is_graph_model,
+    load,
+    read_graph,
+    save,
+)
 from sleuth.agents.model import Message
 from sleuth.agents.roles.planning import BEGIN, NEXT, NEXT_WITH_FINDING
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED
 from sleuth.studio.cli.app import guarded
+from sleuth.studio.model_server import merge
 from sleuth.studio.training.roles.tuning import (
     USUAL,
     Plan,
     Row,
     Tuning,
-    asked_ids,
-    in_template,
+    apply_template,
+    prompt_token_ids,
     read_examples,
-    reply_ids,
-    tokenized,
-    tuned,
+    reply_token_ids,
+    run_tuning,
+    tokenize_examples,
 )
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder, make_embedder
@@ -37,6 +48,57 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
+
+class Replies:
+    """A base model with the adapter of a folder, and its encoder where it is a graph model."""
+
+    def __init__(self, base: Path, folder: Path, embedder: Embedder, *, exact: bool = False) -> None:
+        """Load the model; `exact` computes in float32 with the weights that a server would use, in bfloat16."""
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(base, local_files_only=True)
+        kind: Any = AutoModelForCausalLM
+        self.model: Any = kind.from_pretrained(base, local_files_only=True, dtype=torch.bfloat16)
+        merge(self.model, folder)
+        self.model = self.model.to("cuda" if torch.cuda.is_available() else "cpu", torch.float32 if exact else None)
+        self.encoder = load(folder)[0] if is_graph_model(folder) else None
+        self.embedder = embedder
+
+    def say(self, messages: Sequence[Message], *, tokens: int, encode: bool = True) -> str:
+        """Return the reply, at most `tokens` long; without `encode` the graph is omitted (ablation)."""
+        import torch
+
+        with torch.inference_mode():
+            shown = self._shown(messages, encode=encode)
+            ids = self.model.generate(
+                inputs_embeds=shown,
+                attention_mask=torch.ones(shown.shape[:2], dtype=torch.long, device=shown.device),
+                max_new_tokens=tokens,
+                do_sample=False,
+                pad_token_id=self.tokenizer.eos_token_id,
+            )[0]
+        said: str = self.tokenizer.decode(ids, skip_special_tokens=True)
+        return said
+
+    def _shown(self, messages: Sequence[Message], *, encode: bool) -> "torch.Tensor":
+        """Return the prompt as vectors, of shape (1, tokens, hidden)."""
+        import torch
+
+        def vectors(ids: Sequence[int]) -> "torch.Tensor":
+            found: torch.Tensor = self.model.get_input_embeddings()(torch.tensor([ids], device=self.model.device))
+            return found
+
+        graph = read_graph(messages)
+        if not (encode and graph and self.encoder):
+            return vectors(prompt_token_ids(messages, self.tokenizer))
+        before, after = prompt_ids(messages, self.tokenizer)
+        texts = graph_texts([graph])
+        rows = dict(zip(texts, self.embedder.embed_passages(texts), strict=True))
+        token = self.encoder.tokens([graph], rows).to(self.model.device, self.model.dtype)
+        return torch.cat([vectors(before), token[None], vectors(after)], dim=1)
+
+
 PLANNING = (BEGIN.prompt, NEXT.prompt, NEXT_WITH_FINDING.prompt)
 ANSWERING = (ANSWER_FROM_FACTS.prompt, ANSWER_UNAIDED.prompt)
 PLACEHOLDER = "<prompt_embeds>"
@@ -45,37 +107,37 @@ PLACEHOLDER = "<prompt_embeds>"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GraphRow(Row):
-    """An example with its graph, and the place of the token that stands for it; nothing and -1 without triples."""
+    """An example with its graph, and the position of the graph's token; empty and -1 without triples."""
 
     graph: Graph = ()
     at: int = -1
 
 
 def with_token(messages: Sequence[Message]) -> list[Message]:
-    """The messages with the placeholder where the server has the token: a part of a message has a line of its own."""
+    """Return the messages with the placeholder for the graph's token on a line of its own."""
     first = first_user_message(messages)
     shown = Message(role="user", content=f"{PLACEHOLDER}\n{first['content']}")
     return [shown if message is first else message for message in messages]
 
 
 def graph_rows(examples: Sequence[Mapping[str, Any]], tokenizer: "PreTrainedTokenizerBase") -> list[GraphRow]:
-    """Examples as tokens, with 0 at the place of the graph's."""
+    """Return examples as tokens, with 0 at the place of the graph's."""
     return [_graph_row(example, tokenizer) for example in examples]
 
 
 def _graph_row(example: Mapping[str, Any], tokenizer: "PreTrainedTokenizerBase") -> GraphRow:
     prompt, messages = example["prompt"], example["messages"]
-    reply, graph = reply_ids(example["reply"], tokenizer), read_graph(messages)
+    reply, graph = reply_token_ids(example["reply"], tokenizer), read_graph(messages)
     if not graph:
-        return GraphRow(prompt=prompt, ids=[*asked_ids(messages, tokenizer), *reply], learned=len(reply))
+        return GraphRow(prompt=prompt, ids=[*prompt_token_ids(messages, tokenizer), *reply], learned=len(reply))
     before, after = prompt_ids(messages, tokenizer)
     ids = [*before, 0, *after, *reply]
     return GraphRow(prompt=prompt, ids=ids, learned=len(reply), graph=graph, at=len(before))
 
 
 def prompt_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> tuple[list[int], list[int]]:
-    """The tokens of a prompt before its graph's and after it."""
-    asked = in_template(with_token(messages), tokenizer)
+    """Return the tokens of a prompt before its graph's and after it."""
+    asked = apply_template(with_token(messages), tokenizer)
     before, after = (tokenizer(part, add_special_tokens=False)["input_ids"] for part in asked.split(PLACEHOLDER))
     return before, after
 
@@ -84,7 +146,7 @@ class GraphTuning(Tuning):
     """A tuning that also learns the encoder, whose tokens the model is shown."""
 
     def __init__(self, base: Path, plan: Plan, embedder: Embedder, graphs: Sequence[Graph]) -> None:
-        """Embeds all texts of the graphs at once.
+        """Embed all texts of the graphs.
 
         Raises:
             MissingExtra: the library for graphs is not installed.
@@ -105,7 +167,7 @@ class GraphTuning(Tuning):
         self.learned += self.encoder.module.parameters()
 
     def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor]":
-        """As without graphs, where their tokens stand in the batch as the model looks up its vectors."""
+        """Return the same logits, after replacing the placeholders' embeddings by the graphs' tokens."""
         embeddings = self.model.get_input_embeddings()
         hook = embeddings.register_forward_hook(lambda _module, _ids, shown: self._with_tokens(batch, shown))
         try:
@@ -114,7 +176,7 @@ class GraphTuning(Tuning):
             hook.remove()
 
     def _with_tokens(self, batch: Sequence[Row], shown: "torch.Tensor") -> "torch.Tensor":
-        """The vectors of a batch, of shape (rows, tokens, hidden), with those of its graphs at their places."""
+        """Return the vectors of a batch, of shape (rows, tokens, hidden), with those of its graphs at their places."""
         import torch
 
         rows = [(at, row) for at, row in enumerate(batch) if isinstance(row, GraphRow) and row.graph]
@@ -127,16 +189,16 @@ class GraphTuning(Tuning):
         return shown.index_put((places[0], places[1]), tokens)
 
     def state(self) -> dict[str, Any]:
-        """The encoder's weights too."""
+        """Return the encoder's weights too."""
         return {**super().state(), "encoder": self.encoder.module.state_dict()}
 
     def restore(self, kept: Mapping[str, Any]) -> None:
-        """Takes over a `state`."""
+        """Take over a `state`."""
         self.encoder.module.load_state_dict(kept["encoder"])
         super().restore(kept)
 
     def finish(self, folder: Path) -> None:
-        """Writes the adapter, and the encoder beside it."""
+        """Write the adapter and the encoder."""
         super().finish(folder)
         save(self.encoder, folder, embedder=self.embedder)
 
@@ -152,7 +214,7 @@ def tune(
     limit: int | None = None,
     encode: bool = True,
 ) -> dict[str, Any]:
-    """Writes the graph model and a report; returns the report: how held-out replies were met before and after.
+    """Write the graph model and a report; returns the report: how held-out replies were met before and after.
 
     Args:
         examples: as roles.examples has made them.
@@ -177,10 +239,12 @@ def tune(
         raise UsageError(f"None of the examples in {examples} is of these prompts: {', '.join(prompts)}.")
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
     if not encode:
-        return tuned(Tuning(base, plan), tokenized(learned, tokenizer), tokenized(held_out, tokenizer), out)
+        return run_tuning(
+            Tuning(base, plan), tokenize_examples(learned, tokenizer), tokenize_examples(held_out, tokenizer), out
+        )
     rows, checked = graph_rows(learned, tokenizer), graph_rows(held_out, tokenizer)
     tuning = GraphTuning(base, plan, embedder, [row.graph for row in (*rows, *checked)])
-    return tuned(tuning, rows, checked, out, "graph", embedder.name)
+    return run_tuning(tuning, rows, checked, out, "graph", embedder.name)
 
 
 def main(

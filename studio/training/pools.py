@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import KeywordIndex
-from sleuth.tools.search.entity_graph import GraphIndex, MentionGraph
+from sleuth.tools.search.entity_graph import EntityGraphSearch, GraphIndex
 from sleuth.tools.search.ranking import matrix
 from sleuth.tools.types import Passage
 
@@ -52,7 +52,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pool:
-    """What search found for a question: a row of features per candidate, and which of them are gold."""
+    """Candidates that search found for a question: a row of features for each, and which of them are gold."""
 
     question: Question
     ids: tuple[str, ...]
@@ -61,7 +61,7 @@ class Pool:
 
 
 def read_training(files: Sequence[Path]) -> tuple[list[Passage], list[Question]]:
-    """All files' paragraphs as one collection without repeats, and the questions.
+    """Return all files' paragraphs as one collection without repeats, and the questions.
 
     Raises:
         UsageError: a file or a line of it cannot be used; names file and line.
@@ -87,7 +87,7 @@ def read_training(files: Sequence[Path]) -> tuple[list[Passage], list[Question]]
 
 
 def pools(passages: Sequence[Passage], questions: Sequence[Question]) -> tuple[list[Pool], tuple[str, ...]]:
-    """Searches the passages for every question as graph search does, without vectors; and the features' names."""
+    """Search the passages for every question as graph search does, without vectors; and the features' names."""
     by_id = {passage.id: passage for passage in passages}
     found: list[Pool] = []
     names: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ def pools(passages: Sequence[Passage], questions: Sequence[Question]) -> tuple[l
         index, keywords = GraphIndex(Path(folder) / "graph.db"), KeywordIndex(Path(folder) / "words")
         for each in (index, keywords):
             each.apply(upsert=passages, delete=[])
-        graph = MentionGraph(index, keywords, lambda ids: [by_id[id_] for id_ in ids])
+        graph = EntityGraphSearch(index, keywords, lambda ids: [by_id[id_] for id_ in ids])
         for question in questions:
             asked, candidates = graph.candidates(question.text)
             if not candidates:
@@ -109,7 +109,7 @@ def pools(passages: Sequence[Passage], questions: Sequence[Question]) -> tuple[l
 
 
 def lines(file: Path, kind: type[Line]) -> Iterator[Line]:
-    """The lines of a training file, gzipped or not; raises UsageError, naming the line, for any other kind."""
+    """Yield the lines of a training file, gzipped or not; raises UsageError, naming the line, for any other kind."""
     try:
         data = file.read_bytes()
         text = gzip.decompress(data) if file.suffix == ".gz" else data
@@ -120,4 +120,4 @@ def lines(file: Path, kind: type[Line]) -> Iterator[Line]:
             try:
                 yield kind.model_validate(json.loads(raw))
             except (ValidationError, ValueError) as error:
-                raise UsageError(f"{file}, line {number} is no training question with paragraphs: {error}") from None
+                raise UsageError(f"{file}, line {number} is not a training question with paragraphs: {error}") from None

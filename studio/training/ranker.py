@@ -1,6 +1,6 @@
-"""Trains graph search's ranker: `python -m sleuth.studio.training.ranker TRAIN... --out FILE`.
+"""Train graph search's ranker: `python -m sleuth.studio.training.ranker TRAIN... --out FILE`.
 
-Needs lightgbm, which search itself does not. Same files and seed, same model.
+Needs lightgbm, unlike search itself. The same files and seed give the same model.
 """
 
 import json
@@ -46,13 +46,13 @@ def train(
     seed: Annotated[int, typer.Option(help="For sampling and folds.")] = 0,
     check: Annotated[bool, typer.Option(help="Also cross-validate, and leave each file out in turn.")] = True,
 ) -> None:
-    """Train the ranker on all files, and print what cross-validation says of it as JSON."""
+    """Train the ranker on all files, and print its cross-validation as JSON."""
     passages, questions = read_training(files)
     found, names = pools(passages, questions)
     report: dict[str, Any] = {"passages": len(passages), "questions": len(questions), "features": len(names)}
     if check:
-        report["cross_validated"] = cross_validated(found, seed=seed)
-        report["left_out"] = left_out(found, seed=seed)
+        report["cross_validated"] = cross_validate(found, seed=seed)
+        report["left_out"] = validate_left_out(found, seed=seed)
     trees = grow(found, names, seed=seed, files=files)
     trees.save(out)
     report |= {"recall_on_train": _recalls(found, trees.scores), "bytes": out.stat().st_size}
@@ -60,7 +60,7 @@ def train(
 
 
 def grow(found: Sequence[Pool], names: Sequence[str], *, seed: int, files: Sequence[Path] = ()) -> Trees:
-    """Boosts trees on the pools for lambdarank's objective (Burges, 2010)."""
+    """Boost trees on the pools for lambdarank's objective (Burges, 2010)."""
     with extra("train", "Training"):
         import lightgbm
 
@@ -80,8 +80,8 @@ def grow(found: Sequence[Pool], names: Sequence[str], *, seed: int, files: Seque
     return _as_arrays([tree["tree_structure"] for tree in dump["tree_info"]], meta)
 
 
-def cross_validated(found: Sequence[Pool], *, seed: int) -> Recall:
-    """Recall by set where each question was ranked by trees that had not seen its fold."""
+def cross_validate(found: Sequence[Pool], *, seed: int) -> Recall:
+    """Return recall by set where each question was ranked by trees that had not seen its fold."""
     fold = np.random.default_rng(seed).integers(FOLDS, size=len(found))
     ranked: list[tuple[Pool, Trees]] = []
     for at in range(FOLDS):
@@ -90,8 +90,8 @@ def cross_validated(found: Sequence[Pool], *, seed: int) -> Recall:
     return _mean((pool, trees.scores) for pool, trees in ranked)
 
 
-def left_out(found: Sequence[Pool], *, seed: int) -> Recall:
-    """Recall of each set by trees grown on the other sets alone."""
+def validate_left_out(found: Sequence[Pool], *, seed: int) -> Recall:
+    """Return recall of each set by trees grown on the other sets alone."""
     result: Recall = {}
     sets = list(dict.fromkeys(pool.question.set for pool in found))
     for name in sets if len(sets) > 1 else []:
@@ -118,7 +118,7 @@ def _mean(ranked: Iterable[tuple[Pool, Callable[[NDArray[np.float32]], NDArray[n
 
 
 def _as_arrays(structures: Sequence[dict[str, Any]], meta: dict[str, Any]) -> Trees:
-    """LightGBM's nested nodes as one flat list; a leaf leads to itself."""
+    """Return LightGBM's nested nodes as one flat list; a leaf points to itself."""
     nodes: list[tuple[int, float, int, int, float]] = []
 
     def put(node: dict[str, Any]) -> int:
@@ -143,7 +143,7 @@ def _as_arrays(structures: Sequence[dict[str, Any]], meta: dict[str, Any]) -> Tr
 
 
 def main() -> None:
-    """Runs the command; a file that cannot be used is a line, never a traceback."""
+    """Run the command; print one line for a file that cannot be used."""
     try:
         typer.run(train)
     except SleuthError as error:

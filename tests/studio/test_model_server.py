@@ -13,12 +13,19 @@ import pytest
 
 from sleuth.agents.roles.judging import CONSISTENCY
 from sleuth.graphs.core.thresholds import fitted_thresholds
-from sleuth.studio.model_server.adapter import PACKAGED, TUNED_NAME, chosen, fingerprint, rank
+from sleuth.studio.model_server.adapter import PACKAGED, TUNED_NAME, fingerprint, rank, resolve_adapters
 from sleuth.studio.model_server.convert import MARKER, checkpoint_folder, is_converted
-from sleuth.studio.model_server.flags import ServeOptions, gpu_command, physical_cores, serve_command, serve_environment
+from sleuth.studio.model_server.flags import ServeOptions, count_cores, gpu_command, serve_command, serve_environment
 from sleuth.studio.model_server.install import LOCK, check_platform, locked_pins, missing_pins
-from sleuth.studio.model_server.process import Process, end_session, identify, is_alive, session_members
-from sleuth.studio.model_server.state import ServerFiles, ServerState
+from sleuth.studio.model_server.process import (
+    ModelServerState,
+    Process,
+    ServerFiles,
+    end_session,
+    identify,
+    is_alive,
+    session_members,
+)
 from sleuth.studio.model_server.torch_index import configured_links, has_cpu_wheel
 from sleuth.tools.errors import SleuthError, UsageError
 
@@ -53,10 +60,10 @@ def test_command_carries_every_option() -> None:
 
 
 def test_threads_are_the_physical_cores_unless_told() -> None:
-    assert serve_environment(ServeOptions())["OMP_NUM_THREADS"] == str(physical_cores())
+    assert serve_environment(ServeOptions())["OMP_NUM_THREADS"] == str(count_cores())
     assert serve_environment(ServeOptions(threads=3))["OMP_NUM_THREADS"] == "3"
     assert serve_environment(ServeOptions(threads=3))["OMP_WAIT_POLICY"] == "PASSIVE"
-    assert 1 <= physical_cores() <= (os.cpu_count() or 1)
+    assert 1 <= count_cores() <= (os.cpu_count() or 1)
 
 
 def test_gpu_command_is_ready_for_a_shell() -> None:
@@ -124,7 +131,7 @@ def test_state_survives_a_round_trip(tmp_path: Path) -> None:
     files.prepare()
     process = Process(pid=1, ticks=2, boot="b")
     options = ServeOptions(port=8123, dtype="float32", adapters=("/a",))
-    state = ServerState(process=process, options=options, started=4.5)
+    state = ModelServerState(process=process, options=options, started=4.5)
     files.write(state)
     assert files.read() == state
     assert state.url == "http://127.0.0.1:8123/v1"
@@ -173,17 +180,17 @@ def adapter(folder: Path, rank: int = 4, weights: bytes = b"w") -> Path:
 
 
 def test_without_an_adapter_the_bare_model_is_served(tmp_path: Path) -> None:
-    assert chosen(["none"]) == ()
+    assert resolve_adapters(["none"]) == ()
     assert ServeOptions().merged is None
     assert "--enable-lora" not in serve_command(ServeOptions(), tmp_path)
 
 
 def test_the_adapter_that_comes_with_the_package_is_served_unless_another_is_named(tmp_path: Path) -> None:
-    (packaged,) = map(Path, chosen(None))
+    (packaged,) = map(Path, resolve_adapters(None))
     assert rank(packaged) > 0
     assert (packaged / "adapter_model.safetensors").is_file()
     other = adapter(tmp_path / "other")
-    assert chosen([str(other)]) == (str(other),)
+    assert resolve_adapters([str(other)]) == (str(other),)
 
 
 def test_one_adapter_goes_into_the_weights_and_gives_them_their_name(tmp_path: Path) -> None:
@@ -210,17 +217,17 @@ def test_embeddings_are_taken_where_the_adapter_is_of_a_graph_model_which_is_ser
     assert "--enable-prompt-embeds" not in serve_command(options, tmp_path)
     for name in ("graph.json", "graph.safetensors"):
         (folder / name).touch()
-    assert chosen([str(folder)]) == options.adapters
+    assert resolve_adapters([str(folder)]) == options.adapters
     assert "--enable-prompt-embeds" in serve_command(options, tmp_path)
     with pytest.raises(UsageError, match="graph is a graph model, which can only be served alone"):
-        chosen([str(other), str(folder)])
+        resolve_adapters([str(other), str(folder)])
 
 
 def test_what_is_no_adapter_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no LoRA adapter"):
-        chosen([str(tmp_path)])
+        resolve_adapters([str(tmp_path)])
     with pytest.raises(UsageError, match="must differ"):
-        chosen([str(adapter(tmp_path / "x" / "a")), str(adapter(tmp_path / "y" / "a"))])
+        resolve_adapters([str(adapter(tmp_path / "x" / "a")), str(adapter(tmp_path / "y" / "a"))])
 
 
 def test_a_checkpoint_is_of_one_adapter(tmp_path: Path) -> None:

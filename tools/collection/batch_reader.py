@@ -18,9 +18,9 @@ from sleuth.tools.documents import (
     LoadedDocument,
     Loaders,
     is_corpus,
+    printable,
     read_corpus,
     read_item,
-    shown,
     split,
 )
 from sleuth.tools.errors import DocumentError
@@ -107,7 +107,7 @@ class BatchReader:
         except DocumentError as error:
             batch.failures.append(str(error))
         else:
-            source = shown(item.path)
+            source = printable(item.path)
             document_id = self._free_id(item.document_id, source, taken)
             taken[document_id] = source
             batch.add(file_entry(document_id=document_id, source=source, loaded=loaded))
@@ -122,7 +122,7 @@ class BatchReader:
             if isinstance(line, DocumentError):
                 batch.failures.append(str(line))
             else:
-                batch.add(corpus_entry(source=shown(item.path), line=line))
+                batch.add(corpus_entry(source=printable(item.path), line=line))
             if batch.is_full():
                 self._at = FileCursor(offset=place.offset, line=number)
                 return self._at

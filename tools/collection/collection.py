@@ -10,9 +10,18 @@ from typing import Self
 
 from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, never_stopped
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
-from sleuth.tools.documents import Bounds, Found, write_worklist
+from sleuth.tools.documents import Bounds, FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
-from sleuth.tools.search import IndexName, KeywordIndex, Mode, Query, depth, fuse, search_graph, search_pagerank
+from sleuth.tools.search import (
+    IndexName,
+    KeywordIndex,
+    Mode,
+    Query,
+    fetch_depth,
+    fuse,
+    search_graph,
+    search_pagerank,
+)
 from sleuth.tools.search.pagerank import TripleCache
 from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed, make_embedder
@@ -108,7 +117,7 @@ class Collection:
         self._catalogue.close()
 
     @in_thread
-    def list_files(self, worklist: Path, roots: Sequence[Path]) -> Found:
+    def list_files(self, worklist: Path, roots: Sequence[Path]) -> FileScan:
         """Write the list of files that `ingest_batch` will read; raise UsageError for a root that does not exist."""
         return write_worklist(worklist, roots, loaders=self._settings.loaders)
 
@@ -261,7 +270,7 @@ class Collection:
         return self._find(query, [each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex)])
 
     def _find(self, query: Query, indexes: Sequence[KeywordIndex | VectorIndex]) -> list[Hit]:
-        lists = [index.search(query.text, depth(query.k)) for index in indexes]
+        lists = [index.search(query.text, fetch_depth(query.k)) for index in indexes]
         best = (fuse(lists) if len(lists) > 1 else lists[0])[: query.k]
         passages = {passage.id: passage for passage in self._catalogue.passages([id_ for id_, _ in best])}
         found = [(passages[id_], score) for id_, score in best if id_ in passages]

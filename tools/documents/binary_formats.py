@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import markdown_table, normalise, one_line, title_from, unwrap
+from sleuth.tools.text import markdown_table, normalize, single_line, title_from, unwrap_lines
 
 if TYPE_CHECKING:
     from docx.document import Document as WordDocument
@@ -29,11 +29,11 @@ DAMAGE = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
     *(TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""Parsers raise whatever the damage makes of their own code: a missing key, a wrong type, endless nesting."""
+"""Errors that damaged files cause in parsers: a missing key, a wrong type, deep nesting."""
 
 
 def read_pdf(data: bytes) -> tuple[str | None, str]:
-    """The text of all pages; cells that stand side by side become one line, "a | b"."""
+    """Return the title and the text of all pages; adjacent cells become one line, "a | b"."""
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, PyPdfError
 
@@ -41,22 +41,17 @@ def read_pdf(data: bytes) -> tuple[str | None, str]:
     logging.getLogger("pypdf").addHandler(_SILENT)
     try:
         reader = PdfReader(BytesIO(data))
-        _unlock(reader)
+        if reader.is_encrypted and not reader.decrypt(""):  # many files have an empty password
+            raise DocumentError("is encrypted. Save a copy without a password.")
         text = "\n\n".join(filter(None, (_page_text(page).strip() for page in reader.pages)))
         title = _pdf_title(reader)
     except (PyPdfError, DependencyError, *DAMAGE) as error:
-        raise DocumentError("is no PDF, or a damaged one. Print it to a new PDF, or leave it out.") from error
+        raise DocumentError("is not a PDF, or is damaged. Print it to a new PDF, or leave it out.") from error
     if not text.strip():
         raise DocumentError("has no text in it, only pictures (a scan?). Run it through OCR first, e.g. ocrmypdf.")
-    text = "\n".join(line.strip(" \t") for line in normalise(text.translate(_LIGATURES)).split("\n"))
-    text = unwrap(_HYPHENATED.sub("", text))
+    text = "\n".join(line.strip(" \t") for line in normalize(text.translate(_LIGATURES)).split("\n"))
+    text = unwrap_lines(_HYPHENATED.sub("", text))
     return title or title_from(text.partition("\n")[0]), text
-
-
-def _unlock(reader: "PdfReader") -> None:
-    """Opens what is encrypted with an empty password, as every viewer does."""
-    if reader.is_encrypted and not reader.decrypt(""):
-        raise DocumentError("is encrypted. Save a copy without a password.")
 
 
 def _pdf_title(reader: "PdfReader") -> str | None:
@@ -65,7 +60,7 @@ def _pdf_title(reader: "PdfReader") -> str | None:
 
 
 def _page_text(page: "PageObject") -> str:
-    """The page in reading order; where the pieces stand tells paragraphs and table rows apart."""
+    """Return the page in reading order; positions separate paragraphs and table rows."""
     pieces: list[str] = []
     layout = _Layout()
 
@@ -84,17 +79,17 @@ def _page_text(page: "PageObject") -> str:
 
 
 class _Layout:
-    """Follows the pieces of a page by their places, in points from the lower left."""
+    """The layout of a page by the positions of its pieces, in points from the lower left."""
 
     def __init__(self) -> None:
         self.x = self.y = 0.0
         self.in_row = False
 
     def separator(self, x: float, y: float, size: float) -> str:
-        """What belongs between the piece before, if it ended a line, and the one that stands here."""
+        """Return the text between this piece and the previous one, if that one ended a line."""
         right, down, line = x - self.x, self.y - y, 1.6 * size
         self.x, self.y = x, y
-        # The next cell stands to the right, at the height of the first line of this one.
+        # The next cell is to the right, at the height of the first line of this one.
         if right > 0 and -5 * line < down < 1:
             self.in_row = True
             return " | "
@@ -106,7 +101,7 @@ class _Layout:
 
 
 def read_docx(data: bytes) -> tuple[str | None, str]:
-    """Paragraphs and tables in order as Markdown; the title is the document's own, or its first heading."""
+    """Return paragraphs and tables in order as Markdown; the title is the document's own, or its first heading."""
     from docx import Document
     from docx.opc.exceptions import OpcError
     from lxml.etree import LxmlError
@@ -119,7 +114,7 @@ def read_docx(data: bytes) -> tuple[str | None, str]:
         blocks = list(_blocks(document))
         title = title_from(document.core_properties.title)
     except (OpcError, LxmlError, *DAMAGE) as error:
-        raise DocumentError("is no Word file, or a damaged one. Save it anew as .docx, or leave it out.") from error
+        raise DocumentError("is not a Word file, or is damaged. Save it again as .docx, or leave it out.") from error
     first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
     return title or title_from(first_heading), "\n\n".join(blocks)
 
@@ -136,7 +131,7 @@ def _check_unpacked_size(data: bytes) -> None:
 
 
 def _blocks(document: "WordDocument") -> Iterator[str]:
-    """The text of each paragraph and table, also of those inside content controls, which python-docx passes over."""
+    """Yield the text of each paragraph and table, including those in content controls, which python-docx skips."""
     outermost = "not(ancestor::w:tbl) and not(ancestor::w:p)"
     styles = {style.style_id: style.name or "" for style in document.styles}
     for element in document.element.body.xpath(f".//w:p[{outermost}] | .//w:tbl[{outermost}]"):
@@ -155,20 +150,20 @@ def _cell(cell: "BaseOxmlElement") -> str:
 
 
 def _paragraph(element: "BaseOxmlElement", styles: dict[str, str]) -> str:
-    """One paragraph with the Markdown mark of its style."""
+    """Return one paragraph with the Markdown mark of its style."""
     text = _words(element).strip()
     name = styles.get(next(iter(element.xpath("./w:pPr/w:pStyle/@w:val")), ""), "")
     if not text:
         return ""
     if heading := re.fullmatch(r"Heading ([1-6])", name):
-        return f"{'#' * int(heading[1])} {one_line(text)}"
+        return f"{'#' * int(heading[1])} {single_line(text)}"
     if name == "Title":
-        return f"# {one_line(text)}"
+        return f"# {single_line(text)}"
     return f"- {text}" if name.startswith("List") else text
 
 
 def _words(paragraph: "BaseOxmlElement") -> str:
-    """All text of a paragraph, with inserted and linked text, without what was deleted or is only a fall-back copy."""
+    """Return all text of a paragraph, including insertions and links, without deletions and fall-back copies."""
     once = "[not(ancestor::*[local-name()='Fallback'])]"
     nodes = paragraph.xpath(f".//w:t{once} | .//w:tab{once} | .//w:br{once} | .//w:noBreakHyphen{once}")
     marks = {"tab": "\t", "br": "\n", "noBreakHyphen": "-"}

@@ -1,19 +1,19 @@
-"""Where a document's text is cut into passages: at headings, paragraphs, rows and sentences, in this order."""
+"""Splitting of a document's text into passages: at headings, paragraphs, rows and sentences, in this order."""
 
 import re
 from collections.abc import Iterator
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-from sleuth.tools.text import unwrap
+from sleuth.tools.text import unwrap_lines
 
 CHUNK_CHARS = 800
-"""The most that a passage holds; with its title it stays within the 256 tokens that the embedded embedder reads."""
+"""Maximum length of a passage; with its title it fits the 256 tokens of the embedded embedder."""
 HEADING_CHARS = 200
-"""How much longer a passage may become by the heading that stands alone before it."""
+"""Additional length of a passage for a heading that would otherwise be a passage by itself."""
 
 BLOCK_CHARS = 50_000
-"""Longer texts are handed to the splitter in pieces."""
+"""Longer texts are split in pieces."""
 
 _LINE_TYPES = frozenset({"text/csv", "text/tab-separated-values"})
 _PLAIN_TYPES = frozenset({"text/plain", "application/pdf"})
@@ -22,15 +22,15 @@ _HEADINGS_AT_END = re.compile(rf"(?:\A|\n\s*\n)({_HEADING}(?:\s*\n\s*\n{_HEADING
 
 
 def split(text: str, media_type: str) -> list[tuple[int, int]]:
-    """Spans (start, end) in characters, in order, apart from each other, without white space at their ends.
+    """Return spans (start, end) in characters, in order, without overlaps or white space at their ends.
 
-    Together they hold every character that is not white space. None is longer than CHUNK_CHARS, or with headings
-    that would otherwise stand alone CHUNK_CHARS + HEADING_CHARS.
+    Together they contain every character that is not white space. None is longer than CHUNK_CHARS, or CHUNK_CHARS +
+    HEADING_CHARS with a heading that would otherwise be a passage by itself.
     """
     plain = media_type in _PLAIN_TYPES or media_type in _LINE_TYPES
     splitter = TextSplitter(CHUNK_CHARS) if plain else MarkdownSplitter(CHUNK_CHARS)
-    # The splitter prefers any line end to the end of a sentence, so line ends that mean nothing are hidden from it.
-    shown = text if media_type in _LINE_TYPES else unwrap(text)
+    # The splitter prefers any line end to the end of a sentence, so meaningless line ends are replaced first.
+    shown = text if media_type in _LINE_TYPES else unwrap_lines(text)
     spans = [
         _trim(text, begin + start, begin + start + len(chunk))
         for begin, end in _blocks(shown)
@@ -41,7 +41,7 @@ def split(text: str, media_type: str) -> list[tuple[int, int]]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """The whole text in pieces that end at a paragraph, line or word where there is one.
+    """Yield the whole text in pieces that end at a paragraph, line or word where there is one.
 
     The splitter's time grows with the square of a stretch in which it finds no boundary.
     """
@@ -61,7 +61,7 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _with_headings(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Moves headings from the end of a span to the beginning of the one that they head."""
+    """Move headings from the end of a span to the beginning of the one that they head."""
     result: list[tuple[int, int]] = []
     for start, end in spans:
         heading = _heading_at_end(text, *result[-1]) if result else None
@@ -74,6 +74,6 @@ def _with_headings(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, i
 
 
 def _heading_at_end(text: str, start: int, end: int) -> int | None:
-    """Where the headings at the end of a span begin, if there are any."""
+    """Return the start of the headings at the end of a span; None without any."""
     match = _HEADINGS_AT_END.search(text[start:end])
     return start + match.start(1) if match else None

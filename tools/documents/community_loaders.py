@@ -1,4 +1,4 @@
-"""Files of further formats, by the loader classes of langchain-community: none is used unless a setting names it."""
+"""Further file formats, by the loader classes of langchain-community; only classes named in a setting are used."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -16,17 +16,17 @@ _REASON_CHARS = 200
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raises UnknownName, with the nearest that there is, for a name that is no loader class."""
+    """Raise UnknownName, with the most similar names, for an unknown loader class."""
     for name in names:
         _find(name)
 
 
 def read_with(name: str, path: Path) -> tuple[str | None, str]:
-    """Title and text of a file as the loader class gives them; parts, such as pages, become paragraphs.
+    """Return title and text of a file as read by the loader class; parts, such as pages, become paragraphs.
 
     Raises:
         DocumentError: the class cannot read the file, or needs a package that is not installed.
-        UnknownName: there is no such class.
+        UnknownName: the class does not exist.
     """
     module = _find(name)
     try:
@@ -43,9 +43,9 @@ def read_with(name: str, path: Path) -> tuple[str | None, str]:
 
 
 def _find(name: str) -> ModuleType:
-    """The module of the loader classes, which holds this one; a class is imported when it is taken from there."""
+    """Return the module of the loader classes; a class is imported when it is accessed."""
     with warnings.catch_warnings():
-        # The package announces its retirement to whoever imports it; that is no news for a person with files to read.
+        # The package warns of its retirement at import, which does not concern users.
         warnings.simplefilter("ignore", DeprecationWarning)
         from langchain_community import document_loaders
     if name not in document_loaders.__all__:
@@ -54,5 +54,5 @@ def _find(name: str) -> ModuleType:
 
 
 def _reason(error: Exception) -> str:
-    """What an exception says, in a line of bounded length."""
+    """Return an exception's message, in a line of limited length."""
     return shorten(str(error), _REASON_CHARS, placeholder=" …").rstrip(".") or "no reason given"

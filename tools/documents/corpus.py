@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from sleuth.tools.documents.resource_limits import ordinary_size, shown
+from sleuth.tools.documents.resource_limits import ordinary_size, printable
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import normalise, title_from
+from sleuth.tools.text import normalize, title_from
 
 MAX_LINE_BYTES = 8 << 20
 MAX_PASSAGE_CHARS = 100_000
@@ -32,17 +32,17 @@ class CorpusLine:
 
 
 def is_corpus(path: Path) -> bool:
-    """Whether the name is that of a corpus: .jsonl or .jsonl.gz."""
+    """Return whether the name is that of a corpus: .jsonl or .jsonl.gz."""
     return path.name.lower().endswith((".jsonl", ".jsonl.gz"))
 
 
 def read_corpus(path: Path) -> Iterator[CorpusLine | DocumentError]:
-    """The passages in order, with an error in the place of each line that cannot be used.
+    """Yield the passages in order, and an error for each line that cannot be used.
 
-    An id that comes again is an error at its second line: the first one stands.
+    A repeated id is an error at its second line: the first one is kept.
     """
     seen: dict[str, int] = {}
-    name, number = shown(path), 0
+    name, number = printable(path), 0
     try:
         for number, raw in _raw_lines(path):
             if raw.strip():
@@ -52,16 +52,16 @@ def read_corpus(path: Path) -> Iterator[CorpusLine | DocumentError]:
         return
     except (OSError, EOFError, zlib.error) as error:
         place = f"breaks off after line {number}" if number else "cannot be read"
-        yield DocumentError(f"{name}: {place} ({error}). Get the file again; what was read until there counts.")
+        yield DocumentError(f"{name}: {place} ({error}). Get the file again; the lines before that are kept.")
         return
     if not seen:
         yield DocumentError(f'{name}: no usable line. Each line must be {{"id": "…", "title": "…", "text": "…"}}.')
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Line numbers from 1, and lines; of a line that is too long no more than tells that it is.
+    """Yield line numbers from 1, and lines; an overlong line is truncated, but stays recognizable as overlong.
 
-    Raises OSError where a line or what the file unpacks to has no end in sight.
+    Raises OSError if a line, or the unpacked file, exceeds the limits.
     """
     size, packed = ordinary_size(path), path.suffix.lower() == ".gz"
     most = MAX_LINE_BYTES + _MOST_UNPACKED * size if packed else size
@@ -82,28 +82,28 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _line(raw: bytes, seen: dict[str, int], path: str, number: int) -> CorpusLine | DocumentError:
-    """The passage on a line, remembered in `seen`, or what is wrong with it."""
+    """Return the passage on a line, remembered in `seen`, or what is wrong with it."""
     try:
         line = _parse(raw)
     except RecursionError:
-        return DocumentError(f"{path}, line {number}: is nested too deeply. The others are read.")
+        return DocumentError(f"{path}, line {number}: is nested too deeply. The other lines are read.")
     except ValueError as error:
-        return DocumentError(f"{path}, line {number}: {error}. The others are read.")
+        return DocumentError(f"{path}, line {number}: {error}. The other lines are read.")
     if line.id in seen:
-        return DocumentError(f"{path}, line {number}: the id {line.id!r} stands on line {seen[line.id]} already.")
+        return DocumentError(f"{path}, line {number}: the id {line.id!r} is already used on line {seen[line.id]}.")
     seen[line.id] = number
     return line
 
 
 def _parse(raw: bytes) -> CorpusLine:
-    """Raises ValueError with the reason."""
+    """Raise ValueError with the reason."""
     if len(raw) > MAX_LINE_BYTES:
         raise ValueError(f"is longer than {MAX_LINE_BYTES >> 20} MiB")
     value = json.loads(raw.decode("utf-8-sig"))
     if not isinstance(value, dict):
-        raise ValueError('is no object {"id": "…", "title": "…", "text": "…"}')
+        raise ValueError('is not an object {"id": "…", "title": "…", "text": "…"}')
     identity, text, title = _id(value.get("id")), value.get("text"), value.get("title")
-    if not isinstance(text, str) or not (text := normalise(text)).strip():
+    if not isinstance(text, str) or not (text := normalize(text)).strip():
         raise ValueError('has no "text"')
     if len(text) > MAX_PASSAGE_CHARS:
         raise ValueError(
@@ -112,13 +112,13 @@ def _parse(raw: bytes) -> CorpusLine:
         )
     if title is not None and not isinstance(title, str):
         raise ValueError('its "title" is not a string')
-    return CorpusLine(id=identity, title=title_from(normalise(title or "")) or identity, text=text)
+    return CorpusLine(id=identity, title=title_from(normalize(title or "")) or identity, text=text)
 
 
 def _id(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError('has no "id" that is a string or a number')
-    identity = normalise(str(value)).strip()
+    identity = normalize(str(value)).strip()
     if not identity:
         raise ValueError('its "id" is empty')
     if len(identity) > MAX_ID_CHARS:

@@ -1,4 +1,4 @@
-"""What an ingest has to read, in a file: its checkpoints then hold a place in it, not ten thousand paths.
+"""The files of an ingest, in a list on disk: checkpoints then hold an offset in it, not ten thousand paths.
 
 All functions block: call them in a thread.
 """
@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from sleuth.tools.documents.community_loaders import check_names
 from sleuth.tools.documents.loading import NO_LOADERS, Loaders, find_files, is_hidden, is_supported
-from sleuth.tools.documents.resource_limits import shown
+from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.errors import StoreError
 
 
@@ -25,15 +25,15 @@ class Item:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class FileScan:
     """Counts of the files on the list, and of the files and hidden folders that are passed over."""
 
     files: int
     passed_over: int
 
 
-def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_LOADERS) -> Found:
-    """Lists the files below `roots`, each once; raises UsageError for a root or a loader class that is not there."""
+def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_LOADERS) -> FileScan:
+    """List the files below `roots`, each once; raises UsageError for a root or a loader class that is not there."""
     check_names(loaders.values())
     files = passed_over = 0
     try:
@@ -44,7 +44,7 @@ def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_
                 for path, document_id, reason in _candidates(roots, loaders):
                     if reason:
                         passed_over += 1
-                        left_out.write(f"{shown(path)}: {reason}\n")
+                        left_out.write(f"{printable(path)}: {reason}\n")
                         continue
                     files += 1
                     out.write(json.dumps([os.fspath(path), document_id]) + "\n")
@@ -53,7 +53,7 @@ def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"The list of files cannot be written to {place.parent}: {error}") from error
-    return Found(files=files, passed_over=passed_over)
+    return FileScan(files=files, passed_over=passed_over)
 
 
 def take_passed_over(place: Path) -> list[str]:
@@ -72,7 +72,7 @@ def _passed_over(place: Path) -> Path:
 
 
 def read_item(place: Path, offset: int) -> Item | None:
-    """The item that begins at this byte of the list; None at its end."""
+    """Return the item that begins at this byte of the list; None at its end."""
     with place.open("rb") as lines:
         lines.seek(offset)
         line = lines.readline()
@@ -93,7 +93,7 @@ def _candidates(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path,
             seen.add(path)
             relative = file.relative_to(root).as_posix() if file != root else file.name
             reason = "" if file == root else _reason(file, loaders)
-            yield path, shown(PurePosixPath(relative)), reason
+            yield path, printable(PurePosixPath(relative)), reason
 
 
 def _reason(file: Path, loaders: Loaders) -> str:

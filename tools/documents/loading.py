@@ -1,4 +1,4 @@
-"""Files of many formats into titled text; one that cannot be read says why, and the others go on."""
+"""Loading of files of many formats as titled text; an unreadable file is an error of that file only."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,9 +11,9 @@ from sleuth.tools.documents.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.community_loaders import read_with
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.plain_formats import read_html, read_markdown, read_plain, read_table
-from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, ordinary_size, shown
+from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, ordinary_size, printable
 from sleuth.tools.errors import DocumentError, UsageError
-from sleuth.tools.text import normalise, title_from
+from sleuth.tools.text import normalize, title_from
 
 MIB = 1 << 20
 MAX_FILE_BYTES = 64 * MIB
@@ -42,9 +42,9 @@ _PLAIN = frozenset({".txt", ".md", ".markdown", ".csv", ".tsv"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadedDocument:
-    """The text of one file. HTML and Word files come as Markdown; `media_type` is that of the file.
+    """The text of one file. HTML and Word files become Markdown; `media_type` is that of the file.
 
-    What a loader class reads is plain text, whatever the file is.
+    The text from a loader class is plain text, whatever the file's type.
     """
 
     title: str
@@ -53,26 +53,26 @@ class LoadedDocument:
 
 
 def is_plain(path: Path, loaders: Loaders = NO_LOADERS) -> bool:
-    """Whether it is text that is merely decoded, by its suffix."""
+    """Return whether it is text that is merely decoded, by its suffix."""
     return path.suffix.lower() in _PLAIN - loaders.keys()
 
 
 def is_supported(path: Path, loaders: Loaders = NO_LOADERS) -> bool:
-    """Whether the path is worth reading: a known suffix, or a folder that `find_files` could not open."""
+    """Return whether the path is worth reading: a known suffix, or a folder that `find_files` could not open."""
     return path.suffix.lower() in {*_FORMATS, *loaders} or is_corpus(path) or _is_folder(path)
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder of this name is read only if it is named."""
+    """Return whether a file or folder of this name is read only if it is named."""
     return name.startswith(".")
 
 
 def find_files(paths: Iterable[Path], *, hidden: bool = False) -> Iterator[Path]:
-    """The named files, and all files in the named folders, in order of name and each once.
+    """Yield the named files, and all files in the named folders, in order of name and each once.
 
-    Hidden files and folders are passed over unless they are named; with `hidden`, these are yielded too, but no files
-    in such a folder. A folder that may not be read is yielded
-    itself, so that `load` can say so. Raises UsageError for a path that is not there.
+    Hidden files and folders are skipped unless they are named; with `hidden` they are yielded too, but not the files in
+    such a folder. A folder that may not be read is yielded itself, so that `load` can report it. Raises UsageError for
+    a missing path.
     """
     seen: set[str] = set()
     for path in paths:
@@ -85,7 +85,7 @@ def find_files(paths: Iterable[Path], *, hidden: bool = False) -> Iterator[Path]
 
 
 def _walk(folder: Path, above: frozenset[tuple[int, int]], hidden: bool) -> Iterator[Path]:
-    """Files below a folder; a link back to a folder that is being walked is not followed."""
+    """Yield files below a folder; a link back to a folder that is being walked is not followed."""
     try:
         status = folder.stat()
         with os.scandir(folder) as listing:
@@ -104,7 +104,7 @@ def _walk(folder: Path, above: frozenset[tuple[int, int]], hidden: bool) -> Iter
 
 
 def _is_folder(place: Path | os.DirEntry[str]) -> bool:
-    """A link to itself, or into a closed folder, is none."""
+    """Return a link to itself, or into a closed folder, is none."""
     try:
         return place.is_dir()
     except OSError:
@@ -114,23 +114,25 @@ def _is_folder(place: Path | os.DirEntry[str]) -> bool:
 def load(
     path: Path, *, loaders: Loaders = NO_LOADERS, max_bytes: int = MAX_FILE_BYTES, bounds: Bounds = BOUNDS
 ) -> LoadedDocument:
-    """Reads one file; a loader class named for its suffix goes before what is read without one.
+    """Read one file; a loader class for its suffix takes precedence over the built-in reader.
 
-    In this process: of the bounds it keeps that of the text alone. `FileReader` keeps them all.
+    Reads in this process and enforces only the limit on characters. `FileReader` enforces all bounds.
 
     Raises:
-        DocumentError: there is no text to be had from it; says why, and what to do.
-        UnknownName: there is no such loader class.
+        DocumentError: the file has no readable text; the message contains the reason and the remedy.
+        UnknownName: the loader class does not exist.
     """
     try:
         media_type, title, text = _content(path, loaders, max_bytes)
-        text = normalise(text)
+        text = normalize(text)
         if not text.strip():
             raise DocumentError("has no text in it. Fill it, or leave it out.")
-        _check_length(text, bounds.characters)
+        if len(text) > bounds.characters:
+            size = f"has {len(text):,} characters of text, and at most {bounds.characters:,} are read"
+            raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
     except DocumentError as error:
-        raise DocumentError(f"{shown(path)}: {error}") from error.__cause__
-    title = title_from(normalise(title or "")) or _title_from_name(path)
+        raise DocumentError(f"{printable(path)}: {error}") from error.__cause__
+    title = title_from(normalize(title or "")) or _title_from_name(path)
     return LoadedDocument(title=title, text=text, media_type=media_type)
 
 
@@ -139,14 +141,8 @@ def load_from_json(given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
     return asdict(load(Path(given["path"]), loaders=given["loaders"], bounds=bounds))
 
 
-def _check_length(text: str, most: int) -> None:
-    if len(text) > most:
-        size = f"has {len(text):,} characters of text, and at most {most:,} are read"
-        raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
-
-
 def _content(path: Path, loaders: Loaders, max_bytes: int) -> tuple[str, str | None, str]:
-    """Media type, title and text."""
+    """Return media type, title and text."""
     suffix, known = path.suffix.lower(), {**_FORMATS, **loaders}
     if suffix not in known and not _is_folder(path):
         raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(known)}.")
@@ -160,7 +156,7 @@ def _content(path: Path, loaders: Loaders, max_bytes: int) -> tuple[str, str | N
 
 
 def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """What is in a file; raises DocumentError for one that cannot be opened, is too large or empty."""
+    """Return the bytes of a file; raise DocumentError if it cannot be opened, is too large or empty."""
     try:
         if (size := ordinary_size(path)) > max_bytes:
             raise DocumentError(
@@ -168,13 +164,13 @@ def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
             )
         data = path.read_bytes()
     except OSError as error:
-        raise DocumentError(f"cannot be opened ({error.strerror}). Check that it is there and may be read.") from error
+        raise DocumentError(f"cannot be opened ({error.strerror}). Check that it exists and is readable.") from error
     if not data:
         raise DocumentError("is empty. Fill it, or leave it out.")
     return data
 
 
 def _title_from_name(path: Path) -> str:
-    """`the-old_mill.txt` is "The old mill"."""
-    words = title_from(shown(Path(path.stem)).replace("_", " ").replace("-", " ")) or shown(Path(path.name))
+    """Return a title from a file's name: `the-old_mill.txt` becomes "The old mill"."""
+    words = title_from(printable(Path(path.stem)).replace("_", " ").replace("-", " ")) or printable(Path(path.name))
     return words[:1].upper() + words[1:]

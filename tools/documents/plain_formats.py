@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup, Tag
 from bs4.dammit import EncodingDetector
 
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import decode, markdown_table, one_line, title_from
+from sleuth.tools.text import decode, markdown_table, single_line, title_from
 
 MIN_KEPT_SHARE = 0.6
 """A page of which the article finder keeps less is converted as a whole."""
@@ -28,40 +28,43 @@ _SILENT = logging.NullHandler()
 
 
 def read_plain(data: bytes) -> tuple[str | None, str]:
-    """Plain text has no title of its own."""
+    """Return the text; plain text has no title."""
     return None, decode(data)
 
 
 def read_markdown(data: bytes) -> tuple[str | None, str]:
-    """The title is the first heading of the first level outside code."""
+    """Return the title is the first heading of the first level outside code."""
     text = decode(data)
     heading = _TOP_HEADING.search(_FENCED.sub("", text))
     return heading and title_from(_CLOSING_MARKS.sub("", heading[1].rstrip())), text
 
 
 def decode_html(data: bytes, *, declared: str | None = None) -> str:
-    """The markup of a page, in the encoding that it or the server that sent it declares where it is not UTF-8."""
+    """Return the markup of a page, in UTF-8 or in the encoding that it or its server declares."""
     return decode(data, declared=declared or EncodingDetector.find_declared_encoding(data, is_html=True))
 
 
 def parse_html(markup: str) -> BeautifulSoup:
-    """A page as a tree."""
+    """Return a page as a tree."""
     return BeautifulSoup(StringIO(_XML_DECLARATION.sub("", markup)), "lxml")  # never taken for the name of a file
 
 
 def read_html(data: bytes) -> tuple[str | None, str]:
-    """The article of a page as Markdown with its tables, without menus; the whole page where no article stands out."""
+    """Return the article of a page as Markdown with its tables, without menus; the whole page if no
+    article is found.
+    """
     soup = parse_html(decode_html(data))
     for caption in soup("caption"):  # inside a table, the article finder takes it for the header row
         _caption_to_paragraph(caption)
     title = html_title(soup)
     article, page = _article(str(soup)), whole_page(soup)
-    text = article if _words(article) >= MIN_KEPT_SHARE * _words(page) and _tables_kept(article, page) else page
+    has_tables = "| --- |" not in page or "|---" in article
+    text = article if _words(article) >= MIN_KEPT_SHARE * _words(page) and has_tables else page
     return title, text
 
 
 def html_title(soup: BeautifulSoup) -> str | None:
-    """The page's title, without the name of the site that often follows; the first heading where there is none."""
+    """Return the page's title without the site's name, or the first heading."""
     title = title_from(soup.title.get_text() if soup.title else None)
     heading = title_from(soup.h1.get_text(" ") if soup.h1 else None)
     return heading if heading and (not title or title.startswith(heading)) else title
@@ -90,28 +93,21 @@ def _words(text: str) -> int:
     return len(re.findall(r"\w+", text))
 
 
-def _tables_kept(article: str, page: str) -> bool:
-    return "| --- |" not in page or "|---" in article
-
-
 def whole_page(soup: BeautifulSoup) -> str:
-    """Every visible word of the page in order, with headings, list items and tables as Markdown."""
+    """Return every visible word of the page in order, with headings, list items and tables as Markdown."""
     for tag in soup(_NOT_CONTENT):
         tag.decompose()
     for table in soup("table"):
         if not table.find("table"):
-            table.replace_with(soup.new_string(f"\n\n{_table(table)}\n\n"))
+            rows = [[cell.get_text(" ") for cell in row(("th", "td"))] for row in table("tr")]
+            table.replace_with(soup.new_string(f"\n\n{markdown_table(rows)}\n\n"))
     for block in soup(_BLOCKS):
         _mark(soup, block)
     return _EMPTY_LINES.sub("\n\n", soup.get_text()).strip()
 
 
-def _table(table: Tag) -> str:
-    return markdown_table([[cell.get_text(" ") for cell in row(("th", "td"))] for row in table("tr")])
-
-
 def _mark(soup: BeautifulSoup, block: Tag) -> None:
-    """Puts the Markdown mark of a block before it, and a line end around it."""
+    """Put the Markdown mark of a block before it, and a line end around it."""
     level = int(block.name[1]) if re.fullmatch(r"h\d", block.name) else 0
     start, end = ("\n- ", "") if block.name == "li" else (f"\n\n{'#' * level}{' ' if level else ''}", "\n\n")
     block.insert(0, soup.new_string(start))
@@ -119,19 +115,19 @@ def _mark(soup: BeautifulSoup, block: Tag) -> None:
 
 
 def read_table(data: bytes) -> tuple[str | None, str]:
-    """One line per row, "column: value; column: value", so that a row can be found and read by itself."""
+    """Return one line per row, "column: value; column: value", so that a row can be found and read by itself."""
     text = decode(data)
     first_line = text.lstrip("\n").partition("\n")[0]
     delimiter = max(_DELIMITERS, key=first_line.count)
     try:
         return None, "\n".join(_rows(text, delimiter))
     except csv.Error as error:
-        raise DocumentError(f"is no table that can be read ({error}). Check its quotes and separators.") from error
+        raise DocumentError(f"is not a readable table ({error}). Check its quotes and separators.") from error
 
 
 def _rows(text: str, delimiter: str) -> Iterator[str]:
     rows = (row for row in csv.reader(text.splitlines(keepends=True), delimiter=delimiter) if any(map(str.strip, row)))
     names = [title_from(name) or "" for name in next(rows, [])]
     for row in rows:
-        named = zip(chain(names, repeat("")), map(one_line, row), strict=False)
+        named = zip(chain(names, repeat("")), map(single_line, row), strict=False)
         yield "; ".join(f"{name}: {value}" if name else value for name, value in named if value)

@@ -1,4 +1,4 @@
-"""What reading one file may take, to which the system holds the process that reads it; and what is no file at all."""
+"""Resource limits for reading one file, enforced by the operating system on the reading process."""
 
 import os
 import stat
@@ -11,11 +11,11 @@ from sleuth.tools.errors import DocumentError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """What one file may take.
+    """Limits for one file.
 
-    seconds: of processor time; so much is kept on every machine but Windows.
-    megabytes: of address space, everything that the reading process has loaded included; kept on Linux.
-    characters: of text that come of it.
+    seconds: processor time; enforced on all systems except Windows.
+    megabytes: address space of the reading process, including all loaded code; enforced on Linux.
+    characters: length of the text.
     """
 
     seconds: int = 120
@@ -24,7 +24,7 @@ class Bounds:
 
     @property
     def patience(self) -> float:
-        """Seconds on the clock after which a file is given up that does not even use the processor."""
+        """Wall-clock seconds after which a file is given up, even if it does not use the processor."""
         return 60.0 + 10.0 * self.seconds
 
 
@@ -32,11 +32,11 @@ BOUNDS = Bounds()
 
 
 def ordinary_size(path: Path) -> int:
-    """The bytes of an ordinary file; a pipe or a device might never end.
+    """Return the size of an ordinary file in bytes; a pipe or a device might never end.
 
     Raises:
-        DocumentError: it is something else.
-        OSError: it is not there, or may not be looked at.
+        DocumentError: it is not an ordinary file.
+        OSError: it is missing, or may not be examined.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
@@ -44,14 +44,14 @@ def ordinary_size(path: Path) -> int:
     return status.st_size
 
 
-def shown(path: PurePath) -> str:
-    """The path on one line, whatever bytes are in it: what cannot be printed or stored stands there as an escape."""
+def printable(path: PurePath) -> str:
+    """Return the path on one line; bytes that cannot be printed or stored are escaped."""
     name = os.fsencode(path).decode("utf-8", "backslashreplace")
     return name if name.isprintable() else name.encode("unicode_escape").decode()
 
 
 def limit_memory(megabytes: int) -> None:
-    """Bounds the address space of this process, which only Linux keeps, and leaves no core where it dies of it."""
+    """Limit the address space of this process (Linux only), and write no core file if it exceeds the limit."""
     if sys.platform == "linux":
         import resource
 
@@ -60,7 +60,7 @@ def limit_memory(megabytes: int) -> None:
 
 
 def limit_processor(seconds: int) -> None:
-    """Gives this process so many further seconds of processor time; after them the system ends it by SIGXCPU."""
+    """Limit this process to `seconds` more of processor time; the system then ends it by SIGXCPU."""
     if sys.platform != "win32":
         import resource
 
@@ -71,7 +71,7 @@ def limit_processor(seconds: int) -> None:
 
 
 def peak_megabytes() -> int:
-    """The most memory that this process has had at once; 0 where the system does not say."""
+    """Return the peak memory of this process; 0 on systems without that value."""
     if sys.platform != "linux":
         return 0
     import resource

@@ -6,7 +6,7 @@ All methods block: call them in a thread.
 from pathlib import Path
 
 from sleuth.tools.documents.loading import NO_LOADERS, LoadedDocument, Loaders, is_plain, load
-from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, shown
+from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, printable
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError
 
@@ -37,7 +37,7 @@ class FileReader:
         try:
             read = self._worker.call(given, seconds=self._bounds.patience)
         except WorkerError as error:
-            raise DocumentError(f"{shown(path)}: {self._reason(error)}") from error
+            raise DocumentError(f"{printable(path)}: {self._reason(error)}") from error
         if "error" in read:
             raise DocumentError(read["error"])
         return LoadedDocument(**read)

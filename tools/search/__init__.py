@@ -1,11 +1,10 @@
 """Retrieval: keyword, dense, hybrid and graph search."""
 
-from sleuth.tools.search.fusion import Scored, depth, fuse
 from sleuth.tools.search.graph_search import search_graph
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex, MemoryKeywords
 from sleuth.tools.search.pagerank_search import search_pagerank
-from sleuth.tools.search.retriever import GRAPH_MODES, Mode, Query, Retriever, find_mode
+from sleuth.tools.search.retriever import GRAPH_MODES, Mode, Query, Retriever, Scored, fetch_depth, find_mode, fuse
 
 __all__ = [
     "GRAPH_MODES",
@@ -17,7 +16,7 @@ __all__ = [
     "Query",
     "Retriever",
     "Scored",
-    "depth",
+    "fetch_depth",
     "find_mode",
     "fuse",
     "search_graph",

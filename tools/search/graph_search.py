@@ -1,9 +1,9 @@
-"""From a query to hits that explain themselves."""
+"""Graph search: from a query to hits with explanations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from sleuth.tools.search.entity_graph import Asked, Candidate, Edge, GraphIndex, MentionGraph
+from sleuth.tools.search.entity_graph import Candidate, Edge, EntityGraphSearch, GraphIndex, QueryTerms
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.ranking import UnusableModel, load, rank
@@ -12,7 +12,7 @@ from sleuth.tools.search.vectors import VectorIndex
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 MOST_REASONS = 3
-"""So many ways to a passage are told; more are seldom any different."""
+"""Maximum number of reasons in an explanation; further ones seldom differ."""
 
 Fetch = Callable[[Sequence[str]], list[Passage]]
 
@@ -20,16 +20,16 @@ Fetch = Callable[[Sequence[str]], list[Passage]]
 def search_graph(
     query: Query, indexes: Mapping[IndexName, Index], fetch: Fetch, model: Path | None = None
 ) -> list[Hit]:
-    """The best passages by the mention graph; those that were seen already come last. Blocks.
+    """Return the best passages by the entity graph; passages seen before come last. Blocks.
 
-    model: the trained ranker's file; without one the untrained formula ranks. It has been trained on whole questions:
-    for a hop the formula is better (`benchmarks/studies/per_hop.py`).
+    model: the trained ranker's file; without one the untrained formula ranks. It was trained on whole questions: for a
+    hop the formula is better (`benchmarks/studies/per_hop.py`).
     """
     graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
     assert isinstance(graph, GraphIndex)
     assert isinstance(keywords, KeywordIndex)
     meaning = vectors.search if isinstance(vectors, VectorIndex) else None
-    asked, found = MentionGraph(graph, keywords, fetch, meaning, hop=query.hop).candidates(
+    asked, found = EntityGraphSearch(graph, keywords, fetch, meaning, hop=query.hop).candidates(
         query.text, entities=query.entities, seen=query.seen
     )
     ranked, note = _ranked(asked, found, None if query.hop else model)
@@ -41,8 +41,8 @@ def search_graph(
     ]
 
 
-def _ranked(asked: Asked, found: list[Candidate], model: Path | None) -> tuple[list[Candidate], str]:
-    """The candidates in the order that was asked for, and a note where they had to stay in another."""
+def _ranked(asked: QueryTerms, found: list[Candidate], model: Path | None) -> tuple[list[Candidate], str]:
+    """Return the ranked candidates, and a note if the trained ranker could not be used."""
     if model is None:
         return found, ""
     try:

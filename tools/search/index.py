@@ -9,49 +9,49 @@ IndexName = Literal["keyword", "graph", "dense"]
 
 
 class Index(Protocol):
-    """Anything derived from the catalogue's passages."""
+    """An index that is derived from the catalogue's passages."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Name for messages."""
         ...
 
     def applied(self) -> int:
-        """The last journal number that it contains."""
+        """Return the last journal number that it contains."""
         ...
 
     def set_applied(self, seq: int) -> None:
-        """Remembers the last journal number that it contains."""
+        """Store the last journal number that it contains."""
         ...
 
     def reached(self) -> int:
-        """The last journal number of which anything may be in: what a kill left half-way is not applied."""
+        """Return the last journal number that may be partly applied, for example after a kill."""
         ...
 
     def set_reached(self, seq: int) -> None:
-        """Remembers that changes up to a journal number begin to come in."""
+        """Store the last journal number that may be partly applied."""
         ...
 
     def refresh(self, *, anew: bool) -> None:
-        """Sees what another one has written; `anew`: in another process too."""
+        """Reload changes from other indexes on the same files; `anew`: also those from other processes."""
         ...
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
-        """Puts passages in and takes ids out; doing it again changes nothing."""
+        """Add and remove passages; repeating it changes nothing."""
         ...
 
     def clear(self) -> None:
-        """Empties it."""
+        """Delete all entries."""
         ...
 
     def count(self) -> int:
-        """How many passages it holds."""
+        """Return the number of passages."""
         ...
 
     def ids(self) -> set[str]:
-        """The ids of the passages that it holds."""
+        """Return the ids of all passages."""
         ...
 
     def close(self) -> None:
-        """Lets go of whatever it has open."""
+        """Close all resources."""
         ...

@@ -37,7 +37,7 @@ def _schema() -> tantivy.Schema:
 
 
 class KeywordIndex:
-    """Words of one collection's passages; remembers how far in the catalogue's journal it is."""
+    """Keywords of one collection's passages; stores its position in the catalogue's journal."""
 
     name = "keyword index"
 
@@ -51,31 +51,31 @@ class KeywordIndex:
         self._index = self._open()
 
     def close(self) -> None:
-        """Nothing is kept open between calls."""
+        """Do nothing: no resource stays open between calls."""
 
     def refresh(self, *, anew: bool) -> None:
-        """Sees what another process has written."""
+        """Reload changes from other processes."""
         with self._storing("read"):
             self._index.reload()
 
     def applied(self) -> int:
-        """The last journal number that this index contains."""
+        """Return the last journal number that this index contains."""
         return _number(self._mark)
 
     def set_applied(self, seq: int) -> None:
-        """Remembers how far in the journal this index is."""
+        """Store the last journal number that this index contains."""
         self._write(self._mark, seq)
 
     def reached(self) -> int:
-        """The last journal number of which anything may be in."""
+        """Return the last journal number that may be partly applied."""
         return max(_number(self._begun), _number(self._mark))
 
     def set_reached(self, seq: int) -> None:
-        """Remembers that changes up to a journal number begin to come in."""
+        """Store the last journal number that may be partly applied."""
         self._write(self._begun, seq)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
-        """Puts passages in and takes ids out; doing it again changes nothing."""
+        """Add and remove passages; repeating it changes nothing."""
         with self._writing() as writer:
             for id_ in [*delete, *(passage.id for passage in upsert)]:
                 writer.delete_documents_by_term("id", id_)
@@ -83,34 +83,34 @@ class KeywordIndex:
                 writer.add_document(_as_document(passage))
 
     def clear(self) -> None:
-        """Empties the index."""
+        """Delete all entries."""
         self.set_applied(0)
         with self._writing() as writer:
             writer.delete_all_documents()
         self.set_reached(0)
 
     def count(self) -> int:
-        """How many passages are in."""
+        """Return the number of passages."""
         return int(self._index.searcher().num_docs)
 
     def ids(self) -> set[str]:
-        """The ids of all passages that are in."""
+        """Return the ids of all passages."""
         searcher = self._index.searcher()
         with self._storing("read"):
             hits = searcher.search(tantivy.Query.all_query(), max(1, searcher.num_docs)).hits
             return {searcher.doc(address)["id"][0] for _, address in hits}
 
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
-        """The best passages for any text at all, as ids with BM25 scores, best first."""
+        """Return the best passages for any text, as ids with BM25 scores, best first."""
         with self._storing("read"):
             return _search(self._index, self._schema, self._words.analyze(text), k)
 
     def stems(self, text: str) -> Sequence[str]:
-        """The stems that a text is searched by, in their order; nobody may change them."""
+        """Return the stems of a text in order; callers must not modify them."""
         return self._stems(text)
 
     def frequency(self, stem: str) -> int:
-        """How many passages have a word with this stem."""
+        """Return the number of passages that contain a word with this stem."""
         query = tantivy.Query.term_query(self._schema, "text", stem)
         # The index's own document frequency still counts what was deleted.
         with self._storing("read"):
@@ -135,7 +135,7 @@ class KeywordIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[tantivy.IndexWriter]:
-        """All changes together, committed at the end."""
+        """Commit all changes together."""
         with self._storing("written"):
             writer = self._index.writer(_WRITER_BYTES, num_threads=1)
             # What a killed writer left half-way is in the way of the same change, whose files have the same names.
@@ -155,7 +155,7 @@ class KeywordIndex:
     def _unusable(self, what: str, error: Exception) -> StoreError:
         return StoreError(
             f"The keyword index in {self._folder} cannot be {what}: {error}. Check the disk's free space. "
-            "It is derived: delete that folder and it is built again."
+            "It is derived from the documents: delete that folder to rebuild it."
         )
 
 
@@ -167,7 +167,7 @@ def _number(mark: Path) -> int:
 
 
 class MemoryKeywords:
-    """Words of a few passages, for as long as they are needed."""
+    """An in-memory keyword index of a few passages."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self._words = _analyzer()
@@ -182,7 +182,7 @@ class MemoryKeywords:
         self._index.reload()
 
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
-        """The best passages for any text at all, as ids with BM25 scores, best first."""
+        """Return the best passages for any text, as ids with BM25 scores, best first."""
         return _search(self._index, self._schema, self._words.analyze(text), k)
 
 

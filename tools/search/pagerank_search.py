@@ -1,12 +1,12 @@
-"""Hits of the walk, each with the names and triples by which the walker came to it."""
+"""Graph search by PageRank: hits with the names and triples that contribute to their scores."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nlargest
 
-from sleuth.tools.search.entity_graph import Base, GraphIndex, mentions, name_id, sentences
+from sleuth.tools.search.entity_graph import BaseScores, GraphIndex, find_mentions, name_id, sentence_spans
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.pagerank import DAMPING, Fact, Node, PageRank, TripleGraph, Walked
+from sleuth.tools.search.pagerank import DAMPING, Fact, Node, PageRank, TripleGraph, WalkResult
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors import VectorIndex
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
@@ -16,7 +16,7 @@ Fetch = Callable[[Sequence[str]], list[Passage]]
 
 
 def search_pagerank(query: Query, indexes: Mapping[IndexName, Index], fetch: Fetch, triples: TripleGraph) -> list[Hit]:
-    """The best passages by Personalized PageRank; those that were seen already come last. Blocks."""
+    """Return the best passages by Personalized PageRank; passages seen before come last. Blocks."""
     graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
     assert isinstance(graph, GraphIndex)
     assert isinstance(keywords, KeywordIndex)
@@ -32,17 +32,17 @@ def search_pagerank(query: Query, indexes: Mapping[IndexName, Index], fetch: Fet
 
 
 class _Explained:
-    """Tells how the walker came to passages."""
+    """Explanations of the scores of a walk."""
 
-    def __init__(self, walked: Walked, triples: TripleGraph) -> None:
+    def __init__(self, walked: WalkResult, triples: TripleGraph) -> None:
         self._walked = walked
         self._triples = triples
         self._neighbours = walked.network.neighbours()
         self._sums = {node: sum(near.values()) for node, near in self._neighbours.items()}
 
     def why(self, passage: Passage) -> Explanation:
-        """What the walker starts at it for, what comes along names, and those that bring most; both are the score."""
-        base = self._walked.base.get(passage.id, Base())
+        """Return the passage's restart share, its share along names, and the names that contribute most."""
+        base = self._walked.base.get(passage.id, BaseScores())
         parts = {"words": base.words, "meaning": base.meaning, "title": base.title, "entities": base.entities}
         flows = list(self._inwards(passage.id))
         edges = sum(gain for _, gain in flows)
@@ -52,9 +52,9 @@ class _Explained:
         return Explanation(parts=parts, reasons=tuple(filter(None, reasons)))
 
     def _inwards(self, node: Node) -> Iterator[tuple[Node, float]]:
-        """What comes to a node from each of those beside it."""
-        for beside, weight in self._neighbours.get(node, {}).items():
-            yield beside, DAMPING * self._walked.shares[beside] * weight / self._sums[beside]
+        """Yield the contribution of each adjacent node."""
+        for neighbor, weight in self._neighbours.get(node, {}).items():
+            yield neighbor, DAMPING * self._walked.shares[neighbor] * weight / self._sums[neighbor]
 
     def _reason(self, passage: Passage, name: Node, gain: float) -> Reason | None:
         fact = self._fact(passage.id, name)
@@ -73,24 +73,24 @@ class _Explained:
         )
 
     def _source(self, passage: str, name: Node) -> str:
-        """The passage from which most comes to a name; empty where the query itself names it before all."""
+        """Return the passage that contributes most to a name; empty if the query itself does."""
         flows = [(gain, node) for node, gain in self._inwards(name) if isinstance(node, str) and node != passage]
         own = (1 - DAMPING) * self._walked.start.get(name, 0.0) / (sum(self._walked.start.values()) or 1.0)
         gain, source = max(flows, default=(0.0, ""))
         return source if gain > own else ""
 
     def _fact(self, passage: str, name: Node) -> Fact | None:
-        """The triple of a passage that has the name, and most of the query."""
+        """Return the triple of a passage that has the name, and most of the query."""
         asked = self._walked.asked
         having = [fact for fact in self._triples.facts(passage) if name in (fact.subject, fact.object)]
         return max(having, key=lambda fact: asked.share(asked.found_in(" ".join(fact.triple))), default=None)
 
 
 def _written(passage: Passage, name: Node, fact: Fact | None) -> tuple[str, tuple[int, int]]:
-    """A name as the passage writes it, and the sentence that has it; the first one where only the title does."""
-    spans = sentences(passage.text)
+    """Return a name as the passage writes it, and the sentence with it; the first one if only the title has it."""
+    spans = sentence_spans(passage.text)
     first = spans[0] if spans else (0, 0)
-    for mention in mentions(passage.text):
+    for mention in find_mentions(passage.text):
         if name_id(mention.name) == name:
             around = (span for span in spans if span[0] <= mention.start < span[1])
             return passage.text[mention.start : mention.end], next(around, first)

@@ -1,7 +1,7 @@
-"""Arithmetic that a model has written, worked out without any risk: numbers, lists of numbers and dates.
+"""Safe evaluation of arithmetic written by a model: numbers, lists of numbers and dates.
 
-An expression is Python's syntax with a short list of what may stand in it; simpleeval walks it. Nothing in it can loop,
-reach an attribute or make text, and every intermediate value is bounded, so its length bounds its time and memory.
+An expression is Python syntax restricted to a whitelist, evaluated by simpleeval. It cannot loop, access attributes or
+build text, and every intermediate value is bounded, so its length bounds its time and memory.
 """
 
 import ast
@@ -31,7 +31,7 @@ _TYPED = str.maketrans({"×": "*", "÷": "/", "−": "-", "–": "-", "\u00a0": 
 
 
 class NotCalculable(SleuthError):
-    """An expression that is not arithmetic, has no value, or goes beyond a bound; says which."""
+    """An expression is not arithmetic, has no value, or exceeds a limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,10 +44,10 @@ class Calculation:
 
 
 def calculate(expression: str, *, today: date | None = None) -> Calculation:
-    """The value of an arithmetic expression; `today` is what the name of that kind stands for.
+    """Return the value of an arithmetic expression; `today` defines the name of that kind.
 
-    There are + - * / // % **, comparisons, `and`, `or`, `not`, `a if b else c`, lists, pi, e, and the functions of
-    `names()`. `date("2024-02-29")` or `date(2024, 2, 29)` makes a date; dates differ by days.
+    It may contain + - * / // % **, comparisons, `and`, `or`, `not`, `a if b else c`, lists, pi, e, and the functions in
+    `names()`. `date("2024-02-29")` or `date(2024, 2, 29)` makes a date; the difference of dates is in days.
 
     Raises:
         NotCalculable: anything else, a division by zero, or a number, list or expression that is too long.
@@ -68,11 +68,11 @@ def calculate(expression: str, *, today: date | None = None) -> Calculation:
 
 
 def names() -> list[str]:
-    """The functions there are."""
+    """Return the available functions."""
     return sorted(_FUNCTIONS)
 
 
-# What may stand in an expression
+# Syntax
 
 _SYNTAX = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.Name, ast.Load, ast.Constant, ast.List,
@@ -82,11 +82,11 @@ _SYNTAX = (
 
 
 def _checked(source: str, known: Collection[str]) -> ast.expr:
-    """The expression's tree, with nothing in it that is not arithmetic."""
+    """Return the expression's tree, with nothing in it that is not arithmetic."""
     if len(source) > MAX_CHARACTERS:
         raise NotCalculable(f"An expression may have {MAX_CHARACTERS} characters, not {len(source):,}.")
     if not source.isascii() or not source.isprintable() or "\\" in source or _RUN_ON.search(source):
-        raise NotCalculable(f"{_shown(source)} holds what arithmetic has no use for.")
+        raise NotCalculable(f"{_shown(source)} contains characters that arithmetic does not use.")
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -112,17 +112,17 @@ def _check_size(tree: ast.expr, source: str) -> None:
 
 
 def _is_plain(call: ast.Call) -> bool:
-    """A function by its name, with arguments by their places."""
+    """Return whether a function is called by name, with positional arguments."""
     return isinstance(call.func, ast.Name) and not call.keywords
 
 
-# What values there are
+# Values
 
 _Number = int | float
 
 
-def _bounded(value: Any) -> Any:  # noqa: ANN401 - whatever an expression may come to
-    """The value, if it is of a kind and size that is allowed."""
+def _bounded(value: Any) -> Any:  # noqa: ANN401 - any value of an expression
+    """Return the value, if it is of a kind and size that is allowed."""
     if isinstance(value, list | tuple):
         return [_bounded(each) for each in value]
     if isinstance(value, bool | date):
@@ -134,33 +134,33 @@ def _bounded(value: Any) -> Any:  # noqa: ANN401 - whatever an expression may co
     if isinstance(value, float) and math.isfinite(value):
         return value
     kind = "number" if isinstance(value, int | float) else type(value).__name__
-    raise NotCalculable(f"A {kind} in it is too large, or of no use in arithmetic.")
+    raise NotCalculable(f"A {kind} in it is too large, or not supported in arithmetic.")
 
 
-def _numbers(*values: Any) -> None:  # noqa: ANN401 - see above
+def _numbers(*values: Any) -> None:  # noqa: ANN401 - any value
     for value in values:
         if not isinstance(value, int | float):
             raise NotCalculable(f"It has a {type(value).__name__} where a number should be.")
 
 
 def _arithmetic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Between numbers only: text and lists would be repeated or formatted."""
+    """Restrict a function to numbers: text and lists would be repeated or formatted."""
 
-    def applied(*values: Any) -> Any:  # noqa: ANN401 - see above
+    def applied(*values: Any) -> Any:  # noqa: ANN401 - any value
         _numbers(*values)
         return _bounded(function(*values))
 
     return applied
 
 
-def _sum_or_later(left: Any, right: Any) -> Any:  # noqa: ANN401 - see above
+def _sum_or_later(left: Any, right: Any) -> Any:  # noqa: ANN401 - any value
     if isinstance(left, date) and isinstance(right, int):
         return left + timedelta(days=right)
     return _arithmetic(operator.add)(left, right)
 
 
-def _difference(left: Any, right: Any) -> Any:  # noqa: ANN401 - see above
-    """Of two dates, in days."""
+def _difference(left: Any, right: Any) -> Any:  # noqa: ANN401 - any value
+    """Return the difference of numbers, or of dates in days."""
     if isinstance(left, date) and isinstance(right, date):
         return (left - right).days
     if isinstance(left, date) and isinstance(right, int):
@@ -169,7 +169,7 @@ def _difference(left: Any, right: Any) -> Any:  # noqa: ANN401 - see above
 
 
 def _power(base: _Number, exponent: _Number) -> _Number:
-    """Refused where the result would have to be worked out to be seen as too large."""
+    """Return a power, unless computing it would already exceed the limits."""
     _numbers(base, exponent)
     if abs(exponent) > 1000 or (abs(base) > 1 and math.log10(abs(base)) * exponent > math.log10(MAX_INTEGER)):
         raise NotCalculable("A power in it is too large.")
@@ -177,27 +177,27 @@ def _power(base: _Number, exponent: _Number) -> _Number:
     return _bounded(result)  # type: ignore[no-any-return]
 
 
-# The functions
+# Functions
 
 
-def _list_of(*values: Any) -> list[_Number]:  # noqa: ANN401 - see above
-    """Numbers given one by one, or as one list."""
+def _list_of(*values: Any) -> list[_Number]:  # noqa: ANN401 - any value
+    """Return numbers given as arguments, or as one list."""
     given = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
     _numbers(*given)
     return list(given)
 
 
 def _over_list(function: Callable[[list[_Number]], Any]) -> Callable[..., Any]:
-    def applied(*values: Any) -> Any:  # noqa: ANN401 - see above
+    def applied(*values: Any) -> Any:  # noqa: ANN401 - any value
         return _bounded(function(_list_of(*values)))
 
     return applied
 
 
 def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Of numbers, or of dates."""
+    """Apply a function to numbers, or to dates."""
 
-    def applied(*values: Any) -> Any:  # noqa: ANN401 - see above
+    def applied(*values: Any) -> Any:  # noqa: ANN401 - any value
         given = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
         return function(given) if all(isinstance(each, date) for each in given) else function(_list_of(*values))
 
@@ -210,14 +210,14 @@ def _round(value: _Number, decimals: int = 0) -> _Number:
     return round(value, decimals) if decimals else round(value)
 
 
-def _date(*parts: Any) -> date:  # noqa: ANN401 - see above
+def _date(*parts: Any) -> date:  # noqa: ANN401 - any value
     if len(parts) == 1 and isinstance(parts[0], str):
         return date.fromisoformat(parts[0])
     return date(*parts)
 
 
 def _of_dates(function: Callable[..., int]) -> Callable[..., int]:
-    def applied(*days: Any) -> int:  # noqa: ANN401 - see above
+    def applied(*days: Any) -> int:  # noqa: ANN401 - any value
         if not all(isinstance(day, date) for day in days):
             raise NotCalculable('It needs dates, as in date("2024-02-29").')
         return function(*days)
@@ -226,7 +226,7 @@ def _of_dates(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def _years(earlier: date, later: date) -> int:
-    """Whole years from one date to another, as ages are counted."""
+    """Return whole years between two dates, as ages are counted."""
     return later.year - earlier.year - ((later.month, later.day) < (earlier.month, earlier.day))
 
 
@@ -278,7 +278,7 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
 }
 
 
-# How values are written
+# Output
 
 
 def _written(value: float | bool | date) -> str:
@@ -290,7 +290,7 @@ def _written(value: float | bool | date) -> str:
 
 
 def _plain(value: float) -> str:
-    """Ten significant digits, without a power of ten where fifteen places show it."""
+    """Return ten significant digits, without an exponent below 1e15."""
     rounded = float(f"{value:.10g}")
     return f"{rounded:.0f}" if rounded.is_integer() and abs(rounded) < 1e15 else f"{rounded:.10g}"
 

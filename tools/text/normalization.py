@@ -1,4 +1,4 @@
-"""Bytes into clean text, and the few shapes of text that all formats share."""
+"""Decoding and normalization of text, and text shapes that all formats share."""
 
 import re
 import unicodedata
@@ -32,34 +32,34 @@ _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85]")
 # Marks that combine with the letter before them are among these; no other character of theirs is a letter.
 _MARKS = re.compile(r"[^\w\s\x00-\x7f]{31,}")
 MOST_MARKS = 30
-"""Marks that may stand on one letter (Unicode's stream-safe text): composing takes the square of their number."""
+"""Combining marks per letter (Unicode's stream-safe text): composing takes the square of their number."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-"""Where one sentence ends and the next begins, as far as marks and lines tell."""
+"""Boundary between sentences by punctuation and lines."""
 _CLAUSE = re.compile(r"[,;:(|–—] ?| (?=(?:and|but|who|which|that|where|when|after|before|while|as|is|was|were) )")
 _WRAPPED = re.compile(r"^([^\W\d_][^\n|]{53,158}[^\s.!?:;|])\n(?=[^\W\d_][^\n|]*$)", re.MULTILINE)
 
 
 def check_unicode(question: str) -> None:
-    """Raises UsageError for a question that can neither be kept nor sent: it is made of bytes of another encoding."""
+    """Raise UsageError for a question with bytes of another encoding, which cannot be stored or sent."""
     if _SURROGATES.search(question):
-        raise UsageError("The question holds bytes that are no UTF-8: see how the terminal encodes text.")
+        raise UsageError("The question holds bytes that are not UTF-8: check the terminal's encoding.")
 
 
-def storable(text: str) -> str:
-    """The text without what databases and encodings refuse: NUL goes, half a character becomes U+FFFD."""
+def sanitize(text: str) -> str:
+    """Return the text without characters that databases refuse: NUL is removed, lone surrogates become U+FFFD."""
     return _SURROGATES.sub("\ufffd", text.replace("\x00", ""))
 
 
 def decode(data: bytes, *, declared: str | None = None) -> str:
-    """Text in an unknown encoding: by byte order mark, as UTF-8, as the file itself declares, or by a guess.
+    """Return text in an unknown encoding: by byte order mark, as UTF-8, as declared by the file, or by detection.
 
-    Characters that fit no encoding become U+FFFD. Raises DocumentError for data that is no text at all.
+    Undecodable characters become U+FFFD. Raises DocumentError for binary data.
     """
     text = _decode(data, declared)
     if data.startswith(_BINARY_STARTS) or len(_CONTROLS.findall(text)) > MAX_CONTROL_SHARE * len(text):
         raise DocumentError("holds binary data under a text suffix. Give it the suffix of its real format.")
-    return normalise(text)
+    return normalize(text)
 
 
 def _decode(data: bytes, declared: str | None) -> str:
@@ -75,7 +75,7 @@ def _decode(data: bytes, declared: str | None) -> str:
 
 
 def _unmarked_utf16(data: bytes) -> str | None:
-    """UTF-16 without a byte order mark shows as zeros in every other place."""
+    """Return the byte order of UTF-16 without a mark, which has zeros in every other byte."""
     sample = data[:4096]
     half = len(sample) // 2
     low, high = sample[0::2].count(0), sample[1::2].count(0)
@@ -85,7 +85,7 @@ def _unmarked_utf16(data: bytes) -> str | None:
 
 
 def _decode_damaged(data: bytes, declared: str | None, first_fault: int) -> str:
-    """UTF-8 with a few broken bytes stays UTF-8; text in which most accents are faults has another encoding."""
+    """Decode UTF-8 with a few broken bytes as UTF-8, and text with many as another encoding."""
     text = data.decode("utf-8", "replace")
     if text.count("\ufffd") * 3 <= len(data.translate(None, _ASCII)):
         return text
@@ -96,14 +96,14 @@ def _decode_damaged(data: bytes, declared: str | None, first_fault: int) -> str:
         return data.decode("cp1252", "replace")
 
 
-def normalise(text: str) -> str:
+def normalize(text: str) -> str:
     """Line ends as "\\n", canonical composition (NFC), and nothing that is invisible or cannot be stored."""
     text = _INVISIBLE.sub("", _LINE_ENDS.sub("\n", text))
     return unicodedata.normalize("NFC", _MARKS.sub(_thinned, _SURROGATES.sub("\ufffd", text)))
 
 
 def _thinned(run: re.Match[str]) -> str:
-    """Without the marks beyond the most that one letter may have."""
+    """Return the run with at most MOST_MARKS combining marks per letter."""
     kept: list[str] = []
     marks = 0
     for character in run[0]:
@@ -113,45 +113,45 @@ def _thinned(run: re.Match[str]) -> str:
     return "".join(kept)
 
 
-def unwrap(text: str) -> str:
-    """The same text, character by character, with a space for every line end that only fills up a line.
+def unwrap_lines(text: str) -> str:
+    """Return the same text with a space for every line end that only wraps a line.
 
-    A line of usual width that ends within a sentence, before a line that starts with a letter, flows on.
+    A line of usual width that ends within a sentence, before a line that starts with a letter, is wrapped.
     """
     return _WRAPPED.sub(r"\1 ", text)
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences, and lines of tables and lists."""
-    return [sentence.strip() for sentence in SENTENCE_END.split(unwrap(text)) if sentence.strip()]
+    """Return sentences, and lines of tables and lists."""
+    return [sentence.strip() for sentence in SENTENCE_END.split(unwrap_lines(text)) if sentence.strip()]
 
 
 def clauses(sentence: str) -> list[int]:
-    """Where the clauses of a sentence begin, or the cells of a table's line, in characters; 0 is the first."""
+    """Return the starts of a sentence's clauses, or of the cells of a table's line, in characters; 0 is the first."""
     return [0, *(found.end() for found in _CLAUSE.finditer(sentence) if found.end() < len(sentence))]
 
 
-def one_line(text: str) -> str:
-    """All white space, line ends too, as single spaces."""
+def single_line(text: str) -> str:
+    """Return the text with all white space, including line ends, as single spaces."""
     return " ".join(text.split())
 
 
-def words(text: str) -> str:
-    """What is left of a text to compare it word for word: without letter case, on one line."""
-    return one_line(text).casefold()
+def comparison_key(text: str) -> str:
+    """Return a text's form for word-for-word comparison: case-folded, on one line."""
+    return single_line(text).casefold()
 
 
 def title_from(text: str | None) -> str | None:
-    """A title of one line and bounded length, or None where nothing is left."""
-    return one_line(text or "")[:MAX_TITLE_CHARS].strip() or None
+    """Return a title of one line and limited length, or None if nothing is left."""
+    return single_line(text or "")[:MAX_TITLE_CHARS].strip() or None
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table with the first row as its header; shorter rows are filled up."""
+    """Return a Markdown table with the first row as its header; shorter rows are filled up."""
     width = max(map(len, rows), default=0)
     lines = [_table_line([*row, *[""] * (width - len(row))]) for row in rows if any(cell.strip() for cell in row)]
     return "\n".join([*lines[:1], _table_line(["---"] * width), *lines[1:]]) if lines else ""
 
 
 def _table_line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(single_line(cell).replace("|", "\\|") for cell in cells) + " |"

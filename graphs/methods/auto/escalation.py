@@ -9,7 +9,7 @@ from sleuth.graphs.core import Citation, Note, Subrun, Verdict
 from sleuth.graphs.evidence import make_verdict
 from sleuth.graphs.methods.par_rag import Plan
 from sleuth.tools.errors import BadReply
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 Notes = Mapping[str, Note]
 
@@ -28,7 +28,11 @@ def inherited_notes(notes: Notes, hops: Iterable[Subrun]) -> dict[str, Note]:
 
 def final_answers(question: str, notes: Notes, keys: Iterable[str]) -> list[str]:
     """Return the keys of notes that answer the question itself, which a rejected answer must not pass on."""
-    return [key for key in keys if notes[key]["finding"] and words(notes[key]["question"]) == words(question)]
+    return [
+        key
+        for key in keys
+        if notes[key]["finding"] and comparison_key(notes[key]["question"]) == comparison_key(question)
+    ]
 
 
 def rejection_reason(hop: Subrun, min_citations: int) -> str:
@@ -59,7 +63,7 @@ async def support_probability(model: ModelCaller, question: str, hop: Subrun) ->
         return 0.0
     if reply["logprobs"] is None:
         model.warn("no log-probabilities: whether an answer holds is a plain yes or no")
-        return float(words(said).startswith("yes"))
+        return float(comparison_key(said).startswith("yes"))
     probability, warning = first_token_probability(reply)
     if warning:
         model.warn(f"{judging.SUPPORT.prompt}: {warning}")
@@ -81,7 +85,7 @@ def best_verdict(hops: Sequence[Subrun], notes: Notes, *, cut_short: bool) -> Ve
 
 
 def _missing(notes: Notes) -> str:
-    found = {words(note["question"]) for note in notes.values() if note["finding"]}
-    open_ones = [note["question"] for note in notes.values() if words(note["question"]) not in found]
+    found = {comparison_key(note["question"]) for note in notes.values() if note["finding"]}
+    open_ones = [note["question"] for note in notes.values() if comparison_key(note["question"]) not in found]
     lines = [f"- {question}" for question in dict.fromkeys(open_ones)]
     return "\n".join(["No method has found the answer. What is missing:", *lines]) if lines else ""

@@ -13,7 +13,7 @@ from sleuth.graphs.core import Citation, Note, ask_or
 from sleuth.graphs.evidence import as_sources, load_passages, strip_marks, verify_quotes
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Nodes
 from sleuth.tools.storage import Archive
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 
 
@@ -69,8 +69,8 @@ class EvidenceLoader:
 
 def inherited_notes(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
     """Return the notes of another run that answer a node's question, word for word, by node."""
-    answers = {words(note["question"]): note for note in notes.values() if note["finding"]}
-    return {key: answers[asked] for key, node in nodes.items() if (asked := words(node["content"])) in answers}
+    answers = {comparison_key(note["question"]): note for note in notes.values() if note["finding"]}
+    return {key: answers[asked] for key, node in nodes.items() if (asked := comparison_key(node["content"])) in answers}
 
 
 async def summarise(nodes: Nodes, shown: Mapping[str, Sequence[Passage]], model: ModelCaller) -> dict[str, Knowledge]:

@@ -11,7 +11,7 @@ from sleuth.graphs.core import Note, ask_or
 from sleuth.graphs.evidence import as_steps, find_sentence, find_support, make_note, strip_marks
 from sleuth.graphs.methods.crp_rag.knowledge import StepEvidence
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, path_prefixes, path_steps
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 Results = Mapping[Path, Note]
 
@@ -127,15 +127,15 @@ def find_contradictions(nodes: Nodes, results: Results) -> list[str]:
     by_node: dict[str, dict[str, list[str]]] = {}
     for path, found in results.items():
         if found["finding"]:
-            told, said = by_node.setdefault(path[-1], {}), words(found["finding"].rstrip("."))
+            others, result = by_node.setdefault(path[-1], {}), comparison_key(found["finding"].rstrip("."))
             # One finding may contain the other, as "in 1868" and "1868": they agree.
-            same = (other for other in told if f" {other} " in f" {said} " or f" {said} " in f" {other} ")
-            told.setdefault(next(same, said), []).append(f"{found['finding']!r} by {path_label(path)}")
+            same = (other for other in others if f" {other} " in f" {result} " or f" {result} " in f" {other} ")
+            others.setdefault(next(same, result), []).append(f"{found['finding']!r} by {path_label(path)}")
     return [
         f"Paths contradict each other at step {key}, {nodes[key]['content']!r}: "
-        + ", ".join(ways[0] for ways in told.values())
-        for key, told in by_node.items()
-        if len(told) > 1
+        + ", ".join(paths[0] for paths in results_of_step.values())
+        for key, results_of_step in by_node.items()
+        if len(results_of_step) > 1
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from typing_extensions import TypedDict
 
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 SOURCE = "1"
 """The question itself."""
@@ -60,15 +60,15 @@ def ancestors(nodes: Nodes, key: str) -> list[str]:
 
 def repeats_ancestor(nodes: Nodes, proposal: Proposal) -> bool:
     """Return whether a proposed step repeats one of its ancestors."""
-    before = {words(nodes[earlier]["content"]) for key in proposal.prev for earlier in ancestors(nodes, key)}
-    return words(proposal.content) in before
+    before = {comparison_key(nodes[earlier]["content"]) for key in proposal.prev for earlier in ancestors(nodes, key)}
+    return comparison_key(proposal.content) in before
 
 
 def merge_duplicates(proposals: Sequence[Proposal], *, across: bool) -> list[Proposal]:
     """Merge proposals that are the same word for word: below the same node, or `across` all of them."""
     same: dict[tuple[str, tuple[str, ...]], list[Proposal]] = {}
     for proposal in proposals:
-        same.setdefault((words(proposal.content), () if across else proposal.prev), []).append(proposal)
+        same.setdefault((comparison_key(proposal.content), () if across else proposal.prev), []).append(proposal)
     return [merge_proposals(each, each[0].content) for each in same.values()]
 
 

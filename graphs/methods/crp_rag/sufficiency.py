@@ -11,7 +11,7 @@ from sleuth.graphs.core import Threshold, ask_or, choose_threshold
 from sleuth.graphs.evidence import strip_marks
 from sleuth.graphs.methods.crp_rag.reasoning_graph import Nodes
 from sleuth.tools.errors import BadReply
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 
 class Verification(TypedDict):
@@ -82,4 +82,4 @@ def _why(checked: Verification | None) -> str:
 
 
 def _normalized(answer: str) -> str:
-    return words(strip_marks(answer)).rstrip(".")
+    return comparison_key(strip_marks(answer)).rstrip(".")

@@ -24,7 +24,7 @@ from sleuth.tools.documents import split
 from sleuth.tools.errors import BadReply, SleuthError, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.sources import NotCalculable, calculate
-from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, Named, explore, look_up, tidy
+from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, NamedEntity, deduplicate, explore, look_up
 from sleuth.tools.sources.question_attributes import Domain, Predictor
 from sleuth.tools.sources.question_attributes.svm import TRAINING
 from sleuth.tools.sources.web_pages import PageRetriever, PageText, table_passages
@@ -199,7 +199,7 @@ async def run_lookups(
         calls = [(each.function, {one.name: one.value for one in each.arguments}) for each in said.calls]
         lookups = await look_up(graph, calls, seconds=seconds)
     else:
-        named = tidy(Named(name=each.name.strip(), kind=each.kind) for each in said.entities)
+        named = deduplicate(NamedEntity(name=each.name.strip(), kind=each.kind) for each in said.entities)
         today = parse_day(asked.asked_at)
         day = today.isoformat() if today else ""
         lookups = await explore(graph, named, asked.question, domain=domain, today=day, seconds=seconds)

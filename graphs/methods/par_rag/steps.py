@@ -25,8 +25,9 @@ from sleuth.graphs.evidence import (
     verify_quotes,
 )
 from sleuth.tools.search import Query
-from sleuth.tools.search.entity_graph import FUNCTION_WORDS, spans
-from sleuth.tools.text import words
+from sleuth.tools.search.entity_graph import FUNCTION_WORDS
+from sleuth.tools.search.entity_graph import tokenization as spans
+from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 
 
@@ -69,13 +70,19 @@ def number_steps(steps: Sequence[OrderedStep]) -> dict[str, Step]:
 
 def answer_from_notes(plan: Plan, notes: Notes) -> dict[str, Note | None]:
     """Move inherited notes that answer a step, word for word, to its key; no other note keeps a step's key."""
-    answered = {words(found["question"]): key for key, found in notes.items() if found["finding"]}
+    answered = {comparison_key(found["question"]): key for key, found in notes.items() if found["finding"]}
     taken = {
-        key: answered[words(step["question"])] for key, step in plan.items() if words(step["question"]) in answered
+        key: answered[comparison_key(step["question"])]
+        for key, step in plan.items()
+        if comparison_key(step["question"]) in answered
     }
     aside = [key for key in notes if key in plan and key not in taken.values()]
     left = dict.fromkeys([*taken.values(), *aside])
-    return {**left, **{f"known {key}": notes[key] for key in aside}, **{key: notes[old] for key, old in taken.items()}}
+    return {
+        **left,
+        **{f"known {key}": notes[key] for key in aside},
+        **{key: notes[old] for key, old in taken.items()},
+    }
 
 
 def ready_steps(plan: Plan, done: Container[str], *, side_by_side: bool) -> list[str]:
@@ -180,7 +187,7 @@ def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Pass
     told: frozenset[str] = frozenset()
     fits: list[tuple[str, frozenset[str]]] = []
     for passage in shown:
-        for start, end in spans.sentences(passage.text):
+        for start, end in spans.sentence_spans(passage.text):
             sentence = passage.text[start:end]
             fit = asked & _content(f"{passage.title} {sentence}")
             fits.append((passage.id, fit))
@@ -192,7 +199,7 @@ def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Pass
 
 
 def _content(text: str) -> frozenset[str]:
-    return frozenset(word.form for word in spans.words(text)) - FUNCTION_WORDS
+    return frozenset(word.form for word in spans.tokenize(text)) - FUNCTION_WORDS
 
 
 async def review_step(

@@ -19,7 +19,7 @@ from sleuth.agents.roles.reading import EXTRACT, MAX_TRIPLES, ExtractInput, Extr
 from sleuth.graphs.core import Citation, Entity, Graph, Relation, ask_or
 from sleuth.graphs.evidence import as_sources, find_support
 from sleuth.tools.storage import Triple, TripleStore
-from sleuth.tools.text import one_line, words
+from sleuth.tools.text import comparison_key, single_line
 from sleuth.tools.types import Passage
 
 _ARTICLE = re.compile(r"^(?:the|an|a) (?=\S)")
@@ -81,7 +81,9 @@ async def _read(passage: Passage, model: ModelCaller) -> list[Triple] | None:
     said = await ask_or(model, EXTRACT, ExtractInput(sources=as_sources([passage])), nothing, loss)
     if said is nothing:
         return None
-    written = [(one_line(each.subject), one_line(each.predicate), one_line(each.object)) for each in said.triples]
+    written = [
+        (single_line(each.subject), single_line(each.predicate), single_line(each.object)) for each in said.triples
+    ]
     # A pronoun would merge all entities that it refers to.
     usable = [each for each in written if not {each[0].casefold(), each[2].casefold()} & _PRONOUNS]
     return [each for each in usable if all(map(entity_key, each))]
@@ -114,7 +116,7 @@ def _significant_words(name: str) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    return words(unicodedata.normalize("NFKC", text))
+    return comparison_key(unicodedata.normalize("NFKC", text))
 
 
 def merge_triples(
@@ -184,7 +186,7 @@ def render_passages(rounds: Rounds) -> RenderedFacts:
         for passage in passages:
             if all(passage not in before.passages for before in behind.values()):
                 number = len(behind) + 1
-                lines[int(at), passage.id] = [f"[{number}] {one_line(passage.title)}\n{passage.text.strip()}"]
+                lines[int(at), passage.id] = [f"[{number}] {single_line(passage.title)}\n{passage.text.strip()}"]
                 behind[number] = FactSources(passages=[passage])
     return RenderedFacts(sources=_best_first(lines), behind=behind)
 

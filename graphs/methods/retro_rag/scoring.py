@@ -13,7 +13,7 @@ from sleuth.graphs.core import Note, Threshold, ask_or, choose_threshold
 from sleuth.graphs.evidence import as_sources, as_steps, find_support, make_note, verify_quotes
 from sleuth.graphs.methods.retro_rag.evidence_state import Notes, inference_key, with_sources
 from sleuth.tools.errors import BadReply
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 
 UNDECIDED = 0.5
@@ -92,14 +92,14 @@ async def infer(
     """Return new inferences, each with the passages that it names; those without a shown passage are dropped."""
     none = reasoning.Inferences(inferences=[])
     said = await ask_or(model, reasoning.INFER, given, none, f"Round {round} has no inferences.")
-    heard = {words(found["finding"]) for found in known.values()}
+    heard = {comparison_key(found["finding"]) for found in known.values()}
     notes = {}
     for at, inference in enumerate(said.inferences, start=1):
         resting = [shown[cited.source - 1] for cited in inference.citations if cited.source <= len(shown)]
         if not resting:
             model.warn(f"an inference of round {round} names no passage that was shown: {inference.claim!r}")
-        elif words(inference.claim) not in heard:
-            heard.add(words(inference.claim))
+        elif comparison_key(inference.claim) not in heard:
+            heard.add(comparison_key(inference.claim))
             citations = verify_quotes(model, inference.claim, inference.citations, shown)
             found = make_note(inference.question, inference.claim, citations)
             notes[inference_key(round, at)] = with_sources(found, resting)

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from sleuth.studio.console import JsonOption, activity, emit
-from sleuth.studio.evaluation.calibration import Calibration
-from sleuth.studio.evaluation.calibration.calibrate import calibrate
+from sleuth.studio.evaluation.calibration import Calibration, calibrate
 from sleuth.studio.evaluation.running import provenance as record
 from sleuth.tools.settings import Settings
 

@@ -14,10 +14,10 @@ from sleuth.graphs.registry import METHODS
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, pairs
 from sleuth.studio.console import JsonOption, emit, progress_console
 from sleuth.studio.evaluation import Evaluation
-from sleuth.studio.evaluation.data import Parts, System
+from sleuth.studio.evaluation.data import OracleParts, System
 from sleuth.studio.evaluation.data.systems import systems
 from sleuth.studio.evaluation.evaluate import evaluate
-from sleuth.studio.evaluation.reporting import aligned, comparison_table, label, methods_table, retrieval_table
+from sleuth.studio.evaluation.reporting import align_columns, comparison_table, label, methods_table, retrieval_table
 from sleuth.studio.evaluation.reporting.compare import compare
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.errors import UnknownName, UsageError
@@ -84,7 +84,7 @@ def evaluate_command(
         graph_parts=graph_parts,
         systems=_systems(chosen, (_names(ablations), _names(ladder)), profile or settings.profile, pairs(set_ or [])),
         simulation=None if simulate is None else _simulation(simulate, seed),
-        gold=Parts.parse(_names(gold)),
+        gold=OracleParts.parse(_names(gold)),
         judge=judge,
         budget=Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
         limit=limit,
@@ -153,7 +153,7 @@ def _in_words(report: dict[str, Any], out: Path) -> str:
     parts = [label(report)] if label(report) else []
     parts += [f"! {warning}" for warning in report["warnings"]]
     if "methods" in report:
-        parts.append(aligned(methods_table(report["methods"], SHOWN)))
+        parts.append(align_columns(methods_table(report["methods"], SHOWN)))
     if "retrieval" in report:
-        parts.append(aligned(retrieval_table(report["retrieval"])))
+        parts.append(align_columns(retrieval_table(report["retrieval"])))
     return "\n".join([*parts, f"The whole report: {out / 'report.html'}, and beside it report.md and report.json"])

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import typer
 
 from sleuth.studio.console import JsonOption, activity, emit
-from sleuth.studio.model_server import Dtype, ServeOptions, chosen, gpu_command, server
+from sleuth.studio.model_server import Dtype, ServeOptions, gpu_command, resolve_adapters, server
 from sleuth.studio.model_server.install import install as install_lock
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings
@@ -71,7 +71,7 @@ def serve(
         eager=eager,
         max_model_len=max_model_len,
         threads=threads,
-        adapters=chosen(adapter),
+        adapters=resolve_adapters(adapter),
     )
     run = _serve_in_foreground if foreground else _serve
     asyncio.run(run(settings, options, as_json=as_json))

@@ -1,8 +1,8 @@
 """Questions, gold answers and the systems to compare."""
 
 from sleuth.studio.evaluation.data.gold import GoldTexts, gold_texts
-from sleuth.studio.evaluation.data.oracle import FindingGold, PartlyGold, Parts, gold_passages
-from sleuth.studio.evaluation.data.page_cache import PagesOf, remembering, shown
+from sleuth.studio.evaluation.data.oracle import OracleModel, OracleParts, OracleRetriever, gold_passages
+from sleuth.studio.evaluation.data.page_cache import QuestionPages, cache_embeddings, page_passages
 from sleuth.studio.evaluation.data.questions import (
     INVALID,
     GoldQuestion,
@@ -15,19 +15,19 @@ from sleuth.studio.evaluation.data.systems import System
 
 __all__ = [
     "INVALID",
-    "FindingGold",
     "GoldQuestion",
     "GoldTexts",
-    "PagesOf",
-    "PartlyGold",
-    "Parts",
+    "OracleModel",
+    "OracleParts",
+    "OracleRetriever",
     "QuestionFile",
+    "QuestionPages",
     "System",
+    "cache_embeddings",
     "gold_passages",
     "gold_texts",
+    "page_passages",
     "read_questions",
-    "remembering",
     "require_gold",
     "sample",
-    "shown",
 ]

@@ -15,11 +15,11 @@ class GoldTexts:
     texts: Mapping[str, tuple[str, str]]
 
     def of(self, question: GoldQuestion) -> dict[str, tuple[str, str]]:
-        """Those of a question that are in the collection."""
+        """Return those of a question that are in the collection."""
         return {id: self.texts[id] for id in question.gold if id in self.texts}
 
     def shown(self, question: GoldQuestion, prompts: Iterable[str]) -> list[str]:
-        """The gold ids that stand as sources in these prompts, whole or in part."""
+        """Return the gold ids whose text is a source in these prompts, complete or in part."""
         gold = {id: [_as_shown(title, text)] for id, (title, text) in self.of(question).items()}
         blocks = {(source.title, source.text) for prompt in prompts for _, source in parse_sources(prompt)}
         found = [id for id, [(name, body)] in gold.items() if any(t == name and b in body for t, b in blocks if b)]
@@ -27,7 +27,7 @@ class GoldTexts:
 
 
 async def gold_texts(library: Collection, questions: Sequence[GoldQuestion]) -> GoldTexts:
-    """Reads them from the collection; ids that are not there are left out."""
+    """Read them from the collection; ids that are not there are left out."""
     wanted = sorted({id for question in questions for id in question.gold})
     known = await library.known_ids(wanted)
     texts = {passage.id: (passage.title, passage.text) for passage in await library.passages(wanted)}
@@ -38,6 +38,6 @@ async def gold_texts(library: Collection, questions: Sequence[GoldQuestion]) -> 
 
 
 def _as_shown(title: str, text: str) -> tuple[str, str]:
-    """A title and a text as a prompt has them."""
+    """Return a title and a text as a prompt has them."""
     [(_, source)] = parse_sources(escape_chat_markers(format_sources((Source(title=title, text=text),))))
     return source.title, source.text

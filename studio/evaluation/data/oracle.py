@@ -1,4 +1,4 @@
-"""Parts of a run that are taken from the gold, so that what the others lose can be told: roles, and search."""
+"""Oracle ablations: roles and search results taken from the gold, to measure what the other parts lose."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ PASSAGES = "passages"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parts:
+class OracleParts:
     """Roles that are played from the gold without error, and whether every search finds a question's gold passages."""
 
     roles: frozenset[str] = frozenset()
@@ -25,20 +25,20 @@ class Parts:
 
     @classmethod
     def parse(cls, names: Iterable[str]) -> Self:
-        """From the roles' names and "passages"; raises UnknownName for any other."""
+        """Return the parts with these names: roles or "passages"; raise UnknownName for any other."""
         chosen = frozenset(names)
         for name in sorted(chosen - ROLES.keys() - {PASSAGES}):
             raise UnknownName("part", name, [PASSAGES, *ROLES], f"There are: {PASSAGES}, {', '.join(ROLES)}.")
         return cls(roles=chosen - {PASSAGES}, passages=PASSAGES in chosen)
 
     def names(self) -> list[str]:
-        """As they are given."""
+        """Return the names as given on the command line."""
         return [*sorted(self.roles), *([PASSAGES] if self.passages else [])]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PartlyGold:
-    """A model some of whose roles another plays, that knows the gold of the run's question."""
+class OracleModel:
+    """A model some of whose roles are answered from the gold of the run's question."""
 
     model: Model
     simulated: SimulatedModel
@@ -50,23 +50,23 @@ class PartlyGold:
         return self.model.context_window
 
     async def call(self, request: Request) -> Reply:
-        """What the role's player says; raises ModelError where the real model does."""
+        """Return the reply of the model that answers this role; raise ModelError if the real model does."""
         return await (self.simulated if request.role in self.roles else self.model).call(request)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        """As the real model counts them."""
+        """Return the real model's token count."""
         return await self.model.count_tokens(messages, role=role)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FindingGold:
+class OracleRetriever:
     """Search that also finds the question's gold passages, in the places of the last that it found."""
 
     retriever: Retriever
     gold: Sequence[Passage]
 
     async def search(self, query: Query) -> list[Hit]:
-        """So many passages as the search finds; what was missing comes last."""
+        """Return as many passages as the search finds; missing gold passages replace the last ones."""
         found = await self.retriever.search(query)
         there, wanted = {hit.passage.id for hit in found}, {passage.id for passage in self.gold}
         missing = [passage for passage in self.gold if passage.id not in there][: query.k]
@@ -80,7 +80,7 @@ class FindingGold:
 
 
 async def gold_passages(library: Collection, question: GoldQuestion) -> list[Passage]:
-    """Those that the question names; of a document that it names, all."""
+    """Return those that the question names; of a document that it names, all."""
     known = {passage.id: passage for passage in await library.passages(question.gold)}
     documents = await library.known_ids([id for id in question.gold if id not in known])
     found = []

@@ -16,7 +16,7 @@ KEPT = 32
 MAX_VECTORS = 50_000
 
 
-class PagesOf:
+class QuestionPages:
     """Reads one question's pages at a time, so that none is given up because others keep the machine busy."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class PagesOf:
         self._read: dict[str, list[PageText]] = {}
 
     async def of(self, question: GoldQuestion) -> list[PageText]:
-        """What was read of a question's pages; nothing where it has none."""
+        """Return the texts of a question's pages; an empty list if it has none."""
         if not question.pages:
             return []
         async with self._turn:
@@ -35,7 +35,7 @@ class PagesOf:
             return self._read[question.key]
 
 
-class Remembering:
+class CachedEmbedder:
     """An embedder that embeds a passage once: all systems search the same chunks of a question's pages."""
 
     def __init__(self, embedder: Embedder) -> None:
@@ -45,7 +45,7 @@ class Remembering:
         self._turn = threading.Lock()
 
     def embed_passages(self, texts: list[str]) -> Vectors:
-        """Unit vectors, one for each text. Blocks."""
+        """Return unit vectors, one for each text. Blocks."""
         with self._turn:
             if len(self._known) > MAX_VECTORS:
                 self._known.clear()
@@ -54,15 +54,15 @@ class Remembering:
             return np.stack([self._known[text] for text in texts])
 
     def embed_query(self, text: str) -> Vectors:
-        """As the embedder does it. Blocks."""
+        """Return the embedder's vector. Blocks."""
         return self._embedder.embed_query(text)
 
 
-def remembering(embedder: Embedder | None) -> Embedder | None:
-    """The same embedder, which does nothing twice; None stays None."""
-    return Remembering(embedder) if embedder else None
+def cache_embeddings(embedder: Embedder | None) -> Embedder | None:
+    """Return the same embedder, which does nothing twice; None stays None."""
+    return CachedEmbedder(embedder) if embedder else None
 
 
-def shown(pages: Iterable[PageText]) -> Passages:
-    """Title and text of each page, its tables below, by the page's id."""
+def page_passages(pages: Iterable[PageText]) -> Passages:
+    """Return title and text of each page, its tables below, by the page's id."""
     return {page.id: (page.name, "\n".join([page.text, *(table.markdown for table in page.tables)])) for page in pages}

@@ -1,4 +1,4 @@
-"""Questions with known answers, in JSON Lines: what is asked, what counts as right, and where it stands."""
+"""Questions with known answers, in JSON Lines: the question, its accepted answers, and its gold passages."""
 
 import bz2
 import gzip
@@ -28,7 +28,7 @@ _PACKED = {".gz": gzip.decompress, ".bz2": bz2.decompress}
 
 
 class Hop(BaseModel):
-    """One step of the way to an answer; `#1` in its question stands for the answer of the first step."""
+    """One reasoning step towards an answer; `#1` in its question is replaced by the answer of the first step."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
@@ -38,12 +38,12 @@ class Hop(BaseModel):
 
 
 def _either(*names: str, **more: Any) -> Any:  # noqa: ANN401 - any field
-    """A field that goes by several names."""
+    """Return a field that goes by several names."""
     return Field(validation_alias=AliasChoices(*names), **more)
 
 
 class _Line(BaseModel):
-    """A line of a questions file, or of the CRAG benchmark's; whatever else stands on it is left alone."""
+    """A line of a questions file, or of the CRAG benchmark's; other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
@@ -61,7 +61,7 @@ class _Line(BaseModel):
     @field_validator("answer_aliases", mode="before")
     @classmethod
     def _listed(cls, given: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        """The benchmark writes its list as Python does, within a text."""
+        """Return the benchmark writes its list as Python does, within a text."""
         try:
             return literal_eval(given) if isinstance(given, str) else given
         except SyntaxError as error:
@@ -70,10 +70,10 @@ class _Line(BaseModel):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoldQuestion:
-    """A question, the answers that count as right (none: only its search is judged), and its gold passages.
+    """A question, its accepted answers (none: only its search is scored), and its gold passages.
 
-    `gold` are ids of passages or of documents; `set` names the file that it comes from. `pages` are searched instead
-    of the collection, and `asked_at` says when it is asked, where a method wants to know.
+    `gold` are ids of passages or of documents; `set` names the file that it comes from. `pages` are searched instead of
+    the collection, and `asked_at` is the time of asking, for methods that use it.
     """
 
     set: str
@@ -86,7 +86,7 @@ class GoldQuestion:
     asked_at: str = ""
     pages: tuple[Page, ...] = field(default=(), repr=False)
     row: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The line as it stands in the file, under our names and without its pages."""
+    """The line of the file, with our field names and without its pages."""
 
     @property
     def key(self) -> str:
@@ -99,7 +99,7 @@ class GoldQuestion:
         return len(self.decomposition) or len(self.gold) or None
 
     def group(self, by: Literal["set", "type", "hops"]) -> str:
-        """The question's group when results are split."""
+        """Return the question's group when results are split."""
         return str(getattr(self, by) or "not given")
 
 
@@ -114,7 +114,7 @@ class QuestionFile:
 
 
 def read_questions(paths: Sequence[Path]) -> list[QuestionFile]:
-    """Reads JSON Lines files, plain or packed (.gz, .bz2); also the CRAG benchmark's, whose questions have pages.
+    """Read JSON Lines files, plain or packed (.gz, .bz2); also the CRAG benchmark's, whose questions have pages.
 
     Raises:
         UsageError: a file or a line of it cannot be used, or nothing is asked; names file and line.
@@ -123,7 +123,7 @@ def read_questions(paths: Sequence[Path]) -> list[QuestionFile]:
 
 
 def sample(questions: Sequence[GoldQuestion], limit: int | None, *, seed: int) -> list[GoldQuestion]:
-    """At most `limit` of each file's questions, drawn by the seed, in the files' order."""
+    """Return at most `limit` questions of each file, sampled by the seed, in the files' order."""
     chosen: list[GoldQuestion] = []
     for name in dict.fromkeys(question.set for question in questions):
         own = [question for question in questions if question.set == name]
@@ -134,7 +134,7 @@ def sample(questions: Sequence[GoldQuestion], limit: int | None, *, seed: int) -
 
 
 async def require_gold(library: Collection, questions: Sequence[GoldQuestion]) -> str | None:
-    """A warning where some gold ids are not in the collection; None if all are.
+    """Return a warning where some gold ids are not in the collection; None if all are.
 
     Raises:
         UsageError: no gold id at all is there: these questions belong to other documents.
@@ -158,7 +158,7 @@ async def require_gold(library: Collection, questions: Sequence[GoldQuestion]) -
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Each file's name without its endings, with its folder's before it where names are alike."""
+    """Return each file's name without suffixes, prefixed by its folder's name if two files have the same name."""
     stems = [path.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".jsonl") for path in paths]
     if len(set(stems)) < len(stems):
         stems = [path.resolve().parent.name for path in paths]
@@ -187,7 +187,7 @@ def _questions(text: bytes, path: Path, name: str) -> Iterator[GoldQuestion]:
         line, row = _line(raw, f"{path}, line {number}")
         id = line.id or str(number)
         if id in seen:
-            raise UsageError(f"{path}, line {number}: the id {id!r} stands on line {seen[id]} already.")
+            raise UsageError(f"{path}, line {number}: the id {id!r} is already used on line {seen[id]}.")
         seen[id] = number
         named = {"id": id, "question": line.question, "answer_aliases": line.answer_aliases, "type": line.type}
         yield _gold_question(line, {**row, **named}, name)

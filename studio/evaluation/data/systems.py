@@ -1,4 +1,4 @@
-"""What is compared: a method with settings of its own, under one of the profiles."""
+"""Systems to compare: methods with settings, each under a profile."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,7 +19,7 @@ class System:
     values: dict[str, Any] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """The system with every setting as it holds, defaults too."""
+        """Return the system with every setting as it holds, defaults too."""
         settings = configure(method(self.method), self.values, self.profile).model_dump(mode="json")
         return {**asdict(self), "settings": settings}
 
@@ -32,7 +32,7 @@ def systems(
     profiles: Sequence[Profile] = ("default",),
     values: Mapping[str, str] | None = None,
 ) -> list[System]:
-    """The systems in the order of the methods: each in each profile, its ablations and the rungs of its ladder.
+    """Return the systems in the order of the methods: each in each profile, its ablations and the stages of its ladder.
 
     Args:
         methods: names; those of `ablations` and `ladders` are taken in where they are missing.
@@ -73,7 +73,7 @@ def _rungs(name: str) -> list[str]:
 
 
 def _own(name: str, values: Mapping[str, str]) -> dict[str, str]:
-    """The values that go to a method: those with its name before them win."""
+    """Return the values that go to a method: those with its name before them win."""
     fields = method(name).settings.model_fields
     general = {key: value for key, value in values.items() if key in fields}
     return general | {

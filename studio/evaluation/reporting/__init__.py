@@ -6,14 +6,13 @@ from sleuth.studio.evaluation.reporting.blocks import (
     Paragraph,
     Picture,
     Table,
-    aligned,
+    align_columns,
     to_html,
     to_markdown,
 )
 from sleuth.studio.evaluation.reporting.compare import comparison_table
-from sleuth.studio.evaluation.reporting.plots import svg
-from sleuth.studio.evaluation.reporting.report import label
-from sleuth.studio.evaluation.reporting.tables import methods_table, retrieval_table
+from sleuth.studio.evaluation.reporting.plots import draw_svg
+from sleuth.studio.evaluation.reporting.report import label, methods_table, retrieval_table
 
 __all__ = [
     "Block",
@@ -21,12 +20,12 @@ __all__ = [
     "Paragraph",
     "Picture",
     "Table",
-    "aligned",
+    "align_columns",
     "comparison_table",
+    "draw_svg",
     "label",
     "methods_table",
     "retrieval_table",
-    "svg",
     "to_html",
     "to_markdown",
 ]

@@ -30,7 +30,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Plain text; `label` makes it stand out."""
+    """Plain text; `label` highlights it."""
 
     text: str
     label: bool = False
@@ -52,7 +52,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An SVG, in HTML alone; `title` says what it shows."""
+    """An SVG with its title; only in the HTML report."""
 
     svg: str
     title: str
@@ -62,7 +62,7 @@ Block = Heading | Paragraph | Table | Code | Picture
 
 
 def to_markdown(blocks: Sequence[Block]) -> str:
-    """All but the pictures."""
+    """Return all but the pictures."""
     return "\n\n".join(_markdown(block) for block in blocks if not isinstance(block, Picture)) + "\n"
 
 
@@ -79,7 +79,7 @@ def _markdown(block: Heading | Paragraph | Table | Code) -> str:
 
 
 def to_html(blocks: Sequence[Block]) -> str:
-    """A page with its style and pictures inside."""
+    """Return a page with its style and pictures inside."""
     title = next((block.text for block in blocks if isinstance(block, Heading)), "Evaluation")
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
     body = "\n".join(_html(block) for block in blocks)
@@ -102,8 +102,8 @@ def _html(block: Block) -> str:
             return f"<figure>{svg}<figcaption>{escape(title)}</figcaption></figure>"
 
 
-def aligned(rows: Rows) -> str:
-    """A table for a terminal: columns as wide as their widest cell, the first to the left, the others to the right."""
+def align_columns(rows: Rows) -> str:
+    """Return a table for a terminal; the first column is left-aligned, the others right-aligned."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = [
         [

@@ -1,22 +1,21 @@
-"""Two evaluations side by side: the same systems on the questions that both have asked."""
+"""Comparison of two evaluations: the same systems on the questions that both contain."""
 
 from pathlib import Path
 
 from typing_extensions import TypedDict
 
-from sleuth.studio.evaluation.reporting.blocks import aligned
-from sleuth.studio.evaluation.reporting.report import label
-from sleuth.studio.evaluation.reporting.tables import difference_table
+from sleuth.studio.evaluation.reporting.blocks import align_columns
+from sleuth.studio.evaluation.reporting.report import difference_table, label
 from sleuth.studio.evaluation.running import PLAN, REPORT, read_json
-from sleuth.studio.evaluation.scoring import COMPARED, Difference, Own, difference, read_found, read_scores
+from sleuth.studio.evaluation.scoring import COMPARED, Difference, SystemScores, difference, read_found, read_scores
 from sleuth.studio.evaluation.scoring.retrieval import COMPARED as SEARCH_COMPARED
 from sleuth.tools.errors import UsageError
 
 
 class Comparison(TypedDict):
-    """What two evaluations differ in, and by how much: b minus a.
+    """Differences between two evaluations: b minus a.
 
-    `simulation` where either is one; `labels` are what must stand wherever the numbers of a or b stand.
+    `simulation`: one of them is simulated; `labels` must be shown wherever the numbers of a or b are.
     """
 
     a: str
@@ -28,7 +27,7 @@ class Comparison(TypedDict):
 
 
 def compare(a: Path, b: Path) -> Comparison:
-    """Pairs the systems and search modes that both folders have, or the only one of each.
+    """Pair the systems and search modes that both folders have, or the only one of each.
 
     Raises:
         UsageError: a folder without a report, or nothing that both have.
@@ -51,12 +50,12 @@ def compare(a: Path, b: Path) -> Comparison:
 
 
 def comparison_table(found: Comparison) -> str:
-    """For a terminal."""
+    """Return the comparison for a terminal."""
     what = f"b = {found['b']}, a = {found['a']}; the two differ in: {', '.join(found['differing']) or 'nothing'}"
-    return "\n".join([what, *found["labels"], aligned(difference_table(found["differences"]))])
+    return "\n".join([what, *found["labels"], align_columns(difference_table(found["differences"]))])
 
 
-def _differences(sides: list[dict[str, Own]], metrics: tuple[str, ...], seed: int) -> list[Difference]:
+def _differences(sides: list[dict[str, SystemScores]], metrics: tuple[str, ...], seed: int) -> list[Difference]:
     before, after = sides
     pairs = [(name, name) for name in after if name in before]
     if not pairs and len(before) == len(after) == 1:
@@ -65,7 +64,9 @@ def _differences(sides: list[dict[str, Own]], metrics: tuple[str, ...], seed: in
     return [each for each in made if each["n"]]
 
 
-def _difference(before: Own, after: Own, names: tuple[str, str], metric: str, seed: int) -> Difference:
+def _difference(
+    before: SystemScores, after: SystemScores, names: tuple[str, str], metric: str, seed: int
+) -> Difference:
     common = [key for key in after if key in before]
     both = [(after[key].get(metric), before[key].get(metric)) for key in common]
     values = [(new, old) for new, old in both if new is not None and old is not None]

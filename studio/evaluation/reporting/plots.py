@@ -15,27 +15,26 @@ _SIZE = (8.0, 4.5)
 _FEWEST_HOPS_GROUPS = 2
 _COLOURS = 10
 _MARKERS, _LINES, _HATCHES = "os^", ("-", "--", ":"), ("", "//", "..")
-"""What tells the second and third ten from the first, whose colours they share."""
+"""Styles that distinguish the second and third ten from the first, which have the same colors."""
 
 
-def pictures(result: MethodsResult, *, label: str) -> list[Picture]:
-    """Quality against tokens, quality by hops, cost by node; `label` stands in every picture (say, that it is a
-    simulation)."""
+def draw_pictures(result: MethodsResult, *, label: str) -> list[Picture]:
+    """Return plots of quality against tokens, quality by hops, and cost by node; `label` is shown in each of them."""
     lines = result["summary"]["all"]["systems"]
     drawn = [
         Picture(
-            svg(lambda axes: _pareto(axes, lines), label), "F1 against tokens per question: up and left is better."
+            draw_svg(lambda axes: _pareto(axes, lines), label), "F1 against tokens per question: up and left is better."
         ),
-        Picture(svg(lambda axes: _nodes(axes, result["nodes"]), label), "Tokens per question by node."),
+        Picture(draw_svg(lambda axes: _nodes(axes, result["nodes"]), label), "Tokens per question by node."),
     ]
     hops = result["summary"]["by"].get("hops", {})
     if len(hops) >= _FEWEST_HOPS_GROUPS:
-        drawn.insert(1, Picture(svg(lambda axes: _by_hops(axes, hops), label), "F1 by number of hops."))
+        drawn.insert(1, Picture(draw_svg(lambda axes: _by_hops(axes, hops), label), "F1 by number of hops."))
     return drawn
 
 
 def _pareto(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
-    """Each system a point with its intervals; the line joins those that no other beats in both."""
+    """Return each system a point with its intervals; the line joins those that no other beats in both."""
     points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
     for at, (name, tokens, f1) in enumerate(points):
         x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
@@ -44,14 +43,14 @@ def _pareto(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
         axes.errorbar(x, y, xerr=spread, yerr=height, fmt=_MARKERS[_ten(at)], capsize=2, color=_colour(at))
         place = (6, -11 if at % 2 else 5)
         axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
-    best = front([(tokens["mean"] or 0, 100 * (f1["mean"] or 0)) for _, tokens, f1 in points])
+    best = pareto_front([(tokens["mean"] or 0, 100 * (f1["mean"] or 0)) for _, tokens, f1 in points])
     axes.plot([x for x, _ in best], [y for _, y in best], "--", color="grey", linewidth=1)
     axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
     axes.set_xlim(left=0)
 
 
-def front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points that are better than all cheaper ones, the cheapest first."""
+def pareto_front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points that are better than all cheaper ones, the cheapest first."""
     best: list[tuple[float, float]] = []
     for x, y in sorted(points, key=lambda point: (point[0], -point[1])):
         if not best or y > best[-1][1]:
@@ -94,8 +93,8 @@ def _ten(at: int) -> int:
     return at // _COLOURS % len(_MARKERS)
 
 
-def svg(draw: "Callable[[Axes], None]", label: str) -> str:
-    """A figure as an SVG element: the same text for the same numbers."""
+def draw_svg(draw: "Callable[[Axes], None]", label: str) -> str:
+    """Return a figure as an SVG element: the same text for the same numbers."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""Every question with every system: durable runs side by side, each in a thread of its own, until all have ended."""
+"""Runs of every system on every question: durable, concurrent, one thread each."""
 
 import asyncio
 import re
@@ -12,12 +12,12 @@ from sleuth.graphs.persistence import LONGEST_NAME, Store
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import RunService, Services
 from sleuth.studio.client import last
-from sleuth.studio.evaluation.data import GoldQuestion, GoldTexts, PagesOf, System
-from sleuth.studio.evaluation.scoring import AllowanceSpent, Result, Results, metrics, scores
+from sleuth.studio.evaluation.data import GoldQuestion, GoldTexts, QuestionPages, System
+from sleuth.studio.evaluation.scoring import BudgetSpent, Result, Results, metrics, scores
 from sleuth.tools.errors import ModelUnavailable, SleuthError
 
 ServicesFor = Callable[[GoldQuestion], Awaitable[Services]]
-"""What a run of a question is made with: made anew for each."""
+"""Factory of the services of one question's run."""
 
 OnDone = Callable[[], None]
 
@@ -39,28 +39,28 @@ class Job:
         return f"{plain[:80]}-{sha256(name.encode()).hexdigest()[:12]}"
 
 
-def jobs(systems: Sequence[System], questions: Sequence[GoldQuestion]) -> list[Job]:
-    """Question by question, so that what is there after an early end compares the systems on the same questions."""
+def make_jobs(systems: Sequence[System], questions: Sequence[GoldQuestion]) -> list[Job]:
+    """Return the jobs question by question, so that an early end still compares the systems on the same questions."""
     return [Job(system=system, question=question) for question in questions for system in systems]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Harness:
-    """Runs jobs; a simulated run that was interrupted begins anew."""
+    """A runner of jobs; an interrupted simulated run starts from scratch."""
 
     store: Store
     services_for: ServicesFor
     results: Results
     texts: GoldTexts
-    pages: PagesOf
+    pages: QuestionPages
     at_once: int
     simulated: bool = False
 
     async def run(self, wanted: Iterable[Job], on_done: OnDone) -> str:
-        """Runs what has no result yet; returns why it ended before everything was done, or an empty text.
+        """Run the jobs that have no result yet; return the reason for an early end, or an empty text.
 
         Raises:
-            ModelUnavailable: no model server answers; what was done stands.
+            ModelUnavailable: no model server answers; finished runs are kept.
         """
         queue = iter([job for job in wanted if job.thread not in self.results.by_thread])
         try:
@@ -71,11 +71,11 @@ class Harness:
         return next((worker.result() for worker in workers if worker.result()), "")
 
     async def _work(self, queue: Iterable[Job], on_done: OnDone) -> str:
-        """Takes one job after the other; where the allowance ends says so, and the other workers end what they run."""
+        """Process one job after the other; return the reason if the allowance is spent."""
         for job in queue:
             try:
                 result = await self._result(job)
-            except AllowanceSpent as spent:
+            except BudgetSpent as spent:
                 return str(spent)
             await self.results.add(result)
             on_done()
@@ -86,14 +86,14 @@ class Harness:
         try:
             await self._prepare(runs, job)
             answer = await last(runs.run(job.thread))
-        except (AllowanceSpent, ModelUnavailable):
+        except (BudgetSpent, ModelUnavailable):
             raise
         except SleuthError as error:
             return _failed(job, str(error), simulated=self.simulated)
         return await self._read(runs, job, answer)
 
     async def _prepare(self, runs: RunService, job: Job) -> None:
-        """Writes the run down; a simulated one that was interrupted begins anew, since its model's cache is gone."""
+        """Create the run; delete and restart an interrupted simulated one, whose model's cache is lost."""
         if await runs.store.threads.exists(job.thread):
             if not self.simulated or (await runs.store.threads.get(job.thread)).state == "done":
                 return
@@ -110,7 +110,7 @@ class Harness:
         )
 
     async def _read(self, runs: RunService, job: Job, answer: Answer) -> Result:
-        """A result from the run's end, and from the prompts that it has sent."""
+        """Return a result from the run's end, and from the prompts that it has sent."""
         thread = await runs.store.threads.get(job.thread)
         state = await runs.graph(thread).aget_state(runs.config(thread))
         hashes = list(dict.fromkeys(call["prompt"] for call in state.values["calls"].values()))
@@ -138,7 +138,7 @@ class Harness:
 
 
 def _dated(job: Job) -> dict[str, Any]:
-    """The system's settings; where it has one for when a question is asked, that of the question, unless it is set."""
+    """Return the system's settings, with the question's time for a method with `asked_at`, unless it is set."""
     system, at = job.system, job.question.asked_at
     known = at and "asked_at" in method(system.method).settings.model_fields
     return {"asked_at": at, **system.values} if known else system.values

@@ -1,4 +1,4 @@
-"""What runs of an evaluation are made with: a model server, or a simulated model of each question's own."""
+"""Services for the runs of an evaluation: a model server, or a simulated model for each question."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,18 +10,18 @@ from sleuth.agents.role import NAMES
 from sleuth.graphs.runs import Services
 from sleuth.studio.client import furnished, gateway_class
 from sleuth.studio.evaluation.data import (
-    FindingGold,
     GoldQuestion,
     GoldTexts,
-    PagesOf,
-    PartlyGold,
-    Parts,
+    OracleModel,
+    OracleParts,
+    OracleRetriever,
+    QuestionPages,
+    cache_embeddings,
     gold_passages,
-    remembering,
-    shown,
+    page_passages,
 )
 from sleuth.studio.evaluation.running.harness import ServicesFor
-from sleuth.studio.evaluation.scoring import Allowance, Metered
+from sleuth.studio.evaluation.scoring import EvaluationBudget, MeteredModel
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
 from sleuth.studio.simulation.model import NAME as SIMULATED
 from sleuth.tools.collection import Collection
@@ -30,7 +30,7 @@ from sleuth.tools.storage import MemoryTriples
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Models:
+class EvaluationModels:
     """Services for each run, and the names of the models by role ("default": all that have none of their own)."""
 
     services_for: ServicesFor
@@ -39,60 +39,60 @@ class Models:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
-    """What is known about questions beforehand: gold passages of the collection, or what their pages tell."""
+class KnownGold:
+    """Gold known in advance: passages of the collection, or of a question's pages."""
 
     texts: GoldTexts
-    pages: PagesOf
+    pages: QuestionPages
 
     async def gold(self, question: GoldQuestion) -> Gold:
-        """What a simulated model answers from."""
+        """Return the gold from which a simulated model answers."""
         if not question.pages:
             return gold_of(question.row, self.texts.of(question))
-        return await asyncio.to_thread(gold_on_pages, question.row, shown(await self.pages.of(question)))
+        return await asyncio.to_thread(gold_on_pages, question.row, page_passages(await self.pages.of(question)))
 
 
 @asynccontextmanager
-async def served(
-    settings: Settings, library: Collection, known: Known, parts: Parts, allowance: Allowance
-) -> AsyncIterator[Models]:
-    """The model server of the settings, less the parts that are gold; raises ModelError where it cannot be used.
+async def open_served_models(
+    settings: Settings, library: Collection, known: KnownGold, parts: OracleParts, allowance: EvaluationBudget
+) -> AsyncIterator[EvaluationModels]:
+    """Open the model server of the settings, except for the oracle parts; raise ModelError if it cannot be used.
 
-    Every run has triples of its own: with a shared cache a question's cost would depend on those asked before. For the
-    same reason there is no knowledge graph but the one that the settings name.
+    Every run has its own triples: with a shared cache the cost of a question would depend on earlier ones. For the same
+    reason the only knowledge graph is the one in the settings.
     """
     gateway = await asyncio.to_thread(gateway_class)
     async with (
         gateway.open(settings) as model,
         furnished(settings, library, model_of=model.name_of) as make,
     ):
-        metered, embedder = Metered(model, allowance), remembering(library.embedder)
+        metered, embedder = MeteredModel(model, allowance), cache_embeddings(library.embedder)
 
         async def services_for(question: GoldQuestion) -> Services:
             services = make(model=metered, triples=MemoryTriples(), embedder=embedder)
             if parts.roles:
                 gold = SimulatedModel(await known.gold(question), Simulation(rates={}))
-                services = replace(services, model=PartlyGold(model=metered, simulated=gold, roles=parts.roles))
+                services = replace(services, model=OracleModel(model=metered, simulated=gold, roles=parts.roles))
             if parts.passages:
                 passages = await gold_passages(library, question)
-                services = replace(services, retriever=FindingGold(retriever=services.retriever, gold=passages))
+                services = replace(services, retriever=OracleRetriever(retriever=services.retriever, gold=passages))
             return services
 
         names = {role: model.name_of(role) for role in ("default", *NAMES)}
         own = {role: name for role, name in names.items() if name != names["default"]}
-        yield Models(judge=metered, services_for=services_for, names={"default": names["default"], **own})
+        yield EvaluationModels(judge=metered, services_for=services_for, names={"default": names["default"], **own})
 
 
 @asynccontextmanager
-async def simulated(
-    settings: Settings, library: Collection, known: Known, simulation: Simulation, allowance: Allowance
-) -> AsyncIterator[Models]:
-    """A simulated model for each run, which knows that run's question alone; all else as with a model server."""
+async def open_simulated_models(
+    settings: Settings, library: Collection, known: KnownGold, simulation: Simulation, allowance: EvaluationBudget
+) -> AsyncIterator[EvaluationModels]:
+    """Open a simulated model for each run, which has the gold of that run's question only."""
     async with furnished(settings, library, model_of=lambda _: SIMULATED) as make:
-        embedder = remembering(library.embedder)
+        embedder = cache_embeddings(library.embedder)
 
         async def services_for(question: GoldQuestion) -> Services:
             simulating = SimulatedModel(await known.gold(question), simulation)
-            return make(model=Metered(simulating, allowance), triples=MemoryTriples(), embedder=embedder)
+            return make(model=MeteredModel(simulating, allowance), triples=MemoryTriples(), embedder=embedder)
 
-        yield Models(judge=None, services_for=services_for, names={"default": SIMULATED})
+        yield EvaluationModels(judge=None, services_for=services_for, names={"default": SIMULATED})

@@ -1,4 +1,4 @@
-"""What it takes to repeat an evaluation: the command, the data, the settings, the versions of everything."""
+"""Provenance of an evaluation: the command, the data, the settings, and the versions of all packages."""
 
 import platform
 import shlex
@@ -21,14 +21,14 @@ PACKAGES = (
 
 
 def require_packages() -> None:
-    """Raises UsageError where what the report of methods is made with is not installed."""
+    """Raise UsageError where what the report of methods is made with is not installed."""
     missing = [name for name in ("matplotlib", "rouge_score", "scipy") if find_spec(name) is None]
     if missing:
         raise UsageError(f"Evaluating methods needs {', '.join(missing)}: pip install '{DISTRIBUTION}[eval]'.")
 
 
 def versions() -> dict[str, str]:
-    """Python's and every package's that has a part in the numbers; those that are not installed are left out."""
+    """Return Python's and every package's that has a part in the numbers; those that are not installed are left out."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -39,12 +39,12 @@ def versions() -> dict[str, str]:
 
 
 def command_line() -> str:
-    """The command that is running, as one types it."""
+    """Return the command that is running, as one types it."""
     return shlex.join(["sleuth", *sys.argv[1:]])
 
 
 def settings_record(settings: Settings) -> dict[str, Any]:
-    """The settings without the secret, and without a password that a URL may hold."""
+    """Return the settings without the secret, and without a password that a URL may hold."""
     record = settings.model_dump(mode="json", exclude={"model_key", "api_keys"})
     if record["database_url"]:
         scheme, _, rest = record["database_url"].partition("://")
@@ -53,7 +53,7 @@ def settings_record(settings: Settings) -> dict[str, Any]:
 
 
 async def data_record(library: Collection, settings: Settings, files: Sequence[QuestionFile]) -> dict[str, Any]:
-    """The questions' files and the collection, each with a hash of its content."""
+    """Return the questions' files and the collection, each with a hash of its content."""
     documents, passages = await library.count()
     collection = {"name": settings.collection, "documents": documents, "passages": passages}
     questions = [

@@ -17,14 +17,14 @@ PLAN = "plan.json"
 REPORT = "report.json"
 
 
-class Folder:
+class RunFolder:
     """Reads and writes an evaluation's files; made by `open_folder`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     async def settle(self, plan: Mapping[str, Any]) -> bool:
-        """Writes down what is evaluated here, or checks that it is the same; returns whether it was there already.
+        """Write down what is evaluated here, or checks that it is the same; returns whether it was there already.
 
         Raises:
             UsageError: the folder holds another evaluation; names what differs.
@@ -42,17 +42,17 @@ class Folder:
         return True
 
     async def write(self, name: str, text: str) -> None:
-        """Replaces a file whole: whoever reads it sees the old one or the new one."""
+        """Replace a file atomically: a reader sees the old one or the new one."""
         await asyncio.to_thread(_write, self.path / name, text)
 
     async def write_lines(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """The same with a JSON value per line."""
+        """Return the same with a JSON value per line."""
         await self.write(name, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 @asynccontextmanager
-async def open_folder(path: Path) -> AsyncIterator[Folder]:
-    """The folder, made where it is not there, locked as long as the block lasts.
+async def open_folder(path: Path) -> AsyncIterator[RunFolder]:
+    """Open the folder, made where it is not there, locked as long as the block lasts.
 
     Raises:
         StoreBusy: another process evaluates into it.
@@ -67,19 +67,19 @@ async def open_folder(path: Path) -> AsyncIterator[Folder]:
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error}. Give --out another folder.") from error
     try:
-        yield Folder(path)
+        yield RunFolder(path)
     finally:
         lock.release()
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object of an evaluation's folder; raises UsageError where it is not there or damaged."""
+    """Return a JSON object of an evaluation's folder; raises UsageError where it is not there or damaged."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from None
     if not isinstance(value, dict):
-        raise UsageError(f"{path} is not of an evaluation.")
+        raise UsageError(f"{path} does not belong to an evaluation.")
     return value
 
 

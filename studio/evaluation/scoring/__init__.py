@@ -1,30 +1,38 @@
 """Metrics, judging, statistics and budgets of evaluations."""
 
-from sleuth.studio.evaluation.scoring.budget import Allowance, AllowanceSpent, Metered
+from sleuth.studio.evaluation.scoring.budget import BudgetSpent, EvaluationBudget, MeteredModel
 from sleuth.studio.evaluation.scoring.judging import judge_all
 from sleuth.studio.evaluation.scoring.metrics import answer_scores, contained, exact_match, f1
-from sleuth.studio.evaluation.scoring.outcome import (
-    COMPARED,
-    COST,
-    EVIDENCE,
-    QUALITY,
-    Failure,
-    MethodsResult,
-    NodeMeans,
-    methods_result,
-)
 from sleuth.studio.evaluation.scoring.results import Result, Results, open_results, read_scores, scores
 from sleuth.studio.evaluation.scoring.retrieval import (
     FOUND,
     METRICS,
     RetrievalResult,
-    Searching,
+    SearchSystem,
     measure_search,
+    open_search_systems,
     read_found,
-    searching,
 )
-from sleuth.studio.evaluation.scoring.statistics import LEVEL, RESAMPLES, Difference, Interval, difference, interval
-from sleuth.studio.evaluation.scoring.summary import Group, Own
+from sleuth.studio.evaluation.scoring.statistics import (
+    LEVEL,
+    RESAMPLES,
+    Difference,
+    Interval,
+    SystemScores,
+    difference,
+    interval,
+)
+from sleuth.studio.evaluation.scoring.summary import (
+    COMPARED,
+    COST,
+    EVIDENCE,
+    QUALITY,
+    Failure,
+    Group,
+    MethodsResult,
+    NodeMeans,
+    methods_result,
+)
 
 __all__ = [
     "COMPARED",
@@ -35,20 +43,20 @@ __all__ = [
     "METRICS",
     "QUALITY",
     "RESAMPLES",
-    "Allowance",
-    "AllowanceSpent",
+    "BudgetSpent",
     "Difference",
+    "EvaluationBudget",
     "Failure",
     "Group",
     "Interval",
-    "Metered",
+    "MeteredModel",
     "MethodsResult",
     "NodeMeans",
-    "Own",
     "Result",
     "Results",
     "RetrievalResult",
-    "Searching",
+    "SearchSystem",
+    "SystemScores",
     "answer_scores",
     "contained",
     "difference",
@@ -59,8 +67,8 @@ __all__ = [
     "measure_search",
     "methods_result",
     "open_results",
+    "open_search_systems",
     "read_found",
     "read_scores",
     "scores",
-    "searching",
 ]

@@ -1,4 +1,4 @@
-"""What a whole evaluation may spend: a model that counts for all runs together, and stops them when it is enough."""
+"""Budget of a whole evaluation: a model that counts the calls of all runs together and stops at the limits."""
 
 import time
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from sleuth.graphs.core import Budget
 from sleuth.tools.errors import RunError
 
 
-class AllowanceSpent(RunError):
-    """The evaluation may spend no more; what was answered stands, and a bigger allowance goes on from there."""
+class BudgetSpent(RunError):
+    """The evaluation's budget is spent; finished runs are kept, and a larger budget resumes."""
 
 
 @dataclass(kw_only=True)
-class Allowance:
+class EvaluationBudget:
     """The limits, and what is spent so far; seconds count from the start of this command."""
 
     limits: Budget
@@ -22,26 +22,26 @@ class Allowance:
     began: float = field(default_factory=time.monotonic)
 
     def spend(self, calls: int, tokens: int) -> None:
-        """Counts what runs have spent."""
+        """Count what runs have spent."""
         self.calls += calls
         self.tokens += tokens
 
     def require(self) -> None:
-        """Counts one more call; raises AllowanceSpent where there is none left."""
+        """Count one more call; raises AllowanceSpent where there is none left."""
         limits = self.limits
         if limits.max_calls is not None and self.calls >= limits.max_calls:
-            raise AllowanceSpent(f"the {limits.max_calls:,} model calls of --max-calls are made")
+            raise BudgetSpent(f"the {limits.max_calls:,} model calls of --max-calls are made")
         if limits.max_tokens is not None and self.tokens >= limits.max_tokens:
-            raise AllowanceSpent(f"the {limits.max_tokens:,} tokens of --max-tokens are spent")
+            raise BudgetSpent(f"the {limits.max_tokens:,} tokens of --max-tokens are spent")
         if limits.max_seconds is not None and time.monotonic() - self.began >= limits.max_seconds:
-            raise AllowanceSpent(f"the {limits.max_seconds:g} seconds of --max-seconds are over")
+            raise BudgetSpent(f"the {limits.max_seconds:g} seconds of --max-seconds are over")
         self.calls += 1
 
 
-class Metered:
+class MeteredModel:
     """A model that asks the allowance before each call."""
 
-    def __init__(self, model: Model, allowance: Allowance) -> None:
+    def __init__(self, model: Model, allowance: EvaluationBudget) -> None:
         self._model = model
         self._allowance = allowance
 
@@ -51,12 +51,12 @@ class Metered:
         return self._model.context_window
 
     async def call(self, request: Request) -> Reply:
-        """One reply of the model; raises AllowanceSpent instead of a call too many."""
+        """Return one reply of the model; raises AllowanceSpent instead of a call too many."""
         self._allowance.require()
         reply = await self._model.call(request)
         self._allowance.tokens += reply["usage"]["prompt_tokens"] + reply["usage"]["completion_tokens"]
         return reply
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        """As the model counts."""
+        """Return the model's token count."""
         return await self._model.count_tokens(messages, role=role)

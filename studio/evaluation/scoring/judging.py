@@ -10,7 +10,7 @@ from sleuth.agents.model import Message, Model, Request
 from sleuth.agents.model_calls import Unparsable, parse
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.scoring.budget import AllowanceSpent
+from sleuth.studio.evaluation.scoring.budget import BudgetSpent
 from sleuth.studio.evaluation.scoring.results import Result, Results, scores
 from sleuth.tools.errors import ModelUnavailable
 
@@ -18,10 +18,10 @@ from sleuth.tools.errors import ModelUnavailable
 async def judge_all(
     model: Model, results: Results, chosen: Iterable[Result], questions: Mapping[str, GoldQuestion], *, at_once: int
 ) -> str:
-    """Judges the answers that have no opinion yet; returns why it ended early, or an empty text.
+    """Judge the answers without an opinion; return the reason for an early end, or an empty text.
 
-    Refusals are wrong without a judge, except where there is no answer. A reply that is neither of the two words
-    leaves an answer unjudged.
+    Refusals are wrong without asking the judge, unless the question has no answer. A reply that is neither of the two
+    words leaves an answer unjudged.
     """
     await prompts.read(JUDGE.prompt)
     queue = iter([each for each in chosen if each["judged"] is None and each["status"] != "failed"])
@@ -33,7 +33,7 @@ async def judge_all(
                 continue
             try:
                 judged = await _opinion(model, result, question)
-            except AllowanceSpent as spent:
+            except BudgetSpent as spent:
                 return str(spent)
             if judged is not None:
                 fresh = Result(**{**result, "judged": judged})

@@ -1,7 +1,7 @@
-"""How good an answer is: exact match and F1 as SQuAD has them, containment, ROUGE-L, CRAG's score, and its citations.
+"""Answer metrics: SQuAD's exact match and F1, containment, ROUGE-L, CRAG's score, and citation scores.
 
-Every score is a number per question, None where the metric says nothing about it. A question whose answer is empty has
-none: to refuse it is right.
+Every score is a number per question, None if the metric does not apply. A question whose answer is empty has no answer:
+refusing it is right.
 """
 
 import re
@@ -23,35 +23,37 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise(text: str) -> str:
-    """As SQuAD's evaluate-v2.0.py: lower case, without ASCII punctuation, English articles and extra white space."""
+    """Return text normalized as by SQuAD's evaluate-v2.0.py: lower case, no ASCII punctuation or English articles."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def exact_match(said: str, answers: Sequence[str]) -> float:
-    """1 if the answer is one of those that count as right, both normalised."""
+    """Return 1 if the normalized answer equals an accepted one."""
     return max(float(normalise(said) == answer) for answer in _comparable(answers))
 
 
 def f1(said: str, answers: Sequence[str]) -> float:
-    """Harmonic mean of the precision and recall of words, against the nearest of the right answers."""
+    """Return the harmonic mean of word precision and recall, against the closest accepted answer."""
     return max(_f1(normalise(said).split(), answer.split()) for answer in _comparable(answers))
 
 
 def _comparable(answers: Sequence[str]) -> list[str]:
-    """Normalised; as in SQuAD's script none of which nothing is left, such as "A", unless there is no other."""
+    """Return normalized answers, as in SQuAD's script without those that become empty, unless there is no other."""
     left = [normalise(answer) for answer in answers if normalise(answer) or not answer]
     return left or [""]
 
 
 def _f1(said: list[str], answer: list[str]) -> float:
-    if not (said and answer):  # SQuAD 2.0: nothing is said where there is nothing to say
+    if not (said and answer):  # SQuAD 2.0: an empty answer is right if there is no answer
         return float(said == answer)
     common = sum((Counter(said) & Counter(answer)).values())
     return 2 * common / (len(said) + len(answer))
 
 
 def contained(said: str, answers: Sequence[str]) -> float:
-    """1 if a right answer stands in what is said, word for word after normalising: what CRP-RAG calls exact match."""
+    """Return 1 if an accepted answer is contained in the text, word for word after normalizing (CRP-RAG's exact
+    match).
+    """
     spoken = f" {normalise(said)} "
     return max(float(_within(answer, spoken)) for answer in _comparable(answers))
 
@@ -61,7 +63,7 @@ def _within(answer: str, spoken: str) -> bool:
 
 
 def rouge_l(said: str, answers: Sequence[str]) -> float:
-    """ROUGE-L's F-measure by the rouge-score package, which reads Latin letters and digits alone."""
+    """Return ROUGE-L's F-measure by the rouge-score package, which considers Latin letters and digits only."""
     return max(_rouge_l(said, answer) for answer in answers)
 
 
@@ -81,15 +83,16 @@ def _scorer() -> "RougeScorer":
 def answer_scores(
     status: str, text: str, answers: Sequence[str], judged: bool | None = None
 ) -> dict[str, float | None]:
-    """All that is said about an answer.
+    """Return all scores of an answer's text.
 
-    CRAG's score is 1 for a right one, 0 for a refusal, -1 for a wrong one; a question taken for invalid is missing too.
+        CRAG's score is 1 for a right one, 0 for a refusal, -1 for a wrong one; a question taken for invalid is missing
+        too.
 
-    Args:
-        status: the run's; whatever text goes with a refusal does not count as an answer.
-        text: what was answered.
-        answers: those that count as right; none: nothing can be said but whether it was refused.
-        judged: a judge model's opinion, where one was asked for.
+        Args:
+    status: the run's; the text of a refusal is not an answer.
+    text: the answer.
+    answers: accepted answers; without any, only the refusal is scored.
+    judged: a judge model's opinion, if any.
     """
     refused = status in REFUSALS
     scores: dict[str, float | None] = {"refused": float(refused)}
@@ -109,12 +112,12 @@ def answer_scores(
 def citation_scores(
     cited: Sequence[Collection[str]], gold: Sequence[str], *, answered: bool
 ) -> dict[str, float | None]:
-    """What citations are worth against the gold passages; of an answer alone, since nothing else cites.
+    """Return the scores of citations against the gold passages; None without an answer.
 
-    Args:
-        cited: for each cited passage the ids that it goes by: its own and its document's.
-        gold: ids of passages or documents.
-        answered: whether there is an answer.
+        Args:
+    cited: for each cited passage its id and its document's.
+            gold: ids of passages or documents.
+            answered: whether there is an answer.
     """
     if not (gold and answered):
         return {"support": None, "citation_precision": None, "citation_recall": None}
@@ -128,7 +131,7 @@ def citation_scores(
 
 
 def quoted(text: str, quotes: Sequence[str]) -> float | None:
-    """1 if a quote says the answer, word for word after normalising; None for a yes or no, or where nothing is said."""
+    """Return 1 if a quote contains the answer, word for word after normalizing; None for yes, no or nothing."""
     answer = normalise(text)
     if answer in ("", "yes", "no"):
         return None
@@ -136,7 +139,7 @@ def quoted(text: str, quotes: Sequence[str]) -> float | None:
 
 
 def shown_recall(shown: Collection[str], gold: Sequence[str]) -> dict[str, float | None]:
-    """The share of gold passages among all that the model was shown, and whether it was shown all of them."""
+    """Return the share of gold passages among all that the model was shown, and whether it was shown all of them."""
     if not gold:
         return {"shown": None, "all_shown": None}
     share = len(set(shown) & set(gold)) / len(set(gold))
@@ -144,6 +147,6 @@ def shown_recall(shown: Collection[str], gold: Sequence[str]) -> dict[str, float
 
 
 def cost_scores(cost: Mapping[str, float]) -> dict[str, float | None]:
-    """What the run has cost; `tokens` are prompt and completion together, cached ones counted in full."""
+    """Return the run's cost; `tokens` is the sum of prompt and completion tokens, including cached ones."""
     kept = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds")
     return {"tokens": cost["prompt_tokens"] + cost["completion_tokens"], **{name: cost[name] for name in kept}}

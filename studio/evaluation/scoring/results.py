@@ -1,6 +1,6 @@
-"""What became of every question with every system: a line each, appended as runs end, and read back after a kill.
+"""Results of all runs: one line each, appended as runs end, and read again after an interruption.
 
-The runs themselves are the truth: a line that is lost is made again from its run.
+The stored runs are the source of truth: a lost line is created again from its run.
 """
 
 import asyncio
@@ -15,21 +15,21 @@ from typing_extensions import TypedDict
 from sleuth.graphs.core import Cost, upgrade_cost
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.scoring import metrics
-from sleuth.studio.evaluation.scoring.summary import Own
+from sleuth.studio.evaluation.scoring.statistics import SystemScores
 from sleuth.tools.errors import StoreError
 
 RESULTS = "results.jsonl"
 
 
 class Result(TypedDict):
-    """One run's outcome; `cited` has for each cited passage its id and its document's, `shown` are gold ids.
+    """One run's outcome; `cited` has the ids of each cited passage and its document, `shown` are gold ids.
 
-    `seconds` is the run's wall-clock time; there is none for simulated runs, nor in older results.
+    `seconds` is the run's wall-clock time; missing for simulated runs and in older results.
 
-    `quoted` tells whether a citation says the answer (not there in older results), `judged` is a judge model's opinion.
+    `quoted`: a citation contains the answer (missing in older results). `judged`: a judge model's opinion.
 
-    A run that failed has the status "failed" and says why in `problem`; it counts as a wrong answer until the same
-    command has tried it again.
+    A failed run has the status "failed" and its error in `problem`; it counts as a wrong answer until the same command
+    has retried it.
     """
 
     thread: str
@@ -58,14 +58,14 @@ class Results:
         self.by_thread = kept
 
     async def add(self, result: Result) -> None:
-        """Appends a line; a failed run has none, so that it is tried again."""
+        """Append a line; a failed run has none, so that it is tried again."""
         self.by_thread[result["thread"]] = result
         if result["status"] != "failed":
             await asyncio.to_thread(_append, self._path, json.dumps(result, ensure_ascii=False) + "\n")
 
 
 async def open_results(folder: Path) -> Results:
-    """The lines so far; one that was cut off by a kill is dropped."""
+    """Return the lines so far; one that was cut off by a kill is dropped."""
     return await asyncio.to_thread(_open, folder / RESULTS)
 
 
@@ -96,18 +96,20 @@ def _append(path: Path, line: str) -> None:
         with path.open("a", encoding="utf-8") as file:
             file.write(line)
     except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error}. Free some space; the same command goes on.") from error
+        raise StoreError(
+            f"{path} cannot be written: {error}. Free some space, then rerun the same command to resume."
+        ) from error
 
 
-def read_scores(folder: Path) -> dict[str, Own]:
-    """The scores of an evaluation's runs by system and question; empty where it made none."""
+def read_scores(folder: Path) -> dict[str, SystemScores]:
+    """Return the scores of an evaluation's runs by system and question; empty where it made none."""
     kept = _open(folder / RESULTS, mend=False).by_thread.values()
     names = dict.fromkeys(result["system"] for result in kept)
     return {name: {each["question"]: each["scores"] for each in kept if each["system"] == name} for name in names}
 
 
 def scores(result: Result, question: GoldQuestion) -> dict[str, float | None]:
-    """Every metric of one run."""
+    """Return every metric of one run."""
     answered = result["status"] == "answered"
     return {
         **metrics.answer_scores(result["status"], result["text"], question.answers, result["judged"]),

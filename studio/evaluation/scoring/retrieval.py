@@ -13,7 +13,8 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.scoring.summary import Own, Scores, Summary, summarise
+from sleuth.studio.evaluation.scoring.statistics import Scores, SystemScores
+from sleuth.studio.evaluation.scoring.summary import Summary, summarise
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
@@ -30,9 +31,9 @@ PARTS: Mapping[str, Mapping[str, str]] = {"training": {"ranker": "formula"}, "ve
 
 
 class Speed(TypedDict):
-    """What the searches of one system cost; memory is this process's, with everything that was loaded before.
+    """Cost of the searches of one system; memory is this process's, including everything loaded before.
 
-    index_seconds: how long the indexes that it searches have worked for the whole collection, where that is known.
+    index_seconds: the total indexing time of the indexes that it searches, if known.
     """
 
     index_seconds: float | None
@@ -42,8 +43,8 @@ class Speed(TypedDict):
     memory_mib: float
 
 
-class Found(TypedDict):
-    """What one mode found for one question, best first."""
+class SearchResult(TypedDict):
+    """Passages that one mode found for one question, best first."""
 
     mode: str
     question: str
@@ -57,14 +58,14 @@ class RetrievalResult(TypedDict):
     modes: list[str]
     summary: Summary
     speed: dict[str, Speed]
-    found: list[Found]
+    found: list[SearchResult]
 
 
 Tick = Callable[[], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Searching:
+class SearchSystem:
     """One way to search that is judged: a mode over a library, which may be opened with a part switched off."""
 
     name: str
@@ -73,28 +74,28 @@ class Searching:
 
 
 @asynccontextmanager
-async def searching(
+async def open_search_systems(
     settings: Settings, library: Collection, modes: Sequence[Mode], *, ablated: bool
-) -> AsyncIterator[list[Searching]]:
-    """The modes; with `ablated` also graph search with each of its parts switched off that is on."""
-    systems = [Searching(name=mode, library=library, mode=mode) for mode in modes]
+) -> AsyncIterator[list[SearchSystem]]:
+    """Open the modes; with `ablated` also graph search with each of its parts switched off that is on."""
+    systems = [SearchSystem(name=mode, library=library, mode=mode) for mode in modes]
     async with AsyncExitStack() as opened:
         for part, values in PARTS.items() if ablated else ():
             less = settings.model_copy(update=values)
             if less != settings:
                 embedder = None if "embedder" in values else library.embedder
                 without = await opened.enter_async_context(await Collection.open(less, embedder=embedder))
-                systems.append(Searching(name=f"graph without {part}", library=without, mode="graph"))
+                systems.append(SearchSystem(name=f"graph without {part}", library=without, mode="graph"))
         yield systems
 
 
 async def measure_search(
-    systems: Sequence[Searching], questions: Sequence[GoldQuestion], *, seed: int, tick: Tick
+    systems: Sequence[SearchSystem], questions: Sequence[GoldQuestion], *, seed: int, tick: Tick
 ) -> RetrievalResult:
-    """Searches for every question that has gold passages, one after the other; calls `tick` after each."""
+    """Search for every question that has gold passages, one after the other; calls `tick` after each."""
     judged = [question for question in questions if question.gold]
     speed: dict[str, Speed] = {}
-    found: list[Found] = []
+    found: list[SearchResult] = []
     for system in systems:
         speed[system.name], results = await _measure(system, judged, tick)
         found += results
@@ -106,7 +107,9 @@ async def measure_search(
     return RetrievalResult(modes=names, summary=summary, speed=speed, found=found)
 
 
-async def _measure(system: Searching, questions: Sequence[GoldQuestion], tick: Tick) -> tuple[Speed, list[Found]]:
+async def _measure(
+    system: SearchSystem, questions: Sequence[GoldQuestion], tick: Tick
+) -> tuple[Speed, list[SearchResult]]:
     began = time.perf_counter()
     await _search(system, "Which index is this?")  # loads what it needs
     first = time.perf_counter() - began
@@ -116,7 +119,7 @@ async def _measure(system: Searching, questions: Sequence[GoldQuestion], tick: T
         hits = await _search(system, question.question)
         seconds.append(time.perf_counter() - began)
         passages, scores = [hit.passage.id for hit in hits], recall(hits, question.gold)
-        found.append(Found(mode=system.name, question=question.key, passages=passages, scores=scores))
+        found.append(SearchResult(mode=system.name, question=question.key, passages=passages, scores=scores))
         tick()
     p50, p95 = (1000 * float(value) for value in np.quantile(seconds, [0.5, 0.95]))
     index_seconds = await system.library.index_seconds(system.mode)
@@ -124,20 +127,22 @@ async def _measure(system: Searching, questions: Sequence[GoldQuestion], tick: T
     return speed, found
 
 
-async def _search(system: Searching, text: str) -> list[Hit]:
+async def _search(system: SearchSystem, text: str) -> list[Hit]:
     return await system.library.search(Query(text=text, k=max(DEPTHS), mode=system.mode))
 
 
-def read_found(folder: Path) -> dict[str, Own]:
-    """The scores of an evaluation's searches by mode and question; empty where it made none."""
+def read_found(folder: Path) -> dict[str, SystemScores]:
+    """Return the scores of an evaluation's searches by mode and question; empty where it made none."""
     path = folder / FOUND
-    lines: list[Found] = [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    lines: list[SearchResult] = (
+        [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    )
     modes = dict.fromkeys(line["mode"] for line in lines)
     return {mode: {line["question"]: line["scores"] for line in lines if line["mode"] == mode} for mode in modes}
 
 
 def recall(hits: Sequence[Hit], gold: Sequence[str]) -> dict[str, float]:
-    """The share of gold ids among the first passages, by depth, and whether all are among the first five.
+    """Return the share of gold ids among the first passages, by depth, and whether all are among the first five.
 
     An id is found with the passage of this id, or with any passage of the document of this id.
     """
@@ -152,7 +157,7 @@ def _among(hits: Sequence[Hit], gold: Sequence[str]) -> int:
 
 
 def memory_mib() -> float:
-    """Resident memory of this process; at its highest, where the system does not tell it as it is now."""
+    """Return this process's resident memory, or its peak if the system does not provide the current value."""
     status = Path("/proc/self/statm")
     if status.exists():
         return int(status.read_text().split()[1]) * resource.getpagesize() / 2**20

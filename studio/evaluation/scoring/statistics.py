@@ -1,10 +1,10 @@
-"""How sure a number is: paired bootstrap intervals, a permutation test, and how many questions it would take.
+"""Uncertainty of results: paired bootstrap intervals, a permutation test, and the required number of questions.
 
-Everything is drawn by a seed that the report records, so the same rows give the same numbers.
+Sampling uses a seed that the report records: the same scores give the same numbers.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,12 @@ from typing_extensions import TypedDict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+SystemScores = Mapping[str, Mapping[str, float | None]]
+"""Scores of one system: question key, then metric."""
+
+Scores = Mapping[str, SystemScores]
+"""Scores by system; None where a metric does not apply to a question."""
 
 RESAMPLES = 4_000
 SWAPS = 9_999
@@ -32,10 +38,10 @@ class Interval(TypedDict):
 
 
 class Difference(TypedDict):
-    """Paired: mean of a minus b on the same `n` questions, its interval, and the p-value of a permutation test.
+    """Paired difference: mean of a minus b on the same `n` questions, its interval, and a permutation test's p-value.
 
-    `detectable` is the smallest true difference that so many questions show four times in five; `needed` how many
-    questions the difference found would take.
+    `detectable` is the smallest true difference that `n` questions detect with 80 % power; `needed` is the number of
+    questions that the observed difference would require.
     """
 
     a: str
@@ -51,9 +57,9 @@ class Difference(TypedDict):
 
 
 def interval(values: Sequence[float], *, seed: int) -> Interval:
-    """The mean and its percentile bootstrap interval (Efron, 1979).
+    """Return the mean and its percentile bootstrap interval (Efron, 1979).
 
-    Equal numbers of values are resampled alike: intervals of methods on the same questions are paired.
+    Equal numbers of values are resampled identically: intervals of methods on the same questions are paired.
     """
     if not values:
         return Interval(mean=None, low=None, high=None, n=0)
@@ -63,7 +69,7 @@ def interval(values: Sequence[float], *, seed: int) -> Interval:
 
 
 def difference(a: str, b: str, metric: str, pairs: Sequence[tuple[float, float]], *, seed: int) -> Difference:
-    """Compares two named systems on the same questions."""
+    """Compare two named systems on the same questions."""
     deltas = np.asarray([first - second for first, second in pairs], dtype=np.float64)
     n = len(deltas)
     found = Difference(
@@ -88,14 +94,14 @@ def _bounds(values: "NDArray[np.float64]", seed: int) -> tuple[float, float]:
 
 @lru_cache(maxsize=16)
 def _draws(n: int, seed: int) -> "NDArray[np.float64]":
-    """How often each of n questions is in each resample: one row per resample."""
+    """Return the counts of each of n questions in each resample: one row per resample."""
     return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)
 
 
 def _permutation(deltas: "NDArray[np.float64]", seed: int) -> float:
-    """Two-sided: how often swapping the two systems, question by question, differs at least as much.
+    """Return the two-sided p-value of swapping the systems question by question.
 
-    Exact where all ways of swapping can be tried; else drawn, and the found difference counts as one of the draws.
+    It is exact if all swaps can be enumerated; otherwise the observed difference counts as one of the draws.
     """
     signs = _signs(len(deltas), seed)
     found = abs(deltas.sum()) * (1 - 1e-12)
@@ -106,7 +112,7 @@ def _permutation(deltas: "NDArray[np.float64]", seed: int) -> float:
 
 @lru_cache(maxsize=4)
 def _signs(n: int, seed: int) -> "NDArray[np.float64]":
-    """Ways of swapping n pairs, one per row: all of them, or as many as are drawn."""
+    """Return ways of swapping n pairs, one per row: all of them, or SWAPS random ones."""
     if 2**n < SWAPS:
         swapped = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
         return np.where(swapped, -1.0, 1.0)

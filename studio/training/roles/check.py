@@ -1,7 +1,7 @@
-"""How a served model plays its roles: `python -m sleuth.studio.training.roles.check EXAMPLES`.
+"""Measure how a served model performs its roles: `python -m sleuth.studio.training.roles.check EXAMPLES`.
 
-Held-out examples, which tuning has not learned from, are sent as in use: same prompt, same guided decoding. What comes
-back is counted by prompt before anything repairs or filters it.
+Held-out examples, which were not used for tuning, are sent as in production: same prompt, same guided decoding. Replies
+are scored by prompt, before any repair or filter.
 """
 
 import asyncio
@@ -29,8 +29,7 @@ from sleuth.graphs.core import Threshold
 from sleuth.graphs.core import store_threshold as keep_threshold
 from sleuth.graphs.evidence import find_quote
 from sleuth.studio.cli.app import guarded
-from sleuth.studio.evaluation.calibration import Measured
-from sleuth.studio.evaluation.calibration.fit import fit
+from sleuth.studio.evaluation.calibration import MeasuredAnswer, fit
 from sleuth.studio.evaluation.scoring import f1
 from sleuth.studio.training.roles.tuning import read_examples
 from sleuth.tools.errors import UsageError
@@ -53,10 +52,10 @@ _LEAST = 1e-9
 
 
 class Checked(TypedDict):
-    """One reply beside the one that was wanted.
+    """A reply compared with the expected one.
 
-    `citations` and `resolved` count quotes, and those whose words stand in the source that they name; `p_yes` is None
-    where nobody asks yes or no, `f1` (of 1) where there is no answer to compare.
+    `citations` and `resolved` count quotes, and quotes found in the source that they name; `p_yes` is None if the
+    prompt is not a yes-or-no question, `f1` (at most 1) if there is no answer to compare.
     """
 
     prompt: str
@@ -69,8 +68,8 @@ class Checked(TypedDict):
     yes: bool
 
 
-def judged(row: Mapping[str, Any], reply: Reply) -> Checked:
-    """What is to be said of a reply to an example; one that was cut off is not valid."""
+def score_reply(row: Mapping[str, Any], reply: Reply) -> Checked:
+    """Return the score of a reply to an example; a truncated reply is not valid."""
     role = ROLES[row["prompt"]]
     said = _read(role, reply["text"], cut_off=reply["finish"] == "length")
     wanted = _read(role, row["reply"]) or {}
@@ -90,7 +89,7 @@ def judged(row: Mapping[str, Any], reply: Reply) -> Checked:
 
 
 def _read(role: Role[Any, Any], text: str, *, cut_off: bool = False) -> dict[str, Any] | None:
-    """The fields of a reply, of a plain one its "text"; None where it is not valid."""
+    """Return the fields of a reply, of a plain one its "text"; None where it is not valid."""
     try:
         output = parse(text, role.output, choices=role.choices, cut_off=cut_off)
     except Unparsable:
@@ -99,7 +98,7 @@ def _read(role: Role[Any, Any], text: str, *, cut_off: bool = False) -> dict[str
 
 
 def _quotes(said: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
-    """Every citation, however deep; an empty one is none: guided decoding asks for it where nothing can be cited."""
+    """Yield every citation at any depth, except empty ones, which guided decoding requires if nothing can be cited."""
     if isinstance(said, dict):
         if said.keys() >= {"source", "quote"} and said["quote"]:
             yield said
@@ -116,7 +115,7 @@ def _resolves(quote: Mapping[str, Any], sources: Mapping[int, Source]) -> bool:
 
 
 def table(checked: Sequence[Checked]) -> dict[str, dict[str, float | int | None]]:
-    """By prompt, and over all: shares of 1, with how many examples they are of."""
+    """Return shares and numbers of examples, by prompt and in total."""
     own: dict[str, list[Checked]] = defaultdict(list)
     for each in checked:
         own[each["prompt"]].append(each)
@@ -140,9 +139,9 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def reliability(checked: Sequence[Checked]) -> dict[str, Any]:
-    """Of what was asked by yes or no: by tenths of P(yes) how often Yes was right, and the expected calibration error.
+    """Return how often Yes was right in each tenth of P(yes), and the expected calibration error.
 
-    The error is the mean difference of both over the tenths, weighed by their examples (Naeini et al., 2015).
+    The error is the mean difference of both over the tenths, weighted by their examples (Naeini et al., 2015).
     """
     asked = [(row["p_yes"], row["yes"]) for row in checked if row["p_yes"] is not None]
     tenths: dict[int, list[tuple[float, bool]]] = defaultdict(list)
@@ -163,15 +162,15 @@ def reliability(checked: Sequence[Checked]) -> dict[str, Any]:
 
 
 def thresholds(checked: Sequence[Checked]) -> dict[str, dict[str, Any]]:
-    """By prompt that is asked by yes or no: how well P(yes) tells the one from the other, and where it parts them best.
+    """Return, for each yes-or-no prompt, how well P(yes) predicts Yes, and the best threshold.
 
-    The area under the curve has its 95 % interval; 0.5 is what chance gives. Prompts with one kind only are left out.
+    The area under the curve has its 95 % interval; 0.5 is chance. Prompts with only one kind of answer are omitted.
     """
-    own: dict[str, list[Measured]] = defaultdict(list)
+    own: dict[str, list[MeasuredAnswer]] = defaultdict(list)
     for row in checked:
         if row["p_yes"] is not None:
             perplexity = 1 / max(row["p_yes"], _LEAST)  # of a reply of one token, the Yes
-            asked = Measured(question="", answer="Yes", perplexity=perplexity, right=row["yes"])
+            asked = MeasuredAnswer(question="", answer="Yes", perplexity=perplexity, right=row["yes"])
             own[row["prompt"]].append(asked)
     found: dict[str, dict[str, Any]] = {}
     for prompt, measured in sorted(own.items()):
@@ -189,15 +188,15 @@ def thresholds(checked: Sequence[Checked]) -> dict[str, dict[str, Any]]:
 async def check(
     rows: Sequence[Mapping[str, Any]], settings: Settings, done: Callable[[], None]
 ) -> tuple[list[Checked], str]:
-    """Sends every example to the server that the settings name; `done` hears of each that has come back.
+    """Send every example to the configured server; call `done` after each reply.
 
-    Returns what is to be said of each, and the name of the model that judges yes or no.
+    Returns the scores and the name of the model that answers yes-or-no prompts.
     """
 
     async def one(row: Mapping[str, Any], gateway: LLMClient) -> Checked:
         reply = await gateway.call(_request(row))
         done()
-        return judged(row, reply)
+        return score_reply(row, reply)
 
     async with LLMClient.open(settings) as gateway:
         checked = await asyncio.gather(*(one(row, gateway) for row in rows))
@@ -214,7 +213,7 @@ def _request(row: Mapping[str, Any]) -> Request:
 
 
 def consistency(found: Mapping[str, Mapping[str, Any]], model: str) -> Threshold | None:
-    """RetroRAG's threshold for a model; None where its probability of yes tells nothing."""
+    """Return RetroRAG's threshold for a model; None if its P(yes) is not predictive."""
     own = found.get(judging.CONSISTENCY.prompt)
     if own is None or own["interval"][0] <= 0.5:
         return None

@@ -18,7 +18,7 @@ from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.tools.text.normalization import words
+from sleuth.tools.text.normalization import comparison_key
 
 PLAYED = [name for name in METHODS if name not in ("auto", "closed-book")]
 """Hops of `auto` are runs of their own; closed-book finds nothing out (test_closed_book.py forks into it)."""
@@ -50,7 +50,7 @@ class Table:
 
 def covers(notes: Sequence[Note], chain: Chain) -> bool:
     """Return whether a note answers the question itself."""
-    return any(words(each["question"]) == words(chain.question) and each["finding"] for each in notes)
+    return any(comparison_key(each["question"]) == comparison_key(chain.question) and each["finding"] for each in notes)
 
 
 @pytest.fixture
@@ -183,8 +183,8 @@ async def test_fork_into_any_other_method_continues_with_its_notes(table: Table,
         seen.append(notes)
         answer = await finish(runs, thread)
         assert (answer.method, answer.status, answer.text) == (into, "answered", table.chain.answer)
-        known = {words(each["question"]) for each in notes if each["finding"]}
-        assert not known & {words(query.text) for query in table.shelf.queries}, "what is known was looked up"
+        known = {comparison_key(each["question"]) for each in notes if each["finding"]}
+        assert not known & {comparison_key(query.text) for query in table.shelf.queries}, "what is known was looked up"
         if covers(notes, table.chain):
             covered += 1
             assert table.shelf.queries == []

@@ -169,8 +169,8 @@ def test_nobody_writes_to_the_packages(installed: Installed) -> None:
 
 
 def test_the_adapter_of_the_embedded_model_is_in_it(installed: Installed) -> None:
-    script = "import pathlib\nfrom sleuth.studio.model_server.adapter import chosen, fingerprint\n"
-    script += "print(fingerprint(pathlib.Path(*chosen(None))))"
+    script = "import pathlib\nfrom sleuth.studio.model_server.adapter import fingerprint, resolve_adapters\n"
+    script += "print(fingerprint(pathlib.Path(*resolve_adapters(None))))"
     done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
     assert done.stdout.strip() == fingerprint(ROOT / "studio" / "model_server" / "sleuth-small"), done.stderr
 

@@ -12,7 +12,7 @@ from scripted_backend import Asked, Scripted, Sure
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.studio.client.sleuth import open_sleuth
-from sleuth.studio.evaluation.calibration.calibrate import Calibration, calibrate
+from sleuth.studio.evaluation.calibration import Calibration, calibrate
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings

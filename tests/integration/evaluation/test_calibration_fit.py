@@ -2,15 +2,15 @@
 
 import pytest
 
-from sleuth.studio.evaluation.calibration.fit import Measured, fit
+from sleuth.studio.evaluation.calibration import MeasuredAnswer, fit
 from sleuth.tools.errors import UsageError
 
 pytestmark = pytest.mark.integration
 
 
-def measured(right: list[float], wrong: list[float]) -> list[Measured]:
+def measured(right: list[float], wrong: list[float]) -> list[MeasuredAnswer]:
     return [
-        Measured(question="?", answer="x", perplexity=perplexity, right=is_right)
+        MeasuredAnswer(question="?", answer="x", perplexity=perplexity, right=is_right)
         for is_right, each in ((True, right), (False, wrong))
         for perplexity in each
     ]
@@ -43,7 +43,7 @@ def test_where_perplexity_says_nothing_the_interval_has_chance_in_it() -> None:
 
 
 def test_what_was_not_measured_does_not_count() -> None:
-    unmeasured = Measured(question="?", answer="", perplexity=None, right=False)
+    unmeasured = MeasuredAnswer(question="?", answer="", perplexity=None, right=False)
     assert fit([*measured([1.1], [2.0]), unmeasured]).wrong == 1
 
 
@@ -55,4 +55,4 @@ def test_both_kinds_are_needed(right: list[float], wrong: list[float], are: str)
 
 def test_without_perplexities_there_is_nothing_to_fit() -> None:
     with pytest.raises(UsageError, match="No answer has a perplexity"):
-        fit([Measured(question="?", answer="x", perplexity=None, right=True)])
+        fit([MeasuredAnswer(question="?", answer="x", perplexity=None, right=True)])

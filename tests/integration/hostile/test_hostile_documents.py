@@ -16,7 +16,7 @@ from hostile_pdfs import bombs, lies, trees
 from hostile_places import NAMES, corpora, make_places, notebooks, orders, others
 from hostile_texts import EITHER, READ, SAMPLE, Made, characters, encodings, markdown, sizes, tables
 
-from sleuth.tools.documents.resource_limits import shown
+from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
 
@@ -116,7 +116,7 @@ def test_odd_places_and_names_are_told_on_one_line_each(tmp_path: Path) -> None:
         (folder / name).write_bytes(content)
     outcome = read_in(folder)
     assert {name: what for name, part in expected.items() if (what := complaint(outcome, name, part))} == {}
-    named = {shown(Path(os.fsdecode(name))) for name in NAMES if not name.startswith(b".")}
+    named = {printable(Path(os.fsdecode(name))) for name in NAMES if not name.startswith(b".")}
     assert named <= outcome.read
     assert all(title.isprintable() for title in outcome.titles)
     assert not set(others()) & outcome.read

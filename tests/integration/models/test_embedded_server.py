@@ -14,8 +14,7 @@ from vllm_fixture import free_port
 
 from sleuth.studio.model_server import server
 from sleuth.studio.model_server.flags import ServeOptions
-from sleuth.studio.model_server.process import session_members
-from sleuth.studio.model_server.state import ServerFiles
+from sleuth.studio.model_server.process import ServerFiles, session_members
 from sleuth.tools.errors import ModelError, ModelTimeout
 
 pytestmark = [pytest.mark.integration, pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]

@@ -16,11 +16,9 @@ from tiny_model import write_tiny_model
 
 from sleuth.agents.graph_encoder.encoder import Encoder, Graph, Shape, graph_texts, is_graph_model, load, read_graph
 from sleuth.agents.graph_encoder.model import GraphModels
-from sleuth.studio.model_server.adapter import chosen
-from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
-from sleuth.studio.training.graph_replies import Replies
-from sleuth.studio.training.roles.tuning.batches import asked_ids
-from sleuth.studio.training.roles.tuning.plan import Plan
+from sleuth.studio.model_server.adapter import resolve_adapters
+from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, Replies, graph_rows, prompt_ids, tune
+from sleuth.studio.training.roles.tuning.batches import Plan, prompt_token_ids
 from sleuth.studio.training.roles.tuning.tune import CHECKPOINT, learn
 from sleuth.tools.errors import UsageError
 
@@ -101,7 +99,7 @@ def test_the_token_stands_in_front_of_the_first_user_s_text(base: Path) -> None:
     before, after = prompt_ids(sent, tokenizer)
     assert tokenizer.decode(before).endswith("<|im_start|>user\n")
     assert tokenizer.decode(after).startswith("\nAlready known:")
-    assert [*before, *after[1:]] == asked_ids(sent, tokenizer)
+    assert [*before, *after[1:]] == prompt_token_ids(sent, tokenizer)
     answering, _, beginning = graph_rows(examples(3), tokenizer)
     assert (answering.at, answering.ids[answering.at]) == (len(before), 0)
     assert (beginning.at, beginning.graph) == (-1, ())
@@ -133,7 +131,7 @@ def test_one_command_s_work_is_a_folder_that_is_served_and_says_what_the_tuning_
     assert report["loss"][-1] < report["loss"][0] / 2
     assert not (out / CHECKPOINT).exists()
     assert is_graph_model(out)
-    assert chosen([str(out)]) == (str(out),)
+    assert resolve_adapters([str(out)]) == (str(out),)
     kept, embedder = load(out)
     assert (embedder, kept.shape.hidden) == ("hashing", 32)
     replies = Replies(base, out, EMBEDDER, exact=True)
@@ -143,7 +141,7 @@ def test_one_command_s_work_is_a_folder_that_is_served_and_says_what_the_tuning_
 def test_without_encoding_only_an_adapter_is_learned(base: Path, file: Path, tmp_path: Path) -> None:
     tune(file, base, tmp_path / "plain", PLAN, embedder=EMBEDDER, encode=False, limit=20)
     assert not is_graph_model(tmp_path / "plain")
-    assert chosen([str(tmp_path / "plain")])
+    assert resolve_adapters([str(tmp_path / "plain")])
     said = Replies(base, tmp_path / "plain", EMBEDDER).say(of_town("Varn"), tokens=3)
     assert len(said) <= 3
 

@@ -25,9 +25,8 @@ from sleuth.agents.roles.reading import ANSWER_FROM_FACTS
 from sleuth.studio.model_server.adapter import merge
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 from sleuth.studio.model_server.process import end_session, identify
-from sleuth.studio.training.graph_llm import tune
-from sleuth.studio.training.graph_replies import Replies
-from sleuth.studio.training.roles.tuning.plan import Plan
+from sleuth.studio.training.graph_llm import Replies, tune
+from sleuth.studio.training.roles.tuning.batches import Plan
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings
 

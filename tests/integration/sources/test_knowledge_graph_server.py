@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from sleuth.tools.sources.knowledge_graph.backends import MAX_BYTES, ServedGraph
 from sleuth.tools.sources.knowledge_graph.lookups import look_up
-from sleuth.tools.sources.knowledge_graph.server import MAX_BYTES, ServedGraph
 
 pytestmark = pytest.mark.integration
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from sleuth.tools.errors import DocumentError, UsageError
-from sleuth.tools.sources.web_pages.addresses import is_public
-from sleuth.tools.sources.web_pages.fetch import Limits, fetch_page
+from sleuth.tools.sources.web_pages.fetch import Limits, fetch_page, is_public
 from sleuth.tools.sources.web_pages.page import Page
 
 pytestmark = pytest.mark.integration

@@ -47,7 +47,7 @@ async def test_the_given_name_goes_before_the_title() -> None:
 async def test_a_page_without_html_is_its_snippet() -> None:
     page = await read("", name="Ferries", snippet="Two ran.\nBoth sank.")
     assert page.text == "Two ran. Both sank."
-    assert page.warnings == ("Ferries: nothing could be read: its snippet stands for it",)
+    assert page.warnings == ("Ferries: nothing could be read: its snippet is used instead",)
 
 
 HOSTILE = {
@@ -98,7 +98,7 @@ async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_read() -> 
     second = await reader.read(Page(html=PAGE))
     await reader.stop()
     assert first.text == "Two ran."
-    assert first.warnings == ("Slow: was given up, because it took longer than 0.01 s: its snippet stands for it",)
+    assert first.warnings == ("Slow: was given up, because it took longer than 0.01 s: its snippet is used instead",)
     assert "Rosa Quill" in second.text
 
 

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.integration
 USER = """
 import sys
 from pathlib import Path
-from sleuth.tools.search.vectors.integrity_probe import enter
+from sleuth.tools.search.vectors.integrity_probe import checked_open
 
-mark = enter(Path(sys.argv[1]), "default")
+mark = checked_open(Path(sys.argv[1]), "default")
 print("in", flush=True)
 sys.stdin.readline()
 mark.remove()

@@ -15,8 +15,8 @@ from sleuth.studio.training.attributes import train
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.sources.question_attributes import DOMAINS, FAST
-from sleuth.tools.sources.question_attributes.examples import Example, own
-from sleuth.tools.sources.question_attributes.svm import LinearSvm, SvmPredictor, own_svm
+from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples
+from sleuth.tools.sources.question_attributes.svm import LinearSvm, SvmPredictor, packaged_svm
 
 pytestmark = pytest.mark.integration
 
@@ -105,7 +105,7 @@ def test_the_command_says_what_is_wrong_without_a_traceback(tmp_path: Path) -> N
     command = [sys.executable, "-m", "sleuth.studio.training.attributes", "own.jsonl", "--out", "svm.npz"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "own.jsonl, line 1: no labelled question" in done.stderr
+    assert "own.jsonl, line 1: not a labeled question" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "svm.npz").exists()
 
@@ -114,7 +114,7 @@ def test_the_command_says_what_is_wrong_without_a_traceback(tmp_path: Path) -> N
 
 
 def test_the_package_s_own_is_what_its_questions_give() -> None:
-    examples, svm = own(), own_svm()
+    examples, svm = packaged_examples(), packaged_svm()
     vectors = LocalEmbedder("all-MiniLM-L6-v2").embed_passages([example.question for example in examples])
     report = {"domain": {"penalty": 1.0}, "dynamic": {"penalty": 0.1}}  # as in docs/benchmarks/trained-components.md
     wanted = reference(examples, vectors.astype(np.float64), report)
@@ -126,9 +126,9 @@ async def test_the_benchmark_s_examples_are_told_apart_and_none_of_them_was_trai
         pytest.skip(f"{CRAG} is not there")
     with gzip.open(CRAG, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    known = {example.question.lower().rstrip("?") for example in own()}
+    known = {example.question.lower().rstrip("?") for example in packaged_examples()}
     assert not known & {row["query"].lower().rstrip("?") for row in rows}
-    predictor = SvmPredictor(own_svm(), LocalEmbedder("all-MiniLM-L6-v2"))
+    predictor = SvmPredictor(packaged_svm(), LocalEmbedder("all-MiniLM-L6-v2"))
     found = [await predictor.predict(row["query"]) for row in rows]
     assert sum(each.domain == row["domain"] for each, row in zip(found, rows, strict=True)) >= 8
     assert sum(each.dynamic == (row["static_or_dynamic"] in FAST) for each, row in zip(found, rows, strict=True)) >= 9

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.tools.search.ranking.ranking import load
+from sleuth.tools.search.ranking.trained import load
 
 pytestmark = pytest.mark.integration
 

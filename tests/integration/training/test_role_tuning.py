@@ -1,6 +1,7 @@
 """Tuning a tiny model: the loss falls, a kill costs little, and the adapter is what peft reads."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,8 +13,7 @@ from folders import CHILDREN
 from tiny_model import write_tiny_model
 
 from sleuth.studio.model_server.adapter import merge
-from sleuth.studio.training.roles.tuning.batches import Row
-from sleuth.studio.training.roles.tuning.plan import Plan
+from sleuth.studio.training.roles.tuning.batches import Plan, Row
 from sleuth.studio.training.roles.tuning.tune import Tuning, learn, tune
 from sleuth.tools.errors import UsageError
 
@@ -36,7 +36,8 @@ def weights(tuning: Tuning) -> dict[str, Any]:
 def test_what_was_killed_goes_on_from_its_checkpoint_and_comes_to_the_same(base: Path, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.pt"
     child = [sys.executable, str(CHILDREN / "tuning_child.py"), str(base), str(file), "7"]
-    assert subprocess.run(child, check=False).returncode == -signal.SIGKILL
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run(child, env=environment, check=False).returncode == -signal.SIGKILL
     resumed, whole = Tuning(base, PLAN), Tuning(base, PLAN)
     after_six = resumed.load(file, KEY)
     assert (after_six.step, len(after_six.losses)) == (6, 6)
@@ -63,7 +64,7 @@ def test_a_tuning_goes_on_from_an_adapter(base: Path, examples: Path, tmp_path: 
 
 def test_a_start_of_another_rank_or_none_is_refused(base: Path, examples: Path, tmp_path: Path) -> None:
     tune(examples, base, tmp_path / "one", PLAN, limit=4)
-    with pytest.raises(UsageError, match="is of rank 4: go on from it with --rank 4"):
+    with pytest.raises(UsageError, match="has rank 4: continue from it with --rank 4"):
         tune(examples, base, tmp_path / "two", Plan(rank=8), limit=4, start=tmp_path / "one")
     with pytest.raises(UsageError, match="holds no LoRA adapter"):
         tune(examples, base, tmp_path / "two", PLAN, limit=4, start=tmp_path)

@@ -1,6 +1,6 @@
 """Which questions a threshold is fitted on."""
 
-from sleuth.studio.evaluation.calibration.probes import Probe, probes
+from sleuth.studio.evaluation.calibration import Probe, probes
 from sleuth.studio.evaluation.data.questions import GoldQuestion, Hop
 
 

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 from entries import entry
 
-from sleuth.studio.evaluation.data.oracle import FindingGold, Parts
+from sleuth.studio.evaluation.data.oracle import OracleParts, OracleRetriever
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage
@@ -36,7 +36,7 @@ class Shelf:
     ],
 )
 async def test_gold_takes_the_places_of_the_last(found: str, gold: str, k: int, then: str) -> None:
-    hits = await FindingGold(retriever=Shelf(found), gold=passages(gold)).search(Query(text="?", k=k))
+    hits = await OracleRetriever(retriever=Shelf(found), gold=passages(gold)).search(Query(text="?", k=k))
     assert [hit.passage for hit in hits] == passages(then)
     assert [hit.rank for hit in hits] == list(range(1, len(then) + 1))
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
@@ -44,11 +44,11 @@ async def test_gold_takes_the_places_of_the_last(found: str, gold: str, k: int, 
 
 @pytest.mark.parametrize("names", [[], ["passages"], ["planner", "reader"], ["drafter", "passages"]])
 def test_parts_are_roles_and_passages(names: Sequence[str]) -> None:
-    parts = Parts.parse(names)
+    parts = OracleParts.parse(names)
     assert parts.names() == names
     assert parts.passages == ("passages" in names)
 
 
 def test_an_unknown_part_is_named() -> None:
     with pytest.raises(UnknownName, match=r"There is no part 'planer'\. Did you mean planner"):
-        Parts.parse(["planer"])
+        OracleParts.parse(["planer"])

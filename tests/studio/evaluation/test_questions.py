@@ -88,7 +88,7 @@ def test_gzipped_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Pat
         ('{"question": "Why?", "gold_ids": "a"}', "line 2: gold_ids: .*list"),
         ('{"query": "Why?", "alternative_answers": "[oops"}', "line 2: alternative_answers: .*no list"),
         ('{"query": "Why?", "search_results": [{}]}', "line 2: search_results.0.page_result: field required"),
-        ('{"question": "Why?", "id": "q1"}', "line 2: the id 'q1' stands on line 1"),
+        ('{"question": "Why?", "id": "q1"}', "line 2: the id 'q1' is already used on line 1"),
     ],
 )
 def test_a_broken_line_is_named(write: Write, line: str, told: str) -> None:

@@ -8,12 +8,12 @@ from sleuth.studio.evaluation.reporting.blocks import (
     Paragraph,
     Picture,
     Table,
-    aligned,
+    align_columns,
     to_html,
     to_markdown,
 )
-from sleuth.studio.evaluation.reporting.plots import front
-from sleuth.studio.evaluation.reporting.tables import amount, difference_table, percent
+from sleuth.studio.evaluation.reporting.plots import pareto_front
+from sleuth.studio.evaluation.reporting.report import amount, difference_table, percent
 
 BLOCKS = [
     Heading(1, "Evaluation <1>"),
@@ -43,7 +43,7 @@ def test_html_is_whole_and_escapes_what_people_wrote() -> None:
 
 
 def test_a_table_for_a_terminal() -> None:
-    assert aligned([["mode", "R"], ["keyword", "1.5"]]) == "mode       R\nkeyword  1.5"
+    assert align_columns([["mode", "R"], ["keyword", "1.5"]]) == "mode       R\nkeyword  1.5"
 
 
 def test_numbers_are_shown_with_their_intervals() -> None:
@@ -60,10 +60,10 @@ def test_a_difference_in_tokens_is_not_in_points() -> None:
 
 
 def test_the_front_leaves_out_what_is_dearer_and_no_better() -> None:
-    assert front([(3, 50), (1, 20), (2, 60), (4, 60), (5, 70), (1, 10)]) == [(1, 20), (2, 60), (5, 70)]
-    assert front([]) == []
+    assert pareto_front([(3, 50), (1, 20), (2, 60), (4, 60), (5, 70), (1, 10)]) == [(1, 20), (2, 60), (5, 70)]
+    assert pareto_front([]) == []
 
 
 @pytest.mark.parametrize("rows", [[["a"]], [["a", "b"], ["c", "d"]]])
 def test_tables_without_lines(rows: list[list[str]]) -> None:
-    assert aligned(rows)
+    assert align_columns(rows)

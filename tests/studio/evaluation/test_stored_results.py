@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from sleuth.studio.evaluation.scoring.outcome import node_means
 from sleuth.studio.evaluation.scoring.results import RESULTS, open_results
+from sleuth.studio.evaluation.scoring.summary import node_means
 
 NODE = {"calls": 2, "prompt_tokens": 9, "completion_tokens": 3}
 

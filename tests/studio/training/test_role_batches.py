@@ -4,8 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.studio.training.roles.tuning.batches import HELD_OUT, IGNORED, Row, batches, decisive, read_examples
-from sleuth.studio.training.roles.tuning.plan import Plan
+from sleuth.studio.training.roles.tuning.batches import (
+    HELD_OUT,
+    IGNORED,
+    Plan,
+    Row,
+    batches,
+    decisive_tokens,
+    read_examples,
+)
 from sleuth.tools.errors import UsageError
 
 ROWS = [Row(prompt="p", ids=[at] * (1 + at * 7 % 90), learned=1) for at in range(400)]
@@ -34,7 +41,7 @@ def test_only_the_reply_is_learned() -> None:
 
 
 def row_of(reply: str) -> Row:
-    answer, verdict = decisive(reply, [(at, at + 1) for at in range(len(reply))])
+    answer, verdict = decisive_tokens(reply, [(at, at + 1) for at in range(len(reply))])
     return Row(prompt="p", ids=[0] * len(reply), learned=len(reply), answer=answer, verdict=verdict)
 
 

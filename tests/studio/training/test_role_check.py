@@ -6,7 +6,7 @@ import pytest
 
 from sleuth.agents.formatting import Source, format_sources
 from sleuth.agents.model import Reply, TokenLogprob
-from sleuth.studio.training.roles.check import Checked, consistency, judged, reliability, table, thresholds
+from sleuth.studio.training.roles.check import Checked, consistency, reliability, score_reply, table, thresholds
 
 SOURCES = format_sources(
     (Source(title="Ghent", text="Ghent is a city."), Source(title="Mara", text="Mara was born in Ghent."))
@@ -25,7 +25,7 @@ def reply(text: str, *, finish: str = "stop", top: dict[str, float] | None = Non
 
 
 def test_the_wanted_reply_is_valid_exact_and_its_citation_resolves() -> None:
-    found = judged(row("reader/read", WANTED), reply(WANTED))
+    found = score_reply(row("reader/read", WANTED), reply(WANTED))
     assert found == Checked(
         prompt="reader/read", valid=True, exact=True, f1=1.0, citations=1, resolved=1, p_yes=None, yes=False
     )
@@ -42,26 +42,26 @@ def test_the_wanted_reply_is_valid_exact_and_its_citation_resolves() -> None:
 )
 def test_a_citation_resolves_if_its_words_stand_in_its_source(citation: str, resolves: int) -> None:
     said = f'{{"answer":"the city of Ghent","citations":[{citation}],"answerable":true}}'
-    found = judged(row("reader/read", WANTED), reply(said))
+    found = score_reply(row("reader/read", WANTED), reply(said))
     assert (found["citations"], found["resolved"], found["exact"]) == (1, resolves, False)
     assert found["f1"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("text", "finish"), [(WANTED[:-9], "length"), (WANTED[:-9], "stop"), ("Ghent", "stop")])
 def test_what_was_cut_off_or_is_no_json_is_not_valid_and_answers_nothing(text: str, finish: str) -> None:
-    found = judged(row("reader/read", WANTED), reply(text, finish=finish))
+    found = score_reply(row("reader/read", WANTED), reply(text, finish=finish))
     assert (found["valid"], found["exact"], found["f1"], found["citations"]) == (False, False, 0.0, 0)
 
 
 def test_yes_or_no_is_read_off_the_first_token() -> None:
-    found = judged(row("evaluator/evidence", "Yes"), reply("Yes", top={"Yes": -0.2231, "No": -1.6094}))
+    found = score_reply(row("evaluator/evidence", "Yes"), reply("Yes", top={"Yes": -0.2231, "No": -1.6094}))
     assert found["p_yes"] == pytest.approx(0.8, abs=1e-3)
     assert (found["exact"], found["yes"]) == (True, True)
 
 
 def test_a_table_has_shares_by_prompt_and_over_all() -> None:
-    own = [judged(row("reader/read", WANTED), reply(text)) for text in (WANTED, WANTED, "no")]
-    found = table([*own, judged(row("evaluator/evidence", "No"), reply("Yes", top={"Yes": -0.1}))])
+    own = [score_reply(row("reader/read", WANTED), reply(text)) for text in (WANTED, WANTED, "no")]
+    found = table([*own, score_reply(row("evaluator/evidence", "No"), reply("Yes", top={"Yes": -0.1}))])
     assert found["reader/read"] == {
         "examples": 3, "valid": 0.6667, "exact": 0.6667, "f1": 0.6667, "citations": 2, "resolved": 1.0
     }  # fmt: skip
@@ -70,7 +70,7 @@ def test_a_table_has_shares_by_prompt_and_over_all() -> None:
 
 
 def test_an_empty_citation_is_none() -> None:
-    found = judged(
+    found = score_reply(
         row("reader/read", WANTED), reply('{"answer":"","citations":[{"source":1,"quote":""}],"answerable":false}')
     )
     assert (found["citations"], found["resolved"]) == (0, 0)

@@ -16,16 +16,16 @@ from sleuth.studio.simulation import gold_of
 from sleuth.studio.training.roles.data.examples import (
     METHODS,
     WHOLE_QUESTION,
-    Diary,
-    Play,
+    RunLog,
+    SimulatedRun,
     Which,
     extractions,
-    play,
-    plays,
+    plan_runs,
+    simulate_run,
 )
 from sleuth.studio.training.roles.data.facts import PassageFacts
 from sleuth.studio.training.roles.data.questions import TrainingSet, read
-from sleuth.studio.training.roles.data.source_order import Arranging, silenced
+from sleuth.studio.training.roles.data.source_order import ArrangedRetriever, remove_answers
 from sleuth.studio.training.roles.data.teacher import Example
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search.retriever import Query
@@ -84,7 +84,7 @@ def test_files_become_one_corpus_and_questions_with_their_gold(known: TrainingSe
 
 
 def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"train\.jsonl, line 1 is no training question"):
+    with pytest.raises(UsageError, match=r"train\.jsonl, line 1 is not a training question"):
         read([written(tmp_path / "train.jsonl", {"id": "1", "question": "?"})])
 
 
@@ -108,8 +108,8 @@ NOTHING = PassageFacts({})
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_every_reply_is_right_however_the_run_goes(known: TrainingSet, seed: int) -> None:
-    each = Play(row=known.questions[0], method="par-rag", seed=seed)
-    learned = by_prompt(await play(each, known, All(known), NOTHING))
+    each = SimulatedRun(row=known.questions[0], method="par-rag", seed=seed)
+    learned = by_prompt(await simulate_run(each, known, All(known), NOTHING))
     first, second = learned["planner/plan"][0]["steps"]
     assert (first["question"], second["needs"]) == ("For whom was the ferry built?", [1])
     said = {draft["answer"] for draft in learned["drafter/draft"]}
@@ -121,7 +121,9 @@ async def test_some_students_err_so_that_reviews_have_something_to_mend(known: T
         review["status"]
         for seed in range(8)
         for review in by_prompt(
-            await play(Play(row=known.questions[0], method="par-rag", seed=seed), known, All(known), NOTHING)
+            await simulate_run(
+                SimulatedRun(row=known.questions[0], method="par-rag", seed=seed), known, All(known), NOTHING
+            )
         ).get("reviewer/review", [])
     ]
     assert "PASS" in reviews
@@ -132,7 +134,9 @@ async def test_some_students_err_so_that_reviews_have_something_to_mend(known: T
 async def test_every_reply_is_one_that_its_schema_lets_a_guided_model_write(known: TrainingSet, method: str) -> None:
     schemas = {role.prompt: role.schema() for role in all_roles()}
     for seed in range(3):
-        for example in await play(Play(row=known.questions[0], method=method, seed=seed), known, All(known), NOTHING):
+        for example in await simulate_run(
+            SimulatedRun(row=known.questions[0], method=method, seed=seed), known, All(known), NOTHING
+        ):
             schema = schemas[example.prompt]
             if schema is not None:
                 jsonschema.validate(json.loads(example.reply), schema)
@@ -143,8 +147,8 @@ async def test_every_reply_is_one_that_its_schema_lets_a_guided_model_write(know
 async def test_ras_is_played_with_texts_where_that_is_set(known: TrainingSet) -> None:
     found = []
     for values in ({}, {"triples": "false"}):
-        learned = await play(
-            Play(row=known.questions[0], method="ras", seed=0, values=values), known, All(known), NOTHING
+        learned = await simulate_run(
+            SimulatedRun(row=known.questions[0], method="ras", seed=0, values=values), known, All(known), NOTHING
         )
         found.append(next(example for example in learned if example.prompt == "answerer/from_facts"))
     assert [bool(read_graph(example.messages)) for example in found] == [True, False]
@@ -153,7 +157,7 @@ async def test_ras_is_played_with_texts_where_that_is_set(known: TrainingSet) ->
 
 def test_only_the_methods_that_are_named_are_played_with_settings_that_they_have(known: TrainingSet) -> None:
     which = Which(methods=["ras"], values={"triples": "false"}).checked()
-    assert {(each.method, each.values["triples"]) for each in plays(known, seed=0, limit=None, which=which)} == {
+    assert {(each.method, each.values["triples"]) for each in plan_runs(known, seed=0, limit=None, which=which)} == {
         ("ras", "false")
     }
     with pytest.raises(UnknownName, match="There is no method to play 'agent'"):
@@ -171,8 +175,8 @@ async def test_what_is_quoted_stands_in_the_prompt(known: TrainingSet) -> None:
     examples = [
         example
         for seed in range(4)
-        for example in await play(
-            Play(row=known.questions[0], method="plain-rag", seed=seed), known, All(known), NOTHING
+        for example in await simulate_run(
+            SimulatedRun(row=known.questions[0], method="plain-rag", seed=seed), known, All(known), NOTHING
         )
         if example.prompt == "reader/read"
     ]
@@ -186,12 +190,12 @@ def passage(id: str, text: str = "?") -> Passage:
 
 
 async def test_what_is_withheld_is_not_found_and_others_take_its_place(known: TrainingSet) -> None:
-    arranged = Arranging(retriever=All(known), withheld=frozenset({"p1"}), given={}, seed=0)
+    arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset({"p1"}), given={}, seed=0)
     assert [hit.passage.id for hit in await arranged.search(Query(text="?", k=2))] == ["p0", "p2"]
 
 
 async def test_what_is_given_takes_the_place_of_the_last(known: TrainingSet) -> None:
-    arranged = Arranging(retriever=All(known), withheld=frozenset(), given={"p9": passage("p9")}, seed=0)
+    arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset(), given={"p9": passage("p9")}, seed=0)
     found = await arranged.search(Query(text="?", k=2))
     assert {hit.passage.id for hit in found} == {"p0", "p9"}
     assert [hit.rank for hit in found] == [1, 2]
@@ -203,7 +207,7 @@ async def test_where_what_is_given_stands_is_the_same_in_whatever_order_is_searc
 ) -> None:
     async def places(texts: list[str]) -> dict[str, list[str]]:
         given = {"p8": passage("p8"), "p9": passage("p9")}
-        arranged = Arranging(retriever=All(known), withheld=frozenset(), given=given, seed=seed)
+        arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset(), given=given, seed=seed)
         return {text: [hit.passage.id for hit in await arranged.search(Query(text=text, k=4))] for text in texts}
 
     assert await places(["who?", "when?"]) == await places(["when?", "who?"])
@@ -211,7 +215,7 @@ async def test_where_what_is_given_stands_is_the_same_in_whatever_order_is_searc
 
 async def test_a_passage_that_is_given_has_the_text_that_it_is_given_with(known: TrainingSet) -> None:
     silent = passage("p1", "It was launched in May.")
-    arranged = Arranging(retriever=All(known), withheld=frozenset(), given={"p1": silent}, seed=0)
+    arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset(), given={"p1": silent}, seed=0)
     found = await arranged.search(Query(text="?", k=3))
     assert [hit.passage.text for hit in found if hit.passage.id == "p1"] == ["It was launched in May."]
 
@@ -220,11 +224,11 @@ def test_a_silent_passage_says_everything_but_the_answer(known: TrainingSet) -> 
     row = known.questions[0]
     gold = gold_of(row, {id: known.passages[id] for id in row["gold_ids"]})
     told = passage("p1", "The ferry was launched in May. She was built for Oda Brask. She sank.")
-    silent = silenced(told, gold)
+    silent = remove_answers(told, gold)
     assert silent
     assert silent.text == "The ferry was launched in May. She sank."
-    assert silenced(silent, gold) is None
-    assert silenced(passage("p1", FERRY["text"]), gold) is None
+    assert remove_answers(silent, gold) is None
+    assert remove_answers(passage("p1", FERRY["text"]), gold) is None
 
 
 @pytest.fixture
@@ -237,14 +241,18 @@ def silent(known: TrainingSet, monkeypatch: pytest.MonkeyPatch) -> TrainingSet:
 
 
 async def test_where_the_passage_is_silent_nothing_is_answered(silent: TrainingSet) -> None:
-    (learned,) = await play(Play(row=silent.questions[1], method="plain-rag", seed=0), silent, All(silent), NOTHING)
+    (learned,) = await simulate_run(
+        SimulatedRun(row=silent.questions[1], method="plain-rag", seed=0), silent, All(silent), NOTHING
+    )
     assert json.loads(learned.reply) == {"answerable": False, "answer": "", "citations": []}
     assert "She built boats." in str(learned.messages)
 
 
 async def test_where_the_passage_is_silent_a_draft_is_a_guess_and_no_review_passes_it(silent: TrainingSet) -> None:
     learned = by_prompt(
-        await play(Play(row=silent.questions[1], method="par-rag", seed=0), silent, All(silent), NOTHING)
+        await simulate_run(
+            SimulatedRun(row=silent.questions[1], method="par-rag", seed=0), silent, All(silent), NOTHING
+        )
     )
     assert "drafter/draft" not in learned
     assert {review["status"] for review in learned["reviewer/review"]} == {"UNCONFIDENT"}
@@ -252,26 +260,26 @@ async def test_where_the_passage_is_silent_a_draft_is_a_guess_and_no_review_pass
 
 async def test_steps_that_are_only_derived_teach_no_planning(known: TrainingSet) -> None:
     row = {**known.questions[0], "decomposition": []}
-    learned = await play(Play(row=row, method="par-rag", seed=0), known, All(known), NOTHING)
+    learned = await simulate_run(SimulatedRun(row=row, method="par-rag", seed=0), known, All(known), NOTHING)
     assert {example.role for example in learned} <= WHOLE_QUESTION
 
 
 def test_a_play_errs_as_its_place_says(known: TrainingSet) -> None:
-    turns = plays(known, seed=3, limit=None)
+    turns = plan_runs(known, seed=3, limit=None)
     assert len({turn.name for turn in turns}) == len(turns) == len(METHODS) + 1
-    assert turns[0].dice.random() == plays(known, seed=3, limit=1)[0].dice.random()
+    assert turns[0].dice.random() == plan_runs(known, seed=3, limit=1)[0].dice.random()
 
 
 def test_an_interrupted_diary_goes_on_after_its_last_whole_line(tmp_path: Path) -> None:
-    diary = Diary(tmp_path / "played.jsonl")
+    diary = RunLog(tmp_path / "played.jsonl")
     for name in ("a", "b"):
         diary.write(name, [example("reader/read", name)])
     cut_off = (tmp_path / "played.jsonl").read_text()[:-9]
     (tmp_path / "played.jsonl").write_text(cut_off)
-    again = Diary(tmp_path / "played.jsonl")
+    again = RunLog(tmp_path / "played.jsonl")
     assert list(again.plays) == ["a"]
     again.write("b", [])
-    assert list(Diary(tmp_path / "played.jsonl").plays) == ["a", "b"]
+    assert list(RunLog(tmp_path / "played.jsonl").plays) == ["a", "b"]
 
 
 def test_the_extractor_learns_from_triples_that_are_known(tmp_path: Path) -> None:

@@ -15,16 +15,16 @@ from sleuth.studio.training.roles.data.mix import (
     SHARES,
     TOLD,
     UNTOLD,
-    balanced,
+    balance,
     main,
-    mixed,
+    mix_examples,
     read_all,
     sent,
     tokens,
     write_lines,
 )
-from sleuth.studio.training.roles.data.teacher import Example, foretold
-from sleuth.studio.training.roles.data.wording import clumsy, guided, naturally, reworded
+from sleuth.studio.training.roles.data.teacher import Example, uses_later_information
+from sleuth.studio.training.roles.data.wording import guided, is_awkward, paraphrase_naturally, reword
 from sleuth.tools.errors import UnknownName, UsageError
 
 
@@ -36,19 +36,19 @@ def example(prompt: str, number: int, reply: str = "x", *, hops: int = 2, told: 
 
 def test_prompts_have_their_shares_of_the_tokens_in_a_mixed_order() -> None:
     found = [example(prompt, at) for prompt in ("reader/read", "planner/plan") for at in range(100)]
-    kept = mixed(found, budget=5_400, seed=0)
+    kept = mix_examples(found, budget=5_400, seed=0)
     counts = Counter(each.prompt for each in kept)
     wanted = SHARES["reader/read"] / SHARES["planner/plan"]
     assert counts["reader/read"] == pytest.approx(wanted * counts["planner/plan"], rel=0.2)
     assert sum(map(tokens, kept)) == pytest.approx(5_400, rel=0.1)
     assert {each.prompt for each in kept[:30]} == {"reader/read", "planner/plan"}
-    assert kept == mixed(found, budget=5_400, seed=0)
-    assert kept != mixed(found, budget=5_400, seed=1)
+    assert kept == mix_examples(found, budget=5_400, seed=0)
+    assert kept != mix_examples(found, budget=5_400, seed=1)
 
 
 def test_what_a_prompt_lacks_goes_to_the_others() -> None:
     found = [*(example("reader/read", at) for at in range(3)), *(example("planner/plan", at) for at in range(100))]
-    counts = Counter(each.prompt for each in mixed(found, budget=5_000, seed=0))
+    counts = Counter(each.prompt for each in mix_examples(found, budget=5_000, seed=0))
     assert counts["reader/read"] == 3
     assert counts["planner/plan"] > 40
 
@@ -56,12 +56,12 @@ def test_what_a_prompt_lacks_goes_to_the_others() -> None:
 def test_none_twice_none_too_long_and_none_of_a_prompt_without_a_share() -> None:
     found = [example("reader/read", 1), example("reader/read", 1), example("host/reply", 1)]
     found.append(replace(found[0], messages=({"role": "user", "content": "long " * LONGEST},)))
-    assert len(mixed(found, budget=1e6, seed=0)) == 1
+    assert len(mix_examples(found, budget=1e6, seed=0)) == 1
 
 
 def test_what_was_learned_before_stays_out() -> None:
     found = [example("reader/read", at) for at in range(10)]
-    kept = mixed(found, budget=1e6, seed=0, known={sent(found[3]), sent(example("reader/read", 99))})
+    kept = mix_examples(found, budget=1e6, seed=0, known={sent(found[3]), sent(example("reader/read", 99))})
     assert len(kept) == 9
     assert found[3] not in kept
 
@@ -94,24 +94,24 @@ def test_a_file_that_holds_no_examples_is_named(tmp_path: Path) -> None:
 def test_as_many_yes_as_no() -> None:
     pool = [example("evaluator/evidence", at, "No") for at in range(90)]
     pool += [example("evaluator/evidence", at, "Yes") for at in range(90, 100)]
-    counts = Counter(each.reply for each in balanced(pool, Random(0)))
+    counts = Counter(each.reply for each in balance(pool, Random(0)))
     assert counts["Yes"] == 10
     assert abs(counts["Yes"] - counts["No"]) <= 2
 
 
 def test_little_that_is_not_told_and_few_questions_of_one_hop_where_steps_are_planned() -> None:
     pool = [example("planner/plan", at, hops=1 + (at % 10 == 0)) for at in range(200)]
-    alone = sum(each.hops == 1 for each in balanced(pool, Random(0)))
+    alone = sum(each.hops == 1 for each in balance(pool, Random(0)))
     assert 1 <= alone <= 5
     for prompt in ("aggregator/aggregate", "reader/read", "reviewer/review"):
-        order = balanced([example(prompt, at, told=at % 2 == 0) for at in range(200)], Random(0))
+        order = balance([example(prompt, at, told=at % 2 == 0) for at in range(200)], Random(0))
         share = UNTOLD.get(order[0].role, SELDOM)
         assert sum(not each.told for each in order) == pytest.approx(share * len(order), abs=2)
 
 
 def test_no_more_than_the_most_of_what_is_learned_at_once() -> None:
     pool = [example("planner/begin", at) for at in range(500)]
-    assert len(balanced(pool, Random(0))) == MOST["planner/begin"]
+    assert len(balance(pool, Random(0))) == MOST["planner/begin"]
 
 
 SHORT = {"type": "object", "properties": {"status": {"const": "PASS"}}}
@@ -132,9 +132,11 @@ def test_a_list_that_may_not_be_empty_has_an_entry_that_says_nothing() -> None:
 
 
 def test_relations_become_questions() -> None:
-    assert naturally('"What is the director of Ran?" and no more') == '"Who directed Ran?" and no more'
-    assert naturally("What is the place of birth of the father of Ida?") == "Where was the father of Ida born?"
-    assert naturally("What is the colour of Ran?") == "What is the colour of Ran?"
+    assert paraphrase_naturally('"What is the director of Ran?" and no more') == '"Who directed Ran?" and no more'
+    assert (
+        paraphrase_naturally("What is the place of birth of the father of Ida?") == "Where was the father of Ida born?"
+    )
+    assert paraphrase_naturally("What is the colour of Ran?") == "What is the colour of Ran?"
 
 
 def test_a_plan_with_a_name_that_nobody_has_found_teaches_nothing() -> None:
@@ -143,9 +145,9 @@ def test_a_plan_with_a_name_that_nobody_has_found_teaches_nothing() -> None:
         sent = ({"role": "user", "content": "Question: Where was the director of Ran born?"},)
         return replace(example("planner/plan", 1, steps), messages=sent)
 
-    assert not foretold(plan("Who directed Ran?"))
-    assert foretold(plan("Where was Akira Kurosawa born?"))
-    assert not foretold(example("reader/read", 1))
+    assert not uses_later_information(plan("Who directed Ran?"))
+    assert uses_later_information(plan("Where was Akira Kurosawa born?"))
+    assert not uses_later_information(example("reader/read", 1))
 
 
 def test_a_sentence_is_a_triple_where_it_has_a_verb() -> None:
@@ -158,7 +160,7 @@ def test_a_sentence_is_a_triple_where_it_has_a_verb() -> None:
 
 def test_of_reviews_neither_what_holds_nor_what_is_missing_prevails() -> None:
     found = [example("reviewer/review", at, told=at % 10 > 0) for at in range(100)]
-    kept = balanced(found, Random(0))
+    kept = balance(found, Random(0))
     share = sum(each.told for each in kept) / len(kept)
     assert len(kept) > 20
     assert 1 - UNTOLD["reviewer"] - 0.05 <= share <= TOLD["reviewer"] + 0.05
@@ -172,7 +174,7 @@ def two_steps(first: str, second: str) -> Gold:
 
 def test_a_question_of_two_steps_is_asked_in_other_words() -> None:
     dice = Random(0)
-    asked = {reworded(two_steps("director", "place of birth"), dice) for _ in range(200)}
+    asked = {reword(two_steps("director", "place of birth"), dice) for _ in range(200)}
     assert {
         "Where was the director of Ran born?",
         "What is the birthplace of Ran's director?",
@@ -180,15 +182,15 @@ def test_a_question_of_two_steps_is_asked_in_other_words() -> None:
         "In which place was the person born who directed Ran?",
     } < asked
     assert len(asked) == 11
-    assert not any(map(clumsy, asked))
+    assert not any(map(is_awkward, asked))
 
 
 def test_of_relatives_no_clause_is_made() -> None:
     dice = Random(0)
-    asked = {reworded(two_steps("father", "date of death"), dice) for _ in range(50)}
+    asked = {reword(two_steps("father", "date of death"), dice) for _ in range(50)}
     assert asked == {"When did the father of Ran die?", "When did Ran's father die?"}
 
 
 @pytest.mark.parametrize(("first", "second"), [("country", "capital of"), ("director", "number of teeth")])
 def test_a_question_that_cannot_be_asked_otherwise_stays(first: str, second: str) -> None:
-    assert reworded(two_steps(first, second), Random(0)) == "As it was asked?"
+    assert reword(two_steps(first, second), Random(0)) == "As it was asked?"

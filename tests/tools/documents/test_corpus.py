@@ -57,7 +57,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
     ("bad", "reason"),
     [
         ("{broken", "Expecting property name"),
-        ("[1, 2]", "is no object"),
+        ("[1, 2]", "is not an object"),
         ({"title": "t", "text": "x"}, 'no "id"'),
         ({"id": True, "text": "x"}, 'no "id"'),
         ({"id": " ", "text": "x"}, '"id" is empty'),
@@ -91,7 +91,7 @@ def test_a_line_that_is_not_utf_8_is_reported(tmp_path: Path) -> None:
 def test_an_id_that_comes_again_names_both_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "c.jsonl", {**GOOD, "id": 7}, GOOD, {**GOOD, "id": "7"})
     assert "line 3" in error(path)
-    assert "line 1 already" in error(path)
+    assert "already used on line 1" in error(path)
 
 
 def test_what_cannot_be_stored_is_replaced(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from linear_time import takes_linear_time
 
 from sleuth.tools.documents.loading import load
-from sleuth.tools.documents.resource_limits import Bounds, shown
+from sleuth.tools.documents.resource_limits import Bounds, printable
 from sleuth.tools.documents.worker_client import LIGHT_BYTES, FileReader
 from sleuth.tools.errors import DocumentError, StoreError
 
@@ -39,7 +39,7 @@ def test_a_file_reads_the_same_in_a_process_of_its_own(reader: FileReader, tmp_p
 
 def test_why_a_file_cannot_be_read_comes_through_and_the_next_one_is_read(reader: FileReader, tmp_path: Path) -> None:
     assert refusal(reader, write(tmp_path / "a.pdf", "no PDF")) == (
-        f"{tmp_path}/a.pdf: is no PDF, or a damaged one. Print it to a new PDF, or leave it out."
+        f"{tmp_path}/a.pdf: is not a PDF, or is damaged. Print it to a new PDF, or leave it out."
     )
     assert reader.read(write(tmp_path / "a.html", PAGE)).title == "The mill"
 
@@ -92,7 +92,7 @@ def test_nothing_is_read_once_it_is_closed(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_is_shown_on_one_line_and_can_be_stored(name: bytes, expected: str) -> None:
-    assert shown(Path(os.fsdecode(name))) == expected
+    assert printable(Path(os.fsdecode(name))) == expected
     expected.encode()
 
 

@@ -10,7 +10,7 @@ from sleuth.tools.collection.index_sync import catch_up, repair
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.entity_graph.names import name_id
-from sleuth.tools.search.entity_graph.search import MentionGraph
+from sleuth.tools.search.entity_graph.search import EntityGraphSearch
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.types import Passage
@@ -110,7 +110,7 @@ def test_an_index_of_another_version_is_built_anew(index: GraphIndex, tmp_path: 
 
 def test_a_file_that_is_no_database_is_explained(tmp_path: Path) -> None:
     (tmp_path / "graph.db").write_text("no database" * 500)
-    with pytest.raises(StoreError, match="delete that file and it is built again"):
+    with pytest.raises(StoreError, match="delete that file to rebuild it"):
         GraphIndex(tmp_path / "graph.db")
 
 
@@ -134,7 +134,7 @@ def test_however_it_grew_it_is_what_a_rebuild_is(
     assert grown.ids() == catalogue.passage_ids()
     keywords = KeywordIndex(folder / "words")
     keywords.apply(upsert=catalogue.passages(sorted(catalogue.passage_ids())), delete=[])
-    found = [MentionGraph(graph, keywords, catalogue.passages).candidates(seed)[1] for graph in (grown, rebuilt)]
+    found = [EntityGraphSearch(graph, keywords, catalogue.passages).candidates(seed)[1] for graph in (grown, rebuilt)]
     assert found[0] == found[1]
     for opened in (grown, rebuilt, catalogue):
         opened.close()

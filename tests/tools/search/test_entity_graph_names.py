@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.search.entity_graph.names import MOST_NAMES, aliases, kept_names, mentions, phrases
-from sleuth.tools.search.entity_graph.spans import key, sentences
+from sleuth.tools.search.entity_graph.names import MOST_NAMES, find_aliases, find_mentions, find_phrases, kept_names
+from sleuth.tools.search.entity_graph.tokenization import name_key, sentence_spans
 from sleuth.tools.types import Passage
 
 
@@ -21,16 +21,16 @@ def passage(text: str, *, title: str = "", document: str = "d") -> Passage:
     ],
 )
 def test_names_are_compared_without_case_accents_and_punctuation(one: str, other: str) -> None:
-    assert key(one) == key(other)
+    assert name_key(one) == name_key(other)
 
 
 def test_vowel_signs_of_other_scripts_are_kept() -> None:
-    assert key("कि") != key("का")
+    assert name_key("कि") != name_key("का")
 
 
 def test_sentences_end_at_full_stops_but_not_after_initials_and_abbreviations() -> None:
     text = "J. Pell came to St. Louis. He stayed.\n\nThen he left! 湖は深い。冷たい。"
-    assert [text[start:end] for start, end in sentences(text)] == [
+    assert [text[start:end] for start, end in sentence_spans(text)] == [
         "J. Pell came to St. Louis.",
         "He stayed.",
         "Then he left!",
@@ -41,7 +41,11 @@ def test_sentences_end_at_full_stops_but_not_after_initials_and_abbreviations() 
 
 def test_list_items_and_headings_are_sentences_of_their_own() -> None:
     text = "# Copper Sunday\n- Dunvarrow\n- Port Lethany"
-    assert [text[start:end] for start, end in sentences(text)] == ["# Copper Sunday", "- Dunvarrow", "- Port Lethany"]
+    assert [text[start:end] for start, end in sentence_spans(text)] == [
+        "# Copper Sunday",
+        "- Dunvarrow",
+        "- Port Lethany",
+    ]
 
 
 def test_a_name_holds_shorter_names() -> None:
@@ -61,7 +65,7 @@ def test_the_first_word_of_a_sentence_alone_is_no_name() -> None:
 
 def test_a_mention_stands_where_it_says() -> None:
     text = "In 1851 the Grey Sister left Port Lethany."
-    found = {mention.name: text[mention.start : mention.end] for mention in mentions(text)}
+    found = {mention.name: text[mention.start : mention.end] for mention in find_mentions(text)}
     assert found["grey sister"] == "Grey Sister"
 
 
@@ -85,47 +89,47 @@ def test_a_script_without_spaces_mentions_runs_of_characters() -> None:
 
 
 def test_a_title_gives_its_shorter_forms() -> None:
-    known = aliases(passage("x", title="Lambert, Margrave of Tuscany (10th century)"))
+    known = find_aliases(passage("x", title="Lambert, Margrave of Tuscany (10th century)"))
     assert known["lambert margrave of tuscany 10th century"] == 1.0
     assert known["lambert margrave of tuscany"] == 0.9
     assert "lambert" not in known  # one word before a comma is too little
-    assert aliases(passage("x", title="Allen Jones, Bishop of Ely"))["allen jones"] == 0.7
-    assert aliases(passage("x", title="The Salt Ledger"))["salt ledger"] == 0.9
+    assert find_aliases(passage("x", title="Allen Jones, Bishop of Ely"))["allen jones"] == 0.7
+    assert find_aliases(passage("x", title="The Salt Ledger"))["salt ledger"] == 0.9
 
 
 def test_headings_file_names_and_bold_names_are_aliases() -> None:
     text = "## Pellowrig Light\n\nThe **Great Lamp** was lit."
-    known = aliases(passage(text, title="Towers", document="notes/gannet_nose.md"))
+    known = find_aliases(passage(text, title="Towers", document="notes/gannet_nose.md"))
     assert {"towers", "pellowrig light", "gannet nose", "great lamp"} <= known.keys()
     assert known["pellowrig light"] < known["towers"]
 
 
 def test_without_a_title_a_text_goes_by_the_name_it_begins_with() -> None:
-    assert aliases(passage("Peter Phillip Bonetti (born 1941) was a keeper."))["peter phillip bonetti"] == 0.5
+    assert find_aliases(passage("Peter Phillip Bonetti (born 1941) was a keeper."))["peter phillip bonetti"] == 0.5
 
 
 def test_small_words_and_numbers_are_no_aliases() -> None:
-    assert aliases(passage("it was so", title="It")) == {}
-    assert aliases(passage("it was so", title="1917")) == {}
+    assert find_aliases(passage("it was so", title="It")) == {}
+    assert find_aliases(passage("it was so", title="1917")) == {}
 
 
 def test_a_phrase_without_a_capital_is_less_surely_a_name() -> None:
-    sure = {phrase.name: phrase.sure for phrase in phrases("She knew Place de Vey and the place of birth.")}
+    sure = {phrase.name: phrase.sure for phrase in find_phrases("She knew Place de Vey and the place of birth.")}
     assert sure["place de vey"] == 1.0
     assert sure["place of birth"] < 0.5
 
 
 @given(text=st.text(max_size=300), title=st.text(max_size=40))
 def test_any_text_can_be_read(text: str, title: str) -> None:
-    for mention in [*mentions(text), *phrases(text)]:
+    for mention in [*find_mentions(text), *find_phrases(text)]:
         assert 0 <= mention.start < mention.end <= len(text)
     assert len(kept_names(text)) <= MOST_NAMES
-    assert all(0 < weight <= 1 for weight in aliases(passage(text, title=title)).values())
-    spans = sentences(text)
+    assert all(0 < weight <= 1 for weight in find_aliases(passage(text, title=title)).values())
+    spans = sentence_spans(text)
     assert "".join(text[start:end] for start, end in spans).split() == [] or spans == sorted(spans)
     assert sum(len(text[start:end].replace(" ", "")) for start, end in spans) <= len(text)
 
 
 @given(text=st.text(alphabet="aBc .!?\n", max_size=80))
 def test_sentences_hold_everything_but_white_space(text: str) -> None:
-    assert "".join("".join(text[start:end].split()) for start, end in sentences(text)) == "".join(text.split())
+    assert "".join("".join(text[start:end].split()) for start, end in sentence_spans(text)) == "".join(text.split())

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.tools.search.entity_graph.asked import Asked
-from sleuth.tools.search.entity_graph.base import Meaning
+from sleuth.tools.search.entity_graph.base_scores import Meaning
 from sleuth.tools.search.entity_graph.index import GraphIndex
-from sleuth.tools.search.entity_graph.search import Candidate, MentionGraph
+from sleuth.tools.search.entity_graph.query_terms import QueryTerms
+from sleuth.tools.search.entity_graph.search import Candidate, EntityGraphSearch
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.types import Passage
 
@@ -32,7 +32,7 @@ class Scene:
     def ask(
         self, text: str, *, entities: Sequence[str] = (), seen: Sequence[str] = (), hop: bool = False
     ) -> dict[str, Candidate]:
-        graph = MentionGraph(self._graph, self._words, self._fetch, self._meaning, hop=hop)
+        graph = EntityGraphSearch(self._graph, self._words, self._fetch, self._meaning, hop=hop)
         _, found = graph.candidates(text, entities=entities, seen=seen)
         return {candidate.passage.id: candidate for candidate in found}
 
@@ -163,7 +163,7 @@ def test_a_share_of_the_question_does_not_depend_on_the_order_of_its_words(tmp_p
     texts = [" ".join(words.split()[: number % 5 + 1]) for number in range(12)]
     keywords = KeywordIndex(tmp_path)
     keywords.apply(upsert=[passage(f"p{at}", "", text) for at, text in enumerate(texts)], delete=[])
-    asked = Asked(words, keywords)
+    asked = QueryTerms(words, keywords)
     orders = permutations([*asked.weights][:4])
     assert len({asked.share(order) for order in orders}) == 1
     keywords.close()

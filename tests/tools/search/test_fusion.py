@@ -1,6 +1,6 @@
 import pytest
 
-from sleuth.tools.search.fusion import depth, fuse
+from sleuth.tools.search.retriever import fetch_depth, fuse
 
 
 def test_what_both_lists_rank_well_comes_first() -> None:
@@ -19,4 +19,4 @@ def test_one_list_keeps_its_order() -> None:
 
 @pytest.mark.parametrize("k", [1, 5, 500])
 def test_lists_are_fetched_deeper_than_asked(k: int) -> None:
-    assert depth(k) > k
+    assert fetch_depth(k) > k

@@ -13,9 +13,8 @@ from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.entity_graph.names import name_id
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.pagerank.cache import TripleCache
-from sleuth.tools.search.pagerank.triple_graph import TripleGraph
-from sleuth.tools.search.pagerank.walk import Node, walk
+from sleuth.tools.search.pagerank.power_iteration import Node, random_walk
+from sleuth.tools.search.pagerank.triple_graph import TripleCache, TripleGraph
 from sleuth.tools.search.pagerank_search import search_pagerank
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.catalogue import Catalogue
@@ -25,25 +24,25 @@ from sleuth.tools.types import Hit, Passage
 
 def test_between_two_nodes_the_walker_is_at_its_start_two_thirds_of_the_time() -> None:
     # x = 1/2 + y/2 and y = x/2.
-    assert walk({("a", "b"): 5.0}, {"a": 3.0}) == pytest.approx({"a": 2 / 3, "b": 1 / 3})
+    assert random_walk({("a", "b"): 5.0}, {"a": 3.0}) == pytest.approx({"a": 2 / 3, "b": 1 / 3})
 
 
 def test_weights_decide_where_the_walker_goes() -> None:
     # a = 1/2 + (b + c)/2, b = 3/4 · a/2, c = 1/4 · a/2.
-    found = walk({("a", "b"): 3.0, ("a", "c"): 1.0}, {"a": 1.0})
+    found = random_walk({("a", "b"): 3.0, ("a", "c"): 1.0}, {"a": 1.0})
     assert found == pytest.approx({"a": 2 / 3, "b": 1 / 4, "c": 1 / 12})
 
 
 def test_over_a_name_the_walker_comes_to_the_other_passage() -> None:
     # a = 1/2 + n/4, n = a/2 + b/2, b = n/4.
-    found = walk({("a", 7): 1.0, ("b", 7): 1.0}, {"a": 1.0})
+    found = random_walk({("a", 7): 1.0, ("b", 7): 1.0}, {"a": 1.0})
     assert found == pytest.approx({"a": 7 / 12, 7: 1 / 3, "b": 1 / 12})
 
 
 def test_from_a_dead_end_the_walker_starts_anew_and_nothing_is_lost() -> None:
-    assert walk({("a", "b"): 1.0}, {"alone": 1.0}) == pytest.approx({"alone": 1.0, "a": 0.0, "b": 0.0})
-    assert walk({("a", "b"): 1.0}, {"a": 0.0}) == {}
-    assert walk({}, {"a": 2.0, "b": 2.0}) == pytest.approx({"a": 0.5, "b": 0.5})
+    assert random_walk({("a", "b"): 1.0}, {"alone": 1.0}) == pytest.approx({"alone": 1.0, "a": 0.0, "b": 0.0})
+    assert random_walk({("a", "b"): 1.0}, {"a": 0.0}) == {}
+    assert random_walk({}, {"a": 2.0, "b": 2.0}) == pytest.approx({"a": 0.5, "b": 0.5})
 
 
 @given(
@@ -53,11 +52,11 @@ def test_from_a_dead_end_the_walker_starts_anew_and_nothing_is_lost() -> None:
 def test_shares_are_shares_and_the_order_of_edges_does_not_matter(
     edges: dict[tuple[Node, Node], float], start: dict[Node, float]
 ) -> None:
-    found = walk(edges, start)
+    found = random_walk(edges, start)
     assert sum(found.values()) == pytest.approx(1)
     assert min(found.values()) >= 0
     turned = {(other, one): weight for (one, other), weight in reversed(edges.items())}
-    assert walk(turned, start) == pytest.approx(found)
+    assert random_walk(turned, start) == pytest.approx(found)
 
 
 NAMES = ["Grey Sister", "Port Lethany", "Oda Brask", "Kelp Fair"]

@@ -4,14 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sleuth.tools.search.entity_graph.asked import Asked
 from sleuth.tools.search.entity_graph.index import GraphIndex
-from sleuth.tools.search.entity_graph.search import Candidate, MentionGraph
+from sleuth.tools.search.entity_graph.query_terms import QueryTerms
+from sleuth.tools.search.entity_graph.search import Candidate, EntityGraphSearch
 from sleuth.tools.search.graph_search import search_graph
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.ranking.features import VERSION, matrix
-from sleuth.tools.search.ranking.ranking import load, rank
-from sleuth.tools.search.ranking.trees import Trees, UnusableModel
+from sleuth.tools.search.ranking.trained import Trees, UnusableModel, load, rank
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Passage
 
@@ -45,8 +44,8 @@ def fetch(ids: list[str]) -> list[Passage]:
 
 
 @pytest.fixture
-def found(indexes: tuple[GraphIndex, KeywordIndex]) -> tuple[Asked, list[Candidate]]:
-    return MentionGraph(*indexes, fetch).candidates(QUESTION)  # type: ignore[arg-type]
+def found(indexes: tuple[GraphIndex, KeywordIndex]) -> tuple[QueryTerms, list[Candidate]]:
+    return EntityGraphSearch(*indexes, fetch).candidates(QUESTION)  # type: ignore[arg-type]
 
 
 def stump(feature: int, threshold: float) -> Trees:
@@ -79,26 +78,26 @@ def test_a_model_comes_back_from_its_file(tmp_path: Path) -> None:
     assert again.scores(np.array([[0.0, 3.0]], dtype=np.float32)).tolist() == [2.0]
 
 
-def test_the_shipped_model_was_trained_for_these_features(found: tuple[Asked, list[Candidate]]) -> None:
+def test_the_shipped_model_was_trained_for_these_features(found: tuple[QueryTerms, list[Candidate]]) -> None:
     _, names = matrix(*found)
     assert load().meta["features"] == list(names)
 
 
-def test_what_the_found_passage_names_is_ranked_with_it(found: tuple[Asked, list[Candidate]]) -> None:
+def test_what_the_found_passage_names_is_ranked_with_it(found: tuple[QueryTerms, list[Candidate]]) -> None:
     ranked = rank(*found, load())
     assert {candidate.passage.id for candidate in ranked[:2]} == {"film", "director"}
     assert [candidate.score for candidate in ranked] == sorted((each.score for each in ranked), reverse=True)
     assert rank(found[0], [], load()) == []
 
 
-def test_the_order_of_candidates_makes_no_difference(found: tuple[Asked, list[Candidate]]) -> None:
+def test_the_order_of_candidates_makes_no_difference(found: tuple[QueryTerms, list[Candidate]]) -> None:
     asked, candidates = found
     forth, _ = matrix(asked, candidates)
     back, _ = matrix(asked, candidates[::-1])
     assert np.array_equal(forth, back[::-1])
 
 
-def test_features_are_bounded_numbers(found: tuple[Asked, list[Candidate]]) -> None:
+def test_features_are_bounded_numbers(found: tuple[QueryTerms, list[Candidate]]) -> None:
     rows, names = matrix(*found)
     assert rows.shape == (len(found[1]), len(names))
     assert np.isfinite(rows).all()
@@ -108,14 +107,14 @@ def test_features_are_bounded_numbers(found: tuple[Asked, list[Candidate]]) -> N
 
 def test_a_pasted_book_is_a_question_too(indexes: tuple[GraphIndex, KeywordIndex]) -> None:
     book = " ".join(f"word{number} report" for number in range(3000))
-    asked, candidates = MentionGraph(*indexes, fetch).candidates(book)  # type: ignore[arg-type]
+    asked, candidates = EntityGraphSearch(*indexes, fetch).candidates(book)  # type: ignore[arg-type]
     assert len(rank(asked, candidates, load())) == len(candidates) > 0
 
 
 def test_without_a_usable_model_the_formula_ranks_and_says_so(
     indexes: tuple[GraphIndex, KeywordIndex], tmp_path: Path
 ) -> None:
-    with pytest.raises(UnusableModel, match=r"there is no lost\.npz"):
+    with pytest.raises(UnusableModel, match=r"lost\.npz is missing"):
         load(tmp_path / "lost.npz")
     (tmp_path / "broken.npz").write_bytes(b"PK nonsense")
     with pytest.raises(UnusableModel, match="cannot be read"):
@@ -127,14 +126,14 @@ def test_without_a_usable_model_the_formula_ranks_and_says_so(
     query = Query(text=QUESTION, k=3, mode="graph")
     hits = search_graph(query, {"graph": graph, "keyword": keywords}, fetch, model=tmp_path / "lost.npz")  # type: ignore[arg-type]
     assert hits[0].why is not None
-    assert hits[0].why.note == "Ranked by the untrained formula: there is no lost.npz."
+    assert hits[0].why.note == "Ranked by the untrained formula: lost.npz is missing."
     plain = search_graph(query, {"graph": graph, "keyword": keywords}, fetch, model=None)  # type: ignore[arg-type]
     assert [hit.passage.id for hit in plain] == [hit.passage.id for hit in hits]
     assert plain[0].why is not None
     assert not plain[0].why.note
 
 
-def test_changed_features_need_a_new_version_and_a_new_model(found: tuple[Asked, list[Candidate]]) -> None:
+def test_changed_features_need_a_new_version_and_a_new_model(found: tuple[QueryTerms, list[Candidate]]) -> None:
     """Where this fails, a feature or the formula has changed: raise VERSION and train the shipped model again."""
     rows, names = matrix(*found)
     fingerprint = float(np.arange(1, len(names) + 1) @ rows.sum(axis=0))

@@ -18,10 +18,10 @@ from sleuth.tools.sources.knowledge_graph.lookups import (
     GraphUnavailable,
     Lookup,
     as_tools,
-    checked,
+    format_call,
     functions_of,
     look_up,
-    written,
+    validate_call,
 )
 
 DATA = json.loads((Path(__file__).parents[3] / "examples" / "knowledge_graph.json").read_text(encoding="utf-8"))
@@ -85,7 +85,7 @@ def test_every_function_has_a_case() -> None:
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_the_file_answers(name: str) -> None:
     arguments, expected = ANSWERS[name]
-    function, given = checked(GRAPH, name, arguments)
+    function, given = validate_call(GRAPH, name, arguments)
     assert await GRAPH.answer(function, given) == expected
 
 
@@ -95,7 +95,7 @@ async def test_what_the_file_does_not_know_is_nothing(name: str) -> None:
     arguments = {key: unknown.get(key, "Zzyzx Qqq") for key in ANSWERS[name][0]}
     arguments |= {"year": "1850"} if name == "movie_get_year_info" else {}
     (found,) = await look_up(GRAPH, [(name, arguments)])
-    assert found == Lookup(call=written(name, arguments), problem="nothing is known")
+    assert found == Lookup(call=format_call(name, arguments), problem="nothing is known")
 
 
 def test_a_domain_that_a_file_leaves_out_is_not_offered() -> None:
@@ -120,12 +120,12 @@ def test_a_domain_that_a_file_leaves_out_is_not_offered() -> None:
 )
 def test_a_call_that_does_not_fit_is_not_made(name: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        checked(GRAPH, name, arguments)
+        validate_call(GRAPH, name, arguments)
 
 
 def test_a_function_that_is_not_there_is_named_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match="Did you mean open_get_entity"):
-        checked(GRAPH, "open_get_entities", {})
+        validate_call(GRAPH, "open_get_entities", {})
 
 
 class Slow:

@@ -14,10 +14,15 @@ from hypothesis import strategies as st
 
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.sources.question_attributes import DOMAINS, Attributes
-from sleuth.tools.sources.question_attributes.examples import Example, demonstrations, own, read
-from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm, SvmPredictor, fitting, own_svm
+from sleuth.tools.sources.question_attributes.examples import (
+    Example,
+    packaged_examples,
+    read_examples,
+    select_demonstrations,
+)
+from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm, SvmPredictor, find_svm, packaged_svm
 
-QUESTIONS = own()
+QUESTIONS = packaged_examples()
 
 
 # The questions
@@ -57,8 +62,8 @@ def test_a_line_that_is_no_labelled_question_is_named(line: str, tmp_path: Path)
     good = json.dumps({"question": "Who?", "domain": "open", "dynamic": False})
     file = tmp_path / "own.jsonl"
     file.write_text(f"{good}\n\n{line}\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"own\.jsonl, line 3: no labelled question"):
-        read(file)
+    with pytest.raises(UsageError, match=r"own\.jsonl, line 3: not a labeled question"):
+        read_examples(file)
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
@@ -67,14 +72,14 @@ def test_a_file_that_cannot_be_read_is_named(content: bytes | None, tmp_path: Pa
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(UsageError, match=r"own\.jsonl cannot be read"):
-        read(file)
+        read_examples(file)
 
 
 # Demonstrations
 
 
 def test_each_value_is_shown_as_often_and_neither_attribute_tells_the_other() -> None:
-    of_domains, of_change = demonstrations(QUESTIONS, each=5)
+    of_domains, of_change = select_demonstrations(QUESTIONS, each=5)
     assert Counter(example.domain for example in of_domains) == dict.fromkeys(DOMAINS, 5)
     assert {sum(example.dynamic for example in of_domains if example.domain == domain) for domain in DOMAINS} == {2}
     cells = Counter((example.domain, example.dynamic) for example in of_change)
@@ -85,12 +90,12 @@ def test_each_value_is_shown_as_often_and_neither_attribute_tells_the_other() ->
 def test_the_same_questions_give_the_same_demonstrations_in_any_order(seed: int) -> None:
     shuffled = list(QUESTIONS)
     random.Random(seed).shuffle(shuffled)
-    assert demonstrations(shuffled, each=5) == demonstrations(QUESTIONS, each=5)
+    assert select_demonstrations(shuffled, each=5) == select_demonstrations(QUESTIONS, each=5)
 
 
 def test_few_questions_give_few_demonstrations() -> None:
     only = Example("Who?", "open", False)
-    assert demonstrations([only], each=5) == ((only,), (only,))
+    assert select_demonstrations([only], each=5) == ((only,), (only,))
 
 
 # The SVM
@@ -157,7 +162,7 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
     file, made = tmp_path / "svm.npz", tmp_path / "made"
     arrays: dict[str, Any] = {"embedder": np.array("axes"), "labels": np.array(DOMAINS), "dynamic": SVM.dynamic}
     np.savez(file, domains=np.array([Trap(made)], dtype=object), **arrays)
-    with pytest.raises(StoreError, match="classifies no questions"):
+    with pytest.raises(StoreError, match="is not a question classifier"):
         LinearSvm.load(file)
     assert not made.exists()
 
@@ -180,7 +185,7 @@ def test_a_file_with_other_arrays_is_refused(changed: dict[str, Any], tmp_path: 
     arrays |= {"domains": SVM.domains, "dynamic": SVM.dynamic}
     kept = {name: array for name, array in (arrays | changed).items() if array is not None}
     np.savez(tmp_path / "svm.npz", **kept)  # type: ignore[arg-type]
-    with pytest.raises(StoreError, match="classifies no questions"):
+    with pytest.raises(StoreError, match="is not a question classifier"):
         LinearSvm.load(tmp_path / "svm.npz")
 
 
@@ -188,7 +193,8 @@ def test_a_file_with_other_arrays_is_refused(changed: dict[str, Any], tmp_path: 
 def test_a_file_that_is_something_else_is_refused(content: bytes | None, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "svm.npz").write_bytes(content)
-    with pytest.raises(StoreError, match=r"svm\.npz classifies no questions.*sleuth\.studio\.training\.attributes"):
+    message = r"svm\.npz is not a question classifier.*sleuth\.studio\.training\.attributes"
+    with pytest.raises(StoreError, match=message):
         LinearSvm.load(tmp_path / "svm.npz")
 
 
@@ -198,7 +204,7 @@ def test_a_file_that_is_something_else_is_refused(content: bytes | None, tmp_pat
 @pytest.mark.parametrize("name", ["axes", "org/Axes", "/models/axes/", "http://127.0.0.1:9/v1#axes"])
 async def test_it_goes_with_its_embedder_wherever_that_lies(name: str, tmp_path: Path) -> None:
     SVM.save(tmp_path / TRAINED)
-    predictor = fitting(tmp_path, HashingEmbedder(name, dimension=3))
+    predictor = find_svm(tmp_path, HashingEmbedder(name, dimension=3))
     assert predictor is not None
     assert await predictor.predict("who?") == SVM.decide(HashingEmbedder(dimension=3).embed_query("who?"))
 
@@ -206,32 +212,32 @@ async def test_it_goes_with_its_embedder_wherever_that_lies(name: str, tmp_path:
 @pytest.mark.parametrize("name", ["mpnet", "axes-2", "http://127.0.0.1:9/v1"])
 def test_it_goes_with_no_other_embedder(name: str, tmp_path: Path) -> None:
     SVM.save(tmp_path / TRAINED)
-    assert fitting(tmp_path, HashingEmbedder(name)) is None
+    assert find_svm(tmp_path, HashingEmbedder(name)) is None
 
 
 def test_without_an_embedder_there_is_no_svm(tmp_path: Path) -> None:
-    assert fitting(tmp_path, None) is None
+    assert find_svm(tmp_path, None) is None
 
 
 async def test_one_s_own_training_comes_before_the_package_s(tmp_path: Path) -> None:
     embedder = HashingEmbedder("all-MiniLM-L6-v2", dimension=384)
-    packaged = fitting(tmp_path, embedder)
+    packaged = find_svm(tmp_path, embedder)
     always = np.zeros(385)
     always[-1] = 1.0
     LinearSvm(embedder=embedder.name, domains=np.stack([always * at for at in (0, 0, 1, 0, 0)]), dynamic=always).save(
         tmp_path / TRAINED
     )
-    trained = fitting(tmp_path, embedder)
+    trained = find_svm(tmp_path, embedder)
     assert packaged is not None
     assert trained is not None
     assert await trained.predict("who?") == Attributes("music", True)
-    assert await packaged.predict("who?") == own_svm().decide(embedder.embed_query("who?"))
+    assert await packaged.predict("who?") == packaged_svm().decide(embedder.embed_query("who?"))
 
 
 def test_a_broken_one_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / TRAINED).write_bytes(b"")
-    with pytest.raises(StoreError, match="classifies no questions"):
-        fitting(tmp_path, HashingEmbedder())
+    with pytest.raises(StoreError, match="is not a question classifier"):
+        find_svm(tmp_path, HashingEmbedder())
 
 
 async def test_a_namesake_with_other_vectors_is_found_out() -> None:
@@ -241,5 +247,5 @@ async def test_a_namesake_with_other_vectors_is_found_out() -> None:
 
 
 def test_the_package_s_own_belongs_to_the_default_embedder() -> None:
-    svm = own_svm()
+    svm = packaged_svm()
     assert (svm.embedder, svm.dimension) == ("all-MiniLM-L6-v2", 384)

@@ -10,11 +10,9 @@ from entries import entry
 from sqlalchemy import create_engine, text
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.sources.knowledge_graph.collection import CollectionGraph
+from sleuth.tools.sources.knowledge_graph.backends import CollectionGraph, ServedGraph, open_graph
 from sleuth.tools.sources.knowledge_graph.local import LocalGraph
 from sleuth.tools.sources.knowledge_graph.lookups import look_up
-from sleuth.tools.sources.knowledge_graph.place import graph_at
-from sleuth.tools.sources.knowledge_graph.server import ServedGraph
 from sleuth.tools.storage.catalogue import Catalogue, Entry
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, TripleStore
 
@@ -171,14 +169,14 @@ async def test_graph_index_is_in_the_configured_folder(kept: SqlTriples, tmp_pat
     file = tmp_path / "graph.json"
     file.write_text(json.dumps({"open": {}}), encoding="utf-8")
     async with (
-        graph_at(None, kept) as nothing,
-        graph_at(str(file), kept) as local,
-        graph_at("http://x", kept) as served,
+        open_graph(None, kept) as nothing,
+        open_graph(str(file), kept) as local,
+        open_graph("http://x", kept) as served,
     ):
         assert (nothing, type(local), type(served)) == (None, LocalGraph, ServedGraph)
     await kept.put({BORN_MARK: [BORN]}, version="1")
-    async with graph_at(None, kept) as collection:
+    async with open_graph(None, kept) as collection:
         assert isinstance(collection, CollectionGraph)
     with pytest.raises(StoreError, match="cannot be read"):
-        async with graph_at(str(tmp_path / "none.json"), kept):
+        async with open_graph(str(tmp_path / "none.json"), kept):
             pass

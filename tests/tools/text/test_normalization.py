@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text.normalization import MOST_MARKS, decode, markdown_table, normalise, title_from, unwrap
+from sleuth.tools.text.normalization import MOST_MARKS, decode, markdown_table, normalize, title_from, unwrap_lines
 
 GERMAN = "Größe und Maß: Übung macht den Meister, sagte „Frau Müller“ – schön. "
 
@@ -66,14 +66,14 @@ def test_a_stray_zero_is_dropped() -> None:
     ],
 )
 def test_normalise(raw: str, clean: str) -> None:
-    assert normalise(raw) == clean
+    assert normalize(raw) == clean
 
 
 @settings(deadline=None)
 @given(st.text(st.characters()))
 def test_normalised_text_stays_as_it_is_and_can_be_stored(text: str) -> None:
-    clean = normalise(text)
-    assert normalise(clean) == clean
+    clean = normalize(text)
+    assert normalize(clean) == clean
     assert "\0" not in clean
     clean.encode()
 
@@ -85,14 +85,14 @@ SENTENCES = "The mill at Arden was built by Rosa Quill in the year 1843 or so.\n
 
 @pytest.mark.parametrize(("text", "flows"), [(PROSE, True), (ROWS, False), (SENTENCES, False), ("short\nlines", False)])
 def test_unwrap_joins_prose_only_and_moves_nothing(text: str, flows: bool) -> None:
-    assert unwrap(text) == (text.replace("\n", " ") if flows else text)
+    assert unwrap_lines(text) == (text.replace("\n", " ") if flows else text)
 
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([*PROSE.splitlines(), *ROWS.splitlines(), "# Arden", ""])).map("\n".join))
 def test_unwrap_keeps_every_character_in_its_place(text: str) -> None:
-    assert len(unwrap(text)) == len(text)
-    assert all(old == new or (old, new) == ("\n", " ") for old, new in zip(text, unwrap(text), strict=True))
+    assert len(unwrap_lines(text)) == len(text)
+    assert all(old == new or (old, new) == ("\n", " ") for old, new in zip(text, unwrap_lines(text), strict=True))
 
 
 def test_titles_have_one_line_of_bounded_length() -> None:
@@ -110,9 +110,9 @@ def test_a_markdown_table_escapes_fills_up_and_drops_empty_rows() -> None:
 
 def test_a_letter_keeps_as_many_marks_as_any_language_has_and_no_more() -> None:
     some = "a" + "\u0316" * MOST_MARKS + "b"
-    assert normalise(some) == some
-    assert normalise("a" + "\u0316" * 500 + "b") == some
-    assert normalise("“…”—" * 20 + "👨‍👩‍👧" * 20) == "“…”—" * 20 + "👨‍👩‍👧" * 20
+    assert normalize(some) == some
+    assert normalize("a" + "\u0316" * 500 + "b") == some
+    assert normalize("“…”—" * 20 + "👨‍👩‍👧" * 20) == "“…”—" * 20 + "👨‍👩‍👧" * 20
 
 
 def test_no_letter_is_taken_for_a_mark() -> None:

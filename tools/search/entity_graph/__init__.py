@@ -3,38 +3,37 @@
 `names` and `spans` read names out of texts, `index` keeps them, `edges` finds edges, `search` ranks by them.
 """
 
-from sleuth.tools.search.entity_graph.asked import Asked
-from sleuth.tools.search.entity_graph.base import Base, Meaning, Signals
-from sleuth.tools.search.entity_graph.edges import Edge, Kind, longest
-from sleuth.tools.search.entity_graph.function_words import FUNCTION_WORDS
-from sleuth.tools.search.entity_graph.index import RARE, GraphIndex, Named
-from sleuth.tools.search.entity_graph.names import mentions, name_id, numbered, phrases
-from sleuth.tools.search.entity_graph.search import SEEDS, SEEN, Candidate, Link, MentionGraph
-from sleuth.tools.search.entity_graph.spans import Word, key, sentences, words
+from sleuth.tools.search.entity_graph.base_scores import BaseScores, Meaning, Signals
+from sleuth.tools.search.entity_graph.edges import Edge, Kind, match_aliases
+from sleuth.tools.search.entity_graph.index import RARE, GraphIndex, PassageNames
+from sleuth.tools.search.entity_graph.names import FUNCTION_WORDS, find_mentions, find_phrases, name_id, number_mentions
+from sleuth.tools.search.entity_graph.query_terms import QueryTerms
+from sleuth.tools.search.entity_graph.search import SEEDS, SEEN, Candidate, EntityGraphSearch, Link
+from sleuth.tools.search.entity_graph.tokenization import Word, name_key, sentence_spans, tokenize
 
 __all__ = [
     "FUNCTION_WORDS",
     "RARE",
     "SEEDS",
     "SEEN",
-    "Asked",
-    "Base",
+    "BaseScores",
     "Candidate",
     "Edge",
+    "EntityGraphSearch",
     "GraphIndex",
     "Kind",
     "Link",
     "Meaning",
-    "MentionGraph",
-    "Named",
+    "PassageNames",
+    "QueryTerms",
     "Signals",
     "Word",
-    "key",
-    "longest",
-    "mentions",
+    "find_mentions",
+    "find_phrases",
+    "match_aliases",
     "name_id",
-    "numbered",
-    "phrases",
-    "sentences",
-    "words",
+    "name_key",
+    "number_mentions",
+    "sentence_spans",
+    "tokenize",
 ]

@@ -1,7 +1,7 @@
-"""Edges of the mention graph, found from a few passages at the time of a question.
+"""Edges of the entity graph, computed for a few passages at query time.
 
-Three kinds lead from a passage p to a passage c: p names what c goes by, c names what p goes by, or both name something
-that not many others name. Nothing of it is stored: all come out of the index's postings and the passages' texts.
+Three kinds lead from a passage p to a passage c: p mentions an alias of c, c mentions an alias of p, or both mention a
+rare name. None is stored: they are computed from the index's postings and the passages' texts.
 """
 
 import math
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from sleuth.tools.search.entity_graph.asked import Asked
 from sleuth.tools.search.entity_graph.index import RARE, Alias, GraphIndex
-from sleuth.tools.search.entity_graph.names import Numbered, name_id
-from sleuth.tools.search.entity_graph.studied import Span, studied
+from sleuth.tools.search.entity_graph.names import NumberedMention, name_id
+from sleuth.tools.search.entity_graph.passage_features import Span, features_of
+from sleuth.tools.search.entity_graph.query_terms import QueryTerms
 from sleuth.tools.types import Passage
 
 Kind = Literal["names", "named_by", "shares"]
@@ -22,7 +22,7 @@ Kind = Literal["names", "named_by", "shares"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seed:
-    """A passage from which edges go out, and how sure it is that it belongs to the answer, from 0 to 1."""
+    """A passage whose edges are followed, and the probability-like score of its relevance, from 0 to 1."""
 
     passage: Passage
     s0: float
@@ -30,13 +30,13 @@ class Seed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Edge:
-    """One way from `source` to `target`, and why it is there.
+    """An edge from `source` to `target` with its evidence.
 
     kind: "names" (T: source mentions an alias of target), "named_by" (B: target mentions an alias of source), or
-    "shares" (X: both mention a name that is not wholly in the question).
-    w: how telling the name is: alias weight / √(passages with that alias), or for "shares" log(1+n/df) / log(1+n/2).
-    r: the share of the question that the mentioning sentence has, relative to the best sentence of its passage.
-    s0: the source's own score. name: as it is written. start, end: the mentioning sentence, in characters of the
+    "shares" (X: both mention a name that is not completely in the question).
+    w: specificity of the name: alias weight / √(passages with that alias), or for "shares" log(1+n/df) / log(1+n/2).
+    r: the share of the question in the mentioning sentence, relative to the best sentence of its passage.
+    s0: the source's own score. name: as written in the text. start, end: the mentioning sentence, in characters of the
     passage `stands_in` (the source; for "named_by" the target).
     """
 
@@ -52,14 +52,14 @@ class Edge:
     end: int
 
 
-class Read:
-    """A passage read with a question in mind: what it has of it, and which of its sentences match best."""
+class MatchedPassage:
+    """A passage matched against a question: the terms it contains, and its best sentences."""
 
-    def __init__(self, passage: Passage, asked: Asked) -> None:
+    def __init__(self, passage: Passage, asked: QueryTerms) -> None:
         self.passage = passage
         self.found = asked.found_in(f"{passage.title}. {passage.text}")
         self._asked = asked
-        self._studied = studied(passage)
+        self._studied = features_of(passage)
 
     @cached_property
     def title(self) -> frozenset[str]:
@@ -73,13 +73,13 @@ class Read:
         return [((start, end), self._asked.found_in(text[start:end])) for start, end in self._studied.sentences]
 
     def best_sentence(self, spans: Iterable[Span]) -> tuple[float, Span]:
-        """The best of the sentences with these spans: how well it matches relative to the best of all, and where."""
+        """Return the best of the sentences with these spans: its match relative to the best of all, and its span."""
         found = [self._matches[max(0, bisect_right(self._starts, start) - 1)] for start, _ in spans]
         return max(found, key=lambda match: (match[0], -match[1][0]))
 
     @property
     def mentioned(self) -> dict[str, list[Span]]:
-        """The names that the passage mentions, each with the places where it stands."""
+        """The names that the passage mentions, each with its spans."""
         return self._studied.mentioned
 
     @cached_property
@@ -88,17 +88,17 @@ class Read:
 
     @cached_property
     def _matches(self) -> list[tuple[float, Span]]:
-        # The title says whom all sentences are about, so its words count for each of them.
+        # The title is the subject of all sentences, so its words count for each of them.
         shares = [(self._asked.share(self.title | found), span) for span, found in self.sentences]
         best = max((share for share, _ in shares), default=0.0)
         return [(share / best if best else 1.0, span) for share, span in shares]
 
 
-def naming(index: GraphIndex, seed: Seed, read: Read) -> list[Edge]:
-    """Edges to the passages whose alias the seed mentions; of names within names the longest counts."""
+def find_alias_edges(index: GraphIndex, seed: Seed, read: MatchedPassage) -> list[Edge]:
+    """Return edges to the passages whose alias the seed mentions; of nested names the longest counts."""
     text = seed.passage.text
     edges: dict[str, Edge] = {}
-    for mention, known in longest(index, studied(seed.passage).phrases):
+    for mention, known in match_aliases(index, features_of(seed.passage).phrases):
         r, (start, end) = read.best_sentence([(mention.start, mention.end)])
         for alias in known:
             w = mention.sure * alias.weight / math.sqrt(alias.sharing)
@@ -119,11 +119,11 @@ def naming(index: GraphIndex, seed: Seed, read: Read) -> list[Edge]:
     return list(edges.values())
 
 
-def longest(index: GraphIndex, found: Iterable[Numbered]) -> Iterator[tuple[Numbered, list[Alias]]]:
-    """Those mentions that somebody goes by; of names within names only the longest."""
+def match_aliases(index: GraphIndex, found: Iterable[NumberedMention]) -> Iterator[tuple[NumberedMention, list[Alias]]]:
+    """Yield the mentions that are an alias of a passage; of nested names only the longest."""
     every = list(found)
     known = index.known_as({mention.name for mention in every})
-    taken: list[Numbered] = []
+    taken: list[NumberedMention] = []
     for mention in sorted(
         (each for each in every if each.name in known), key=lambda each: (each.start - each.end, each.start)
     ):
@@ -132,8 +132,10 @@ def longest(index: GraphIndex, found: Iterable[Numbered]) -> Iterator[tuple[Numb
             yield mention, known[mention.name]
 
 
-def sharing(index: GraphIndex, seed: Seed, read: Read, asked: Asked, passages: int) -> list[Edge]:
-    """Edges to the passages that mention a rare name which the seed mentions too."""
+def find_shared_name_edges(
+    index: GraphIndex, seed: Seed, read: MatchedPassage, asked: QueryTerms, passages: int
+) -> list[Edge]:
+    """Return edges to the passages that mention a rare name which the seed mentions too."""
     edges: list[Edge] = []
     for name, ids in index.mentioning(read.mentioned, at_most=RARE).items():
         if len(ids) < 2 or asked.has_all_of(name):
@@ -161,16 +163,16 @@ def sharing(index: GraphIndex, seed: Seed, read: Read, asked: Asked, passages: i
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Backward:
-    """An edge "named_by" before the target's text was read: its sentence is not known yet."""
+class ReverseEdge:
+    """A "named_by" edge before the target's text is read: its sentence is not known yet."""
 
     seed: Seed
     target: str
     alias: str
     w: float
 
-    def seen_in(self, read: Read) -> Edge | None:
-        """The edge with the best sentence of the target that has the name."""
+    def seen_in(self, read: MatchedPassage) -> Edge | None:
+        """Return the edge with the target's best sentence that contains the name."""
         spans = read.mentioned.get(self.alias)
         if not spans:
             return None
@@ -189,17 +191,17 @@ class Backward:
         )
 
 
-def named_by(index: GraphIndex, seed: Seed, among: Sequence[str]) -> list[Backward]:
-    """Ways to the passages that mention the seed's alias; where many do, only to those `among` them."""
-    weights = studied(seed.passage).aliases
+def find_reverse_edges(index: GraphIndex, seed: Seed, among: Sequence[str]) -> list[ReverseEdge]:
+    """Return reverse edges to the passages that mention the seed's alias; for a frequent alias only `among` them."""
+    weights = features_of(seed.passage).aliases
     numbers = {name_id(name): name for name in weights}
     sharing = {numbers[number]: known[0].sharing for number, known in index.known_as(numbers).items()}
     few = index.mentioning(weights, at_most=RARE)
     many = index.mentioning_among([name for name in weights if name not in few], among)
-    best: dict[str, Backward] = {}
+    best: dict[str, ReverseEdge] = {}
     for name, ids in (few | many).items():
         w = weights[name] / math.sqrt(sharing.get(name, 1))
         for id_ in ids:
             if id_ != seed.passage.id and (id_ not in best or best[id_].w < w):
-                best[id_] = Backward(seed=seed, target=id_, alias=name, w=w)
+                best[id_] = ReverseEdge(seed=seed, target=id_, alias=name, w=w)
     return list(best.values())

@@ -1,7 +1,7 @@
-"""What the mention graph knows: which passages go by a name and which mention it, as postings in one SQLite file.
+"""Index of the entity graph: aliases and mentions of passages, as postings in one SQLite file.
 
-Only facts of single passages are kept, so the order in which they came leaves no trace. All methods block: call them
-in a thread.
+It contains only facts of single passages, so the order of ingestion does not matter. All methods block: call them in a
+thread.
 """
 
 import json
@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.search.entity_graph.names import aliases, kept_names, name_id
+from sleuth.tools.search.entity_graph.names import find_aliases, kept_names, name_id
 from sleuth.tools.types import Passage
 
 FACTS_VERSION = 1
-"""Raised whenever other names are read out of the same text; an index of another version is built anew."""
+"""Version of the extraction; incremented when the same text gives other names, which rebuilds the index."""
 
 _BUSY_SECONDS = 30.0
 _SCHEMA = (
@@ -35,18 +35,18 @@ _RARELY = (
     "ORDER BY m.name, p.id"
 )
 RARE = 50
-"""A name that more passages mention leads nowhere in particular."""
+"""A name that more passages mention is too common to connect them."""
 
 
-class Named(NamedTuple):
-    """What a passage goes by, with weights, and the names that it mentions; all by number."""
+class PassageNames(NamedTuple):
+    """The aliases of a passage, with weights, and the names that it mentions; all by number."""
 
     aliases: Mapping[int, float]
     mentions: Sequence[int]
 
 
 class Alias(NamedTuple):
-    """A passage that goes by a name, with the name's weight and how many passages share it."""
+    """A passage with an alias, the alias' weight and the number of passages that share it."""
 
     passage: str
     weight: float
@@ -54,7 +54,7 @@ class Alias(NamedTuple):
 
 
 class GraphIndex:
-    """Names of one collection's passages; remembers how far in the catalogue's journal it is."""
+    """Names in one collection's passages; stores its position in the catalogue's journal."""
 
     name = "mention graph"
 
@@ -65,32 +65,34 @@ class GraphIndex:
             self._db = self._open()
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         with self._turn:
             self._db.close()
 
     def refresh(self, *, anew: bool) -> None:
-        """What other processes have committed is seen without it."""
+        """Do nothing: commits of other processes are visible immediately."""
 
     def applied(self) -> int:
-        """The last journal number that this index contains."""
+        """Return the last journal number that this index contains."""
         return self._number("SELECT value FROM meta WHERE key = 'applied'")
 
     def set_applied(self, seq: int) -> None:
-        """Remembers how far in the journal this index is."""
+        """Store the last journal number that this index contains."""
         self._remember("applied", seq)
 
     def reached(self) -> int:
-        """The last journal number of which anything may be in."""
+        """Return the last journal number that may be partly applied."""
         return max(self._number("SELECT value FROM meta WHERE key = 'reached'"), self.applied())
 
     def set_reached(self, seq: int) -> None:
-        """Remembers that changes up to a journal number begin to come in."""
+        """Store the last journal number that may be partly applied."""
         self._remember("reached", seq)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
-        """Puts passages in and takes ids out, all in one transaction; doing it again changes nothing."""
-        facts = [(passage.id, aliases(passage), sorted(map(name_id, kept_names(passage.text)))) for passage in upsert]
+        """Add and remove passages in one transaction; repeating it changes nothing."""
+        facts = [
+            (passage.id, find_aliases(passage), sorted(map(name_id, kept_names(passage.text)))) for passage in upsert
+        ]
         with self._writing() as db:
             _remove(db, [*delete, *(id_ for id_, _, _ in facts)])
             alias_rows: list[tuple[int, int, float]] = []
@@ -104,20 +106,20 @@ class GraphIndex:
             db.executemany("INSERT INTO mention VALUES (?, ?)", sorted(mention_rows))
 
     def clear(self) -> None:
-        """Empties the index."""
+        """Delete all entries."""
         with self._writing() as db:
             _empty(db)
 
     def count(self) -> int:
-        """How many passages are in."""
+        """Return the number of passages."""
         return self._number("SELECT count(*) FROM passage")
 
     def ids(self) -> set[str]:
-        """The ids of all passages that are in."""
+        """Return the ids of all passages."""
         return {row[0] for row in self._read("SELECT id FROM passage")}
 
     def known_as(self, names: Iterable[int]) -> dict[int, list[Alias]]:
-        """The passages that go by each of these names (by number); names that nobody goes by are left out."""
+        """Return the passages with each of these aliases (by number); unknown aliases are omitted."""
         rows = self._read(
             "SELECT a.name, p.id, a.weight FROM json_each(?) AS wanted JOIN alias AS a ON a.name = wanted.value "
             "JOIN passage AS p ON p.number = a.passage ORDER BY a.name, p.id",
@@ -127,13 +129,13 @@ class GraphIndex:
         return {name: [Alias(id_, weight, len(group)) for _, id_, weight in group] for name, group in grouped.items()}
 
     def mentioning(self, names: Iterable[str], *, at_most: int) -> dict[str, list[str]]:
-        """The passages that mention each of these names, by id; of a name that more than `at_most` mention, none."""
+        """Return the passages that mention each of these names, except names mentioned by more than `at_most`."""
         by_id = {name_id(name): name for name in names}
         rows = self._read(_rarely("mention"), json.dumps(list(by_id)), at_most + 1, at_most)
         return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
 
     def mentioning_among(self, names: Iterable[str], ids: Sequence[str]) -> dict[str, list[str]]:
-        """Which of some passages mention each of these names."""
+        """Return which of the given passages mention each of these names."""
         by_id = {name_id(name): name for name in names}
         if not by_id:
             return {}
@@ -146,8 +148,8 @@ class GraphIndex:
         )
         return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
 
-    def names_of(self, ids: Iterable[str]) -> dict[str, Named]:
-        """The names of these passages, by number (`name_id`); passages that are not in are left out."""
+    def names_of(self, ids: Iterable[str]) -> dict[str, PassageNames]:
+        """Return the names of these passages, by number (`name_id`); missing passages are omitted."""
         wanted = json.dumps(list(ids))
         given: dict[str, dict[int, float]] = {}
         for id_, name, weight in self._read(
@@ -159,10 +161,10 @@ class GraphIndex:
         rows = self._read(
             "SELECT p.id, p.names FROM json_each(?) AS wanted JOIN passage AS p ON p.id = wanted.value", wanted
         )
-        return {id_: Named(given.get(id_, {}), array("q", names)) for id_, names in rows}
+        return {id_: PassageNames(given.get(id_, {}), array("q", names)) for id_, names in rows}
 
     def with_name(self, names: Iterable[int]) -> dict[int, list[str]]:
-        """The passages that go by each of these names (by number) or mention it, each where no more than RARE do."""
+        """Return the passages with each of these names (by number) as alias or mention, if at most RARE have it."""
         wanted = json.dumps(list(names))
         found: dict[int, list[str]] = {}
         for query in (_rarely("alias"), _rarely("mention")):
@@ -171,7 +173,7 @@ class GraphIndex:
         return found
 
     def too_common(self, names: Iterable[int]) -> set[int]:
-        """Those of the names (by number) that nobody goes by and that more than RARE passages mention."""
+        """Return those names (by number) that are not an alias and that more than RARE passages mention."""
         rows = self._read(
             "SELECT wanted.value FROM json_each(?) AS wanted "
             "WHERE NOT EXISTS (SELECT 1 FROM alias WHERE name = wanted.value) "
@@ -183,7 +185,7 @@ class GraphIndex:
         return {row[0] for row in rows}
 
     def facts(self) -> dict[str, tuple[dict[int, float], frozenset[int]]]:
-        """Everything that is known of each passage: names it goes by with weights, names that it mentions."""
+        """Return the aliases with weights, and the mentions, of each passage."""
         result: dict[str, tuple[dict[int, float], set[int]]] = {id_: ({}, set()) for id_ in self.ids()}
         for id_, name, weight in self._read(
             "SELECT p.id, a.name, a.weight FROM alias a JOIN passage p ON p.number = a.passage"
@@ -222,7 +224,7 @@ class GraphIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """All changes together, committed at the end."""
+        """Run all changes in one transaction."""
         with self._turn, self._storing("written"):
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -239,12 +241,12 @@ class GraphIndex:
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
                 f"The mention graph in {self._file} cannot be {what}: {error}. "
-                "It is derived: delete that file and it is built again."
+                "It is derived from the documents: delete that file to rebuild it."
             ) from error
 
 
 def _rarely(table: Literal["alias", "mention"]) -> str:
-    """Asks for names and the passages that have them, but for names that more than so many have."""
+    """Return the query for names and the passages that have them, without frequent names."""
     return _RARELY.replace("mention", table)
 
 

@@ -1,7 +1,7 @@
-"""Names in texts: which a passage mentions, and which it goes by. Pure functions of one passage.
+"""Names in texts: the mentions and the aliases of a passage. Pure functions of one passage.
 
-Where a script has no capitals, or a text uses none, every run of up to three words that neither begins nor ends with a
-function word may be a name; where words are not spaced, every run of two to six characters.
+In scripts without capitals, and in texts that use none, every run of up to three words that neither begins nor ends
+with a function word may be a name; without spaces between words, every run of two to six characters.
 """
 
 import re
@@ -12,9 +12,25 @@ from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from sleuth.tools.search.entity_graph.function_words import CONNECTORS, FUNCTION_WORDS
-from sleuth.tools.search.entity_graph.spans import Word, key, sentences, words
+from sleuth.tools.search.entity_graph.tokenization import Word, name_key, sentence_spans, tokenize
 from sleuth.tools.types import Passage
+
+_INSIDE_NAMES = (
+    "of the de la le les des du da do dos di del della degli der den dem von van zu und y e et and in on at for to a",
+    "an al el bin ibn ben af av og och",
+)
+_OTHERS = (
+    "i he she it its his her hers him they their them we our us you your my me this that these those there here who",
+    "whom whose which what when where why how was were is are be been being am has have had do does did will would can",
+    "could may might shall should must not no nor or but if then than as by from with without into onto upon over",
+    "under between after before during since until while although though because however also both each either neither",
+    "some any all most more many much few several such other another one only same so too very just now later about",
+    "against among through out up down off again once",
+)
+
+CONNECTORS = frozenset(word for line in _INSIDE_NAMES for word in line.split())
+FUNCTION_WORDS = CONNECTORS | frozenset(word for line in _OTHERS for word in line.split())
+
 
 MOST_WORDS = 6
 """The longest run that is kept as a mention."""
@@ -34,7 +50,7 @@ _DIVIDED = re.compile(r"\s+[-–—|]\s+|:\s+")
 
 
 class Mention(NamedTuple):
-    """A name and where it stands, in characters of the text; `sure` (0 to 1) that it is written as a name."""
+    """A name and its span in characters; `sure` (0 to 1) is the certainty that it is written as a name."""
 
     name: str
     start: int
@@ -42,8 +58,8 @@ class Mention(NamedTuple):
     sure: float = 1.0
 
 
-class Numbered(NamedTuple):
-    """A mention whose name is told by its number (`name_id`), as the index knows it."""
+class NumberedMention(NamedTuple):
+    """A mention whose name is replaced by its number (`name_id`), as in the index."""
 
     name: int
     start: int
@@ -53,17 +69,17 @@ class Numbered(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def name_id(name: str) -> int:
-    """56 bits that stand for a name in the index."""
+    """Return a 56-bit hash that represents a name in the index."""
     return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "big")
 
 
-def numbered(mentions: Iterable[Mention]) -> list[Numbered]:
-    """The same mentions with their names' numbers."""
-    return [Numbered(name_id(name), start, end, sure) for name, start, end, sure in mentions]
+def number_mentions(mentions: Iterable[Mention]) -> list[NumberedMention]:
+    """Return the same mentions with their names' numbers."""
+    return [NumberedMention(name_id(name), start, end, sure) for name, start, end, sure in mentions]
 
 
-def mentions(text: str) -> list[Mention]:
-    """The names that a text mentions: capitalised runs, the shorter ones inside them, and what links lead to."""
+def find_mentions(text: str) -> list[Mention]:
+    """Return the names in a text: capitalized runs, shorter ones inside them, and targets of links."""
     runs = _sentence_words(text)
     found = [mention for run in runs for mention in _mentioned(run, cased=True)]
     if _are_without_case(runs):
@@ -72,22 +88,22 @@ def mentions(text: str) -> list[Mention]:
 
 
 def kept_names(text: str) -> list[str]:
-    """The different names that the index keeps for a text, in their order."""
-    return list(dict.fromkeys(mention.name for mention in mentions(text)))[:MOST_NAMES]
+    """Return the distinct names that the index stores for a text, in order."""
+    return list(dict.fromkeys(mention.name for mention in find_mentions(text)))[:MOST_NAMES]
 
 
-def phrases(text: str) -> list[Mention]:
-    """Every run of words that might be somebody's title: wider than `mentions`, for looking aliases up."""
+def find_phrases(text: str) -> list[Mention]:
+    """Return every run of words that may be a title: more than `find_mentions`, for looking up aliases."""
     runs = _sentence_words(text)
     cased = not _are_without_case(runs)
     return [*_linked(text), *(phrase for run in runs for phrase in _phrased(run, cased=cased))]
 
 
-def aliases(passage: Passage) -> dict[str, float]:
-    """What a passage goes by, with weights up to 1: title, its shorter forms, headings, file name, first names."""
+def find_aliases(passage: Passage) -> dict[str, float]:
+    """Return a passage's aliases, weighted up to 1: title and its shorter forms, headings, file name, leading names."""
     weights: dict[str, float] = {}
     for name, weight in _alias_candidates(passage):
-        form = key(name)
+        form = name_key(name)
         if _may_be_alias(form):
             weights[form] = max(weight, weights.get(form, 0.0))
     return weights
@@ -114,7 +130,7 @@ def _alias_candidates(passage: Passage) -> Iterator[tuple[str, float]]:
 
 
 def _title_forms(title: str) -> Iterator[tuple[str, float]]:
-    """The whole title 1, without a bracket or article .9, before a comma or a dash .7 if that is more than a word."""
+    """Yield the whole title (1), without bracket or article (.9), and its part before a comma or a dash (.7)."""
     yield title, 1.0
     bare = _BRACKET.sub("", title)
     yield bare, 0.9
@@ -126,9 +142,9 @@ def _title_forms(title: str) -> Iterator[tuple[str, float]]:
 
 
 def _leading_name(text: str) -> str | None:
-    """The name that a text begins with: in an article without a title, mostly what it is about."""
-    for start, end in sentences(text[:400])[:2]:
-        run = words(text, start, end)
+    """Return the name at the beginning of a text, which is often its subject if there is no title."""
+    for start, end in sentence_spans(text[:400])[:2]:
+        run = tokenize(text, start, end)
         for at, word in enumerate(run[:2]):
             if word.shape == "name" and word.form not in FUNCTION_WORDS:
                 last = max(_ends(run, at), default=at)
@@ -138,12 +154,12 @@ def _leading_name(text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _sentence_words(text: str) -> list[list[Word]]:
-    """A passage that edges go out from is asked for its words several times in a row."""
-    return [words(text, start, end) for start, end in sentences(text)]
+    """Return the words of each sentence; cached, since edges use a seed's words several times."""
+    return [tokenize(text, start, end) for start, end in sentence_spans(text)]
 
 
 def _are_without_case(runs: Sequence[Sequence[Word]]) -> bool:
-    """Whether sentences have (nearly) no capitals beyond their first words; a few words alone tell nothing."""
+    """Return whether sentences have (nearly) no capitals after their first words; false for very short texts."""
     shapes = Counter(word.shape for run in runs for word in run[1:])
     if any(word.shape in ("caseless", "unspaced") for run in runs for word in run):
         return shapes["name"] <= 0.1 * shapes.total()
@@ -151,13 +167,13 @@ def _are_without_case(runs: Sequence[Sequence[Word]]) -> bool:
 
 
 def _linked(text: str) -> Iterator[Mention]:
-    """What Markdown links lead to, by the file's name."""
+    """Yield the targets of Markdown links, by the file's name."""
     if "](" not in text:
         return
     for match in _LINK.finditer(text):
         target = PurePosixPath(match[2].partition("#")[0])
         if "://" not in match[2] and target.suffix:
-            yield Mention(key(target.stem.replace("_", " ").replace("-", " ")), match.start(1), match.end(1))
+            yield Mention(name_key(target.stem.replace("_", " ").replace("-", " ")), match.start(1), match.end(1))
 
 
 def _mentioned(run: Sequence[Word], *, cased: bool) -> Iterator[Mention]:
@@ -166,20 +182,16 @@ def _mentioned(run: Sequence[Word], *, cased: bool) -> Iterator[Mention]:
         if word.shape == "unspaced" and not cased:
             yield from _characters(word)
         for last in ends:
-            yield _mention(run, at, last)
-
-
-def _mention(run: Sequence[Word], at: int, last: int) -> Mention:
-    return Mention(" ".join(word.form for word in run[at : last + 1]), run[at].start, run[last].end)
+            yield Mention(" ".join(word.form for word in run[at : last + 1]), word.start, run[last].end)
 
 
 def _ends(run: Sequence[Word], at: int) -> Iterator[int]:
-    """Where names that begin at a word may end: at capitals and numbers, with small connecting words between."""
+    """Yield the possible ends of a name that begins here: at capitals and numbers, across small connecting words."""
     first = run[at]
     if first.shape == "plain" or not _may_begin(run, at):
         return
     if at > 0 and first.shape == "name" and len(first.form) > 1 and first.form not in FUNCTION_WORDS:
-        yield at  # the first word of a sentence has a capital whatever it is
+        yield at  # the first word of a sentence is always capitalized
     small, commas = 0, 0
     for last in range(at + 1, min(len(run), at + MOST_WORDS)):
         word = run[last]
@@ -216,7 +228,7 @@ def _caseless_ends(run: Sequence[Word], at: int) -> Iterator[int]:
 
 
 def _characters(word: Word) -> Iterator[Mention]:
-    """Runs of two to six characters: which of them are names, the aliases tell."""
+    """Yield runs of two to six characters; the aliases determine which of them are names."""
     for at in range(len(word.form) - 1):
         for last in range(at + 2, min(len(word.form), at + MOST_WORDS) + 1):
             yield Mention(word.form[at:last], word.start + at, word.start + last)
@@ -239,7 +251,7 @@ def _phrased(run: Sequence[Word], *, cased: bool) -> Iterator[Mention]:
 
 
 def _limit(run: Sequence[Word], at: int) -> int:
-    """How far a phrase may reach: a title with a capital far, even over a comma or a colon; another a few words."""
+    """Return the maximum end of a phrase: far for a capitalized title, a few words for others."""
     if run[at].shape != "plain":
         return min(len(run), at + LONGEST_TITLE)
     if run[at].form in FUNCTION_WORDS:
@@ -249,5 +261,5 @@ def _limit(run: Sequence[Word], at: int) -> int:
 
 
 def _counts(run: Sequence[Word], at: int) -> bool:
-    """Whether a word is written as part of a name; the first of a sentence has a capital whatever it is."""
+    """Return whether a word is written as part of a name; a sentence's first word is always capitalized."""
     return run[at].shape == "caseless" or (at > 0 and run[at].shape != "plain")

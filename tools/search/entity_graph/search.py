@@ -1,36 +1,45 @@
-"""Search over the mention graph: what words and meaning find, and what is one mention away from it."""
+"""Search over the entity graph: passages found by keywords and vectors, and those one mention away."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 
-from sleuth.tools.search.entity_graph.asked import Asked
-from sleuth.tools.search.entity_graph.base import DEPTH, HOP, QUESTION, Base, Meaning, Signals, Weights
-from sleuth.tools.search.entity_graph.edges import Backward, Edge, Kind, Read, Seed, named_by, naming, sharing
+from sleuth.tools.search.entity_graph.base_scores import DEPTH, HOP, QUESTION, BaseScores, Meaning, Signals, Weights
+from sleuth.tools.search.entity_graph.edges import (
+    Edge,
+    Kind,
+    MatchedPassage,
+    ReverseEdge,
+    Seed,
+    find_alias_edges,
+    find_reverse_edges,
+    find_shared_name_edges,
+)
 from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.entity_graph.query_terms import QueryTerms
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.types import Passage
 
 SEEDS = 8
-"""Edges go out from so many of the best passages, and from as many of those already read."""
+"""Number of the best passages, and of those already read, whose edges are followed."""
 SEEN = 0.5
-"""The least that a passage already read counts as a seed."""
+"""Minimum score of a passage already read as a seed."""
 POOL: Mapping[Kind, int] = {"names": 60, "named_by": 40, "shares": 40}
 POOL_BASE = 40
-"""How many candidates come in by each kind of edge, and by themselves."""
+"""Number of candidates by each kind of edge, and by their own score."""
 LAMBDA: Mapping[Kind, float] = {"names": 0.6, "named_by": 0.7, "shares": 0.85}
 AT_LEAST: Mapping[Kind, float] = {"names": 1.0, "named_by": 0.1, "shares": 0.1}
 NEW_WORDS = 1.7
 OTHER_KINDS = 0.5
-"""Numbers of the formula, set on questions of 2Wiki, HotpotQA and MuSiQue (`sleuth eval --retrieval graph`)."""
+"""Constants of the formula, tuned on questions of 2Wiki, HotpotQA and MuSiQue (`sleuth eval --retrieval graph`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Link:
-    """An edge together with what only the target's text tells.
+    """An edge with values that depend on the target's text.
 
-    nc: the share of the question's words, by idf, that the target has and the source lacks. gain: what the edge adds
-    to the target's score by the untrained formula.
+    nc: the share of the question's terms, by idf, that the target has and the source lacks. gain: the edge's
+    contribution to the target's score in the untrained formula.
     """
 
     edge: Edge
@@ -40,15 +49,15 @@ class Link:
 
 @dataclass(kw_only=True, slots=True)
 class Candidate:
-    """A passage that may belong to the answer, with all parts of its score.
+    """A passage in the pool, with all components of its score.
 
-    read: its text against the question; coverage: the share of the question, by idf, that it has. links: the edges that
-    lead here, the best first. score: by the untrained formula, unless a ranker has put its own there.
+    read: its match with the question; coverage: the share of the question, by idf, that it covers. links: its incoming
+    edges, best first. score: by the untrained formula, or by the ranker.
     """
 
     passage: Passage
-    read: Read = field(repr=False, compare=False)
-    base: Base
+    read: MatchedPassage = field(repr=False, compare=False)
+    base: BaseScores
     coverage: float
     links: list[Link] = field(default_factory=list)
     score: float = 0.0
@@ -59,8 +68,8 @@ class Candidate:
         return self.base.s0 + _gain(self.links)
 
 
-class MentionGraph:
-    """Ranks one collection's passages; all methods block."""
+class EntityGraphSearch:
+    """A search over one collection's passages; all methods block."""
 
     def __init__(
         self,
@@ -71,7 +80,9 @@ class MentionGraph:
         *,
         hop: bool = False,
     ) -> None:
-        """`fetch` gives passages by id; `meaning` searches the vectors, where there are any; `hop` is the query's."""
+        """Set the sources: `fetch` returns passages by id; `meaning` searches the vectors, if any; `hop` as in the
+        query.
+        """
         self._index = index
         self._keywords = keywords
         self._fetch = fetch
@@ -80,31 +91,36 @@ class MentionGraph:
 
     def candidates(
         self, text: str, *, entities: Sequence[str] = (), seen: Iterable[str] = ()
-    ) -> tuple[Asked, list[Candidate]]:
-        """The question and its pool of about 100 passages, best first by the untrained formula.
+    ) -> tuple[QueryTerms, list[Candidate]]:
+        """Return the question and its pool of about 100 passages, best first by the untrained formula.
 
-        entities: names known so far, seen: passages read before; what they do, `retriever.Query` says. Those seen are
-        in the pool like any other.
+        entities: known names;
+        seen: ids of passages read before, which are in the pool like any other; see `retriever.Query`.
         """
         whole = " ".join([text, *(name for name in entities if name.casefold() not in text.casefold())])
-        asked = Asked(whole, self._keywords)
+        asked = QueryTerms(whole, self._keywords)
         base = self._signals.gather(whole, entities)
         order = sorted(base, key=lambda id_: (-base[id_].s0, id_))
-        read: dict[str, Read] = {}
+        read: dict[str, MatchedPassage] = {}
         seeds = self._seeds(order, base, sorted(seen), asked, read)
         edges, backward = self._edges(seeds, read, asked, order)
         self._read(_pool(order, edges, backward, base), asked, read)
         edges += [edge for way in backward if way.target in read and (edge := way.seen_in(read[way.target]))]
-        found = [_candidate(each, base.get(id_, Base()), asked) for id_, each in read.items()]
+        found = [_candidate(each, base.get(id_, BaseScores()), asked) for id_, each in read.items()]
         _link(found, edges, read, asked, self._weights)
         return asked, sorted(found, key=lambda candidate: (-candidate.score, candidate.passage.id))
 
-    def _read(self, ids: Iterable[str], asked: Asked, read: dict[str, Read]) -> None:
+    def _read(self, ids: Iterable[str], asked: QueryTerms, read: dict[str, MatchedPassage]) -> None:
         for passage in self._fetch([id_ for id_ in ids if id_ not in read]):
-            read[passage.id] = Read(passage, asked)
+            read[passage.id] = MatchedPassage(passage, asked)
 
     def _seeds(
-        self, order: Sequence[str], base: Mapping[str, Base], seen: Sequence[str], asked: Asked, read: dict[str, Read]
+        self,
+        order: Sequence[str],
+        base: Mapping[str, BaseScores],
+        seen: Sequence[str],
+        asked: QueryTerms,
+        read: dict[str, MatchedPassage],
     ) -> list[Seed]:
         strength = {id_: base[id_].s0 for id_ in order[:SEEDS]}
         known = nlargest(SEEDS, seen, key=lambda id_: (_s0(base, id_), id_))
@@ -113,23 +129,23 @@ class MentionGraph:
         return [Seed(passage=read[id_].passage, s0=s0) for id_, s0 in strength.items() if id_ in read]
 
     def _edges(
-        self, seeds: Sequence[Seed], read: Mapping[str, Read], asked: Asked, order: Sequence[str]
-    ) -> tuple[list[Edge], list[Backward]]:
+        self, seeds: Sequence[Seed], read: Mapping[str, MatchedPassage], asked: QueryTerms, order: Sequence[str]
+    ) -> tuple[list[Edge], list[ReverseEdge]]:
         passages = self._index.count()
         edges: list[Edge] = []
-        backward: list[Backward] = []
+        backward: list[ReverseEdge] = []
         for seed in seeds:
             of_seed = read[seed.passage.id]
-            edges += naming(self._index, seed, of_seed)
-            edges += sharing(self._index, seed, of_seed, asked, passages)
-            backward += named_by(self._index, seed, order[:DEPTH])
+            edges += find_alias_edges(self._index, seed, of_seed)
+            edges += find_shared_name_edges(self._index, seed, of_seed, asked, passages)
+            backward += find_reverse_edges(self._index, seed, order[:DEPTH])
         return edges, backward
 
 
 def _pool(
-    order: Sequence[str], edges: Sequence[Edge], backward: Sequence[Backward], base: Mapping[str, Base]
+    order: Sequence[str], edges: Sequence[Edge], backward: Sequence[ReverseEdge], base: Mapping[str, BaseScores]
 ) -> list[str]:
-    """The ids whose texts are worth reading: the best by themselves and the best by each kind of edge."""
+    """Return the ids whose texts are read: the best by their own score and the best by each kind of edge."""
     promise: dict[Kind, dict[str, float]] = {kind: {} for kind in POOL}
     # What has something of the question by itself is likelier to have what is missing.
     for edge in edges:
@@ -146,22 +162,26 @@ def _raise(values: dict[str, float], id_: str, value: float) -> None:
     values[id_] = max(value, values.get(id_, 0.0))
 
 
-def _s0(base: Mapping[str, Base], id_: str) -> float:
+def _s0(base: Mapping[str, BaseScores], id_: str) -> float:
     return base[id_].s0 if id_ in base else 0.0
 
 
-def _candidate(read: Read, base: Base, asked: Asked) -> Candidate:
+def _candidate(read: MatchedPassage, base: BaseScores, asked: QueryTerms) -> Candidate:
     coverage = asked.share(read.found)
     return Candidate(passage=read.passage, read=read, base=base, coverage=coverage, score=base.s0)
 
 
 def _link(
-    found: Iterable[Candidate], edges: Iterable[Edge], read: Mapping[str, Read], asked: Asked, weights: Weights
+    found: Iterable[Candidate],
+    edges: Iterable[Edge],
+    read: Mapping[str, MatchedPassage],
+    asked: QueryTerms,
+    weights: Weights,
 ) -> None:
-    """Gives candidates their links and scores: s0(c) + the best kind of edge + half of what the other kinds give.
+    """Add links and scores to candidates: s0(c) + the best kind of edge + half of the other kinds.
 
-    What an edge gives is λ·s0(p)²·w·r·(a + 1.7·nc); of each kind the best edge counts. For a hop edges give less, and
-    what has more of the question gains by that.
+    An edge contributes λ·s0(p)²·w·r·(a + 1.7·nc); of each kind the best edge counts. For a hop edges contribute less,
+    and coverage of the question adds to the score.
     """
     candidates = {candidate.passage.id: candidate for candidate in found}
     for edge in edges:
@@ -182,7 +202,9 @@ def _link(
 
 
 def _gain(links: Sequence[Link]) -> float:
-    """Two kinds of edges to the same passage are two reasons, two edges of one kind mostly the same one."""
+    """Return the gain of all links: the best kind of edge and a part of the others; per kind only the best link
+    counts.
+    """
     of_kind: dict[Kind, float] = {}
     for link in links:  # the best first
         of_kind.setdefault(link.edge.kind, link.gain)

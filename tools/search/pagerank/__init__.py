@@ -1,9 +1,8 @@
 """Personalized PageRank over passages, names and triples (HippoRAG 2), as another scorer of graph search."""
 
-from sleuth.tools.search.pagerank.cache import TripleCache
-from sleuth.tools.search.pagerank.network import Weights
-from sleuth.tools.search.pagerank.ranking import PageRank, Walked
-from sleuth.tools.search.pagerank.triple_graph import Fact, TripleGraph
-from sleuth.tools.search.pagerank.walk import DAMPING, Node
+from sleuth.tools.search.pagerank.local_graph import Weights
+from sleuth.tools.search.pagerank.power_iteration import DAMPING, Node
+from sleuth.tools.search.pagerank.ranking import PageRank, WalkResult
+from sleuth.tools.search.pagerank.triple_graph import Fact, TripleCache, TripleGraph
 
-__all__ = ["DAMPING", "Fact", "Node", "PageRank", "TripleCache", "TripleGraph", "Walked", "Weights"]
+__all__ = ["DAMPING", "Fact", "Node", "PageRank", "TripleCache", "TripleGraph", "WalkResult", "Weights"]

@@ -1,4 +1,4 @@
-"""From a query to passages ranked by a walk that starts at what the query names, states and resembles."""
+"""Personalized PageRank: passages ranked by a random walk that restarts at the query's names, triples and passages."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,47 +9,47 @@ from sleuth.tools.search.entity_graph import (
     RARE,
     SEEDS,
     SEEN,
-    Asked,
-    Base,
+    BaseScores,
     GraphIndex,
     Meaning,
+    QueryTerms,
     Signals,
-    longest,
-    numbered,
-    phrases,
+    find_phrases,
+    match_aliases,
+    number_mentions,
 )
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.pagerank.network import WEIGHTS, Network, Weights, around
+from sleuth.tools.search.pagerank.local_graph import WEIGHTS, LocalGraph, Weights, build_local_graph
+from sleuth.tools.search.pagerank.power_iteration import Node, random_walk
 from sleuth.tools.search.pagerank.triple_graph import Fact, TripleGraph
-from sleuth.tools.search.pagerank.walk import Node, walk
 from sleuth.tools.search.retriever import Query
 
 FRONT = 10
-"""The walk may leave so many of the best passages for ones that the query does not find by itself."""
+"""Number of the best passages whose neighbors are added to the local graph."""
 SHARPNESS = 8
-"""The walker starts at passages by this power of their own score: else the many weak ones outweigh the few good."""
+"""Exponent of the passages' scores in the restart distribution, so that many weak ones do not outweigh few good."""
 READ = 40
-"""The triples of so many of the best passages are compared with the query."""
+"""Number of the best passages whose triples are compared with the query."""
 LINKED = 5
-"""The walker starts at the names of so many of them (HippoRAG 2, appendix)."""
+"""Number of triples whose names are in the restart distribution (HippoRAG 2, appendix)."""
 PASSAGES, NAMES, FACTS = 1.0, 0.3, 1.0
-"""How much of the start is at passages and at the names in triples, and what each name in the query has of it."""
+"""Weights in the restart distribution: of passages, of each name in the query, and of names in triples."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Walked:
-    """What a walk found: passages with their shares, best first, and all that explains them."""
+class WalkResult:
+    """Result of a walk: passages with their scores, best first, and the data that explain them."""
 
-    asked: Asked
+    asked: QueryTerms
     ranked: Sequence[tuple[str, float]]
-    base: Mapping[str, Base]
-    network: Network
+    base: Mapping[str, BaseScores]
+    network: LocalGraph
     start: Mapping[Node, float]
     shares: Mapping[Node, float]
 
 
 class PageRank:
-    """Ranks one collection's passages; all methods block."""
+    """A ranking of one collection's passages; all methods block."""
 
     def __init__(
         self,
@@ -59,16 +59,16 @@ class PageRank:
         meaning: Meaning | None = None,
         weights: Weights = WEIGHTS,
     ) -> None:
-        """`meaning` searches the vectors, where there are any."""
+        """Set the indexes; `meaning` searches the vectors, if any."""
         self._weights = weights
         self._index = index
         self._keywords = keywords
         self._triples = triples
         self._signals = Signals(index, keywords, meaning)
 
-    def rank(self, query: Query) -> Walked:
-        """The passages around a query, by where the walker is."""
-        asked = Asked(" ".join([query.text, *query.entities]), self._keywords)
+    def rank(self, query: Query) -> WalkResult:
+        """Return the passages around a query, ranked by the walk's stationary distribution."""
+        asked = QueryTerms(" ".join([query.text, *query.entities]), self._keywords)
         base = self._signals.gather(asked.text, query.entities)
         order = sorted(base, key=lambda id_: (-base[id_].s0, id_))
         strength = {id_: each.s0 for id_, each in base.items()}
@@ -81,19 +81,19 @@ class PageRank:
         network = self._around(front, [*order, *stating], wanted)
         there = {*network.passages, *(node for edge in network.edges for node in edge)}
         start = {node: weight for node, weight in self._start(strength, names, facts).items() if node in there}
-        shares = walk(network.edges, start)
+        shares = random_walk(network.edges, start)
         ranked = sorted(((id_, shares.get(id_, 0.0)) for id_ in network.passages), key=lambda each: (-each[1], each[0]))
-        return Walked(asked=asked, ranked=ranked, base=base, network=network, start=start, shares=shares)
+        return WalkResult(asked=asked, ranked=ranked, base=base, network=network, start=start, shares=shares)
 
-    def _around(self, front: Sequence[str], pool: Sequence[str], asked: Iterable[int]) -> Network:
-        return around(self._index, self._triples, front=front, pool=pool, asked=asked, weights=self._weights)
+    def _around(self, front: Sequence[str], pool: Sequence[str], asked: Iterable[int]) -> LocalGraph:
+        return build_local_graph(self._index, self._triples, front=front, pool=pool, asked=asked, weights=self._weights)
 
     def _names(self, texts: Iterable[str]) -> dict[int, float]:
-        """The names in the query that somebody goes by, or that are in triples."""
+        """Return the names in the query that are an alias or occur in triples."""
         found: dict[int, float] = {}
         for text in texts:
-            mentioned = numbered(phrases(text))
-            for mention, known in longest(self._index, mentioned):
+            mentioned = number_mentions(find_phrases(text))
+            for mention, known in match_aliases(self._index, mentioned):
                 found[mention.name] = mention.sure / math.sqrt(len(known))
             stated = self._triples.with_name(mention.name for mention in mentioned)
             for name, passages in stated.items():
@@ -101,12 +101,12 @@ class PageRank:
         return found
 
     def _stating(self, names: Iterable[int]) -> list[str]:
-        """Passages with triples about names in the query: words need not find them."""
+        """Return passages with triples about names in the query, even if keywords do not find them."""
         found = self._triples.with_name(names).values()
         return list(dict.fromkeys(id_ for ids in found if len(ids) <= RARE for id_ in ids))[:READ]
 
-    def _linked(self, asked: Asked, passages: Iterable[str]) -> dict[Fact, float]:
-        """The triples that have most of the query, with the share that they have."""
+    def _linked(self, asked: QueryTerms, passages: Iterable[str]) -> dict[Fact, float]:
+        """Return the triples that cover most of the query, with their shares."""
         shares: dict[Fact, float] = {}
         for id_ in passages:
             for fact in self._triples.facts(id_):
@@ -118,7 +118,9 @@ class PageRank:
     def _start(
         self, strength: Mapping[str, float], names: Mapping[int, float], facts: Mapping[Fact, float]
     ) -> dict[Node, float]:
-        """Where the walker starts: a name in many passages says less about each of them (HippoRAG, section 2.3)."""
+        """Return the restart distribution: names in many passages weigh less for each of them
+        (HippoRAG, section 2.3).
+        """
         sharp = {id_: value**SHARPNESS for id_, value in strength.items()}
         whole = sum(sharp.values()) or 1.0
         start: dict[Node, float] = {id_: PASSAGES * value / whole for id_, value in sharp.items()}

@@ -1,17 +1,18 @@
-"""The triples of a collection with their passages, ready to be walked along.
+"""In-memory graph of a collection's triples and passages, cached until the catalogue changes.
 
-Made of facts of single passages only, so whatever came and went before leaves no trace.
+It contains only facts of single passages, so deleted passages leave no trace.
 """
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from sleuth.tools.search.entity_graph import key, name_id
-from sleuth.tools.storage import Triple
+from sleuth.tools.search.entity_graph import name_id, name_key
+from sleuth.tools.storage import Catalogue, Triple
 
 
 class Fact(NamedTuple):
-    """A triple with what its subject and object are compared by: the same numbers as in the mention graph."""
+    """A triple with the numbers of its subject and object, which are the same as in the entity graph."""
 
     triple: Triple
     subject: int
@@ -22,7 +23,7 @@ class TripleGraph:
     """Facts by passage, and passages by the names in their facts."""
 
     def __init__(self, triples: Mapping[str, Sequence[Triple]]) -> None:
-        """`triples` are those of each passage, by its id."""
+        """Index the triples of each passage, by its id."""
         self._facts = {id_: list(filter(None, map(_fact, those))) for id_, those in triples.items()}
         self._passages: dict[int, list[str]] = {}
         for id_ in sorted(self._facts):
@@ -30,14 +31,34 @@ class TripleGraph:
                 self._passages.setdefault(name, []).append(id_)
 
     def facts(self, passage: str) -> Sequence[Fact]:
-        """What a passage says; nothing where it was not read yet."""
+        """Return a passage's facts; empty if its triples are not extracted yet."""
         return self._facts.get(passage, ())
 
     def with_name(self, names: Iterable[int]) -> dict[int, list[str]]:
-        """The passages in whose facts each of these names is; names that are in none are left out."""
+        """Return the passages whose facts contain each of these names; unknown names are omitted."""
         return {name: self._passages[name] for name in names if name in self._passages}
 
 
 def _fact(triple: Triple) -> Fact | None:
-    subject, object_ = key(triple[0]), key(triple[2])
+    subject, object_ = name_key(triple[0]), name_key(triple[2])
     return Fact(triple, name_id(subject), name_id(object_)) if subject and object_ else None
+
+
+class TripleCache:
+    """A cached graph, rebuilt if passages or triples have changed; its methods block."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._turn = threading.Lock()
+        self._made_at: tuple[int, int] | None = None
+        self._graph = TripleGraph({})
+
+    def graph(self) -> TripleGraph:
+        """Return the graph of the present triples."""
+        readings = self._catalogue.triple_stats()
+        with self._turn:
+            # Asked for before the triples: what comes in between is in the graph, and once more in the next.
+            now = self._catalogue.head(), readings.change_counter()
+            if now != self._made_at:
+                self._graph, self._made_at = TripleGraph(readings.triples()), now
+            return self._graph

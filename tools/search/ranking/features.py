@@ -1,7 +1,7 @@
-"""What the ranker sees of a candidate: defined here once, for training and for search.
+"""Features of the ranker, defined once for training and for search.
 
-Everything is a number between a question and a pool of candidates; no word, name or id is among the features, so what
-was learnt on one collection holds on another. Shares are of the question's words, weighted by idf.
+Every feature is a number that relates a question to a pool of candidates; none is a word, name or id, so a trained
+model transfers to other collections. Shares are of the question's words, weighted by idf.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.entity_graph import Asked, Candidate, Kind, Link
+from sleuth.tools.search.entity_graph import Candidate, Kind, Link, QueryTerms
 from sleuth.tools.search.ranking.pool import Pool, title_of
 
 VERSION = 1
@@ -24,15 +24,15 @@ _LINK = ("gain", "w", "r", "nc", "s0", "links", "gains", "union", "seed", "asks"
 _NO_LINK = dict.fromkeys(_LINK, 0.0)
 
 
-def matrix(asked: Asked, candidates: Sequence[Candidate]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
-    """One row per candidate, and the names of the columns."""
+def matrix(asked: QueryTerms, candidates: Sequence[Candidate]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    """Return one row per candidate, and the names of the columns."""
     rows = list(features(asked, candidates))
     names = tuple(rows[0]) if rows else ()
     return np.array([list(row.values()) for row in rows], dtype=np.float32), names
 
 
-def features(asked: Asked, candidates: Sequence[Candidate]) -> Iterator[Row]:
-    """The features of each candidate, in their order."""
+def features(asked: QueryTerms, candidates: Sequence[Candidate]) -> Iterator[Row]:
+    """Yield the features of each candidate, in their order."""
     pool = Pool(asked, candidates)
     for candidate in candidates:
         row = _alone(pool, candidate) | _in_pool(pool, candidate)
@@ -44,7 +44,7 @@ def features(asked: Asked, candidates: Sequence[Candidate]) -> Iterator[Row]:
 
 
 def _alone(pool: Pool, candidate: Candidate) -> dict[str, float]:
-    """How the passage matches the question by itself."""
+    """Return features of the passage's own match with the question."""
     base, found, share = candidate.base, pool.found[candidate.passage.id], pool.words.share
     sentences = list(found.sentences.values()) or [found.title]
     return {
@@ -68,7 +68,7 @@ def _alone(pool: Pool, candidate: Candidate) -> dict[str, float]:
 
 
 def _in_pool(pool: Pool, candidate: Candidate) -> dict[str, float]:
-    """How the passage stands among the others."""
+    """Return features of the passage relative to the other candidates."""
     id_ = candidate.passage.id
     ways = pool.ways[id_]
     return {
@@ -86,10 +86,10 @@ def _in_pool(pool: Pool, candidate: Candidate) -> dict[str, float]:
 
 
 def _linked(pool: Pool, candidate: Candidate, links: Sequence[Link]) -> dict[str, float]:
-    """The best edge of one kind, and what the edge's two ends have of the question together."""
+    """Return features of the best edge of one kind, and the combined coverage of the edge's two ends."""
     best, share = links[0], pool.words.share
     edge, target, source = best.edge, pool.found[candidate.passage.id], pool.found[best.edge.source]
-    said = pool.found[edge.stands_in].sentences.get(edge.start, 0)
+    sentence = pool.found[edge.stands_in].sentences.get(edge.start, 0)
     return {
         "gain": best.gain,
         "w": edge.w,
@@ -100,8 +100,8 @@ def _linked(pool: Pool, candidate: Candidate, links: Sequence[Link]) -> dict[str
         "gains": sum(link.gain for link in links),
         "union": share(source.all | target.all),
         "seed": pool.seeds[edge.source],
-        "asks": share(said & pool.asks & ~source.title) / pool.whole,
-        "rest": share(target.all & pool.asks & ~said) / pool.whole,
+        "asks": share(sentence & pool.asks & ~source.title) / pool.whole,
+        "rest": share(target.all & pool.asks & ~sentence) / pool.whole,
         "sentence": max((share(each & ~source.all) for each in target.sentences.values()), default=0.0),
-        "later": pool.words.place(target.all & ~source.all) - pool.words.place(said),
+        "later": pool.words.place(target.all & ~source.all) - pool.words.place(sentence),
     }

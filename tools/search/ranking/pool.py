@@ -1,24 +1,24 @@
-"""What is computed once for a question and its candidates, before each of them gets its features."""
+"""Features of a question and its pool, computed once before those of the candidates."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sleuth.tools.search.entity_graph import Asked, Candidate
+from sleuth.tools.search.entity_graph import Candidate, QueryTerms
 
 NEVER = -1.0
-"""Where no word stands."""
+"""Position of an empty set of words."""
 
 
 def title_of(candidate: Candidate) -> str:
-    """What namesakes have in common; a passage without a title has none."""
+    """Return the key of passages with the same title; a passage without a title has its own."""
     return candidate.passage.title.casefold() or candidate.passage.id
 
 
 class Words:
-    """Sets of the question's stems as bits of a number, with their shares of the question."""
+    """Sets of the question's stems as bits of an integer, with their shares of the question."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: QueryTerms) -> None:
         self._bits = {stem: 1 << at for at, stem in enumerate(asked.weights)}
         total = sum(asked.weights.values()) or 1.0
         self._weights = [weight / total for weight in asked.weights.values()]
@@ -27,22 +27,22 @@ class Words:
 
     @property
     def count(self) -> int:
-        """How many stems the question has."""
+        """The number of stems of the question."""
         return len(self._weights)
 
     def bits(self, stems: Iterable[str]) -> int:
-        """The set of these stems."""
+        """Return the set of these stems."""
         return sum(self._bits[stem] for stem in stems)
 
     def share(self, bits: int) -> float:
-        """How much of the question these stems are, from 0 to 1."""
+        """Return the share of the question that these stems cover, from 0 to 1."""
         known = self._shares.get(bits)
         if known is None:
             known = self._shares[bits] = sum(self._weights[at] for at in _places(bits))
         return known
 
     def place(self, bits: int) -> float:
-        """Where in the question these words stand on average, from 0 to 1."""
+        """Return the mean position of these words in the question, from 0 to 1."""
         share = self.share(bits)
         if not share:
             return NEVER
@@ -57,8 +57,8 @@ def _places(bits: int) -> Iterator[int]:
 
 
 @dataclass(kw_only=True, slots=True)
-class Found:
-    """The question's words in a passage: in its title, in each sentence by where that begins, and in all of it."""
+class CandidateTerms:
+    """The question's words in a passage: in its title, in each sentence by its start, and in all of it."""
 
     title: int
     sentences: Mapping[int, int]
@@ -66,8 +66,8 @@ class Found:
 
 
 @dataclass(slots=True)
-class Ways:
-    """What a passage names within the pool, and is named by."""
+class EdgeFeatures:
+    """A passage's incoming and outgoing "names" edges within the pool."""
 
     inwards: float = 0.0
     outwards: int = 0
@@ -75,9 +75,9 @@ class Ways:
 
 
 class Pool:
-    """What is computed once for a question."""
+    """Values of a question and its candidates that all features share."""
 
-    def __init__(self, asked: Asked, candidates: Sequence[Candidate]) -> None:
+    def __init__(self, asked: QueryTerms, candidates: Sequence[Candidate]) -> None:
         self.words = Words(asked)
         self.found = {each.passage.id: self._found(each) for each in candidates}
         most = max((each.formula for each in candidates), default=0.0) or 1.0
@@ -97,13 +97,13 @@ class Pool:
         self.ways = self._ways(candidates)
         self.question = self._question(candidates, named)
 
-    def _found(self, candidate: Candidate) -> Found:
+    def _found(self, candidate: Candidate) -> CandidateTerms:
         title = self.words.bits(candidate.read.title)
         sentences = {start: self.words.bits(stems) for (start, _), stems in candidate.read.sentences}
-        return Found(title=title, sentences=sentences, all=self.words.bits(candidate.read.found))
+        return CandidateTerms(title=title, sentences=sentences, all=self.words.bits(candidate.read.found))
 
     def _better(self, candidates: Sequence[Candidate]) -> Mapping[str, int]:
-        """How many passages of the same title have a higher score."""
+        """Return the number of passages with the same title and a higher score."""
         before: Counter[str] = Counter()
         better = {}
         for each in sorted(candidates, key=lambda each: self.rank[each.passage.id]):
@@ -111,8 +111,8 @@ class Pool:
             before[title_of(each)] += 1
         return better
 
-    def _ways(self, candidates: Sequence[Candidate]) -> Mapping[str, Ways]:
-        ways: dict[str, Ways] = defaultdict(Ways)
+    def _ways(self, candidates: Sequence[Candidate]) -> Mapping[str, EdgeFeatures]:
+        ways: dict[str, EdgeFeatures] = defaultdict(EdgeFeatures)
         for each in candidates:
             for link in each.links:
                 if link.edge.kind == "names":

@@ -1,4 +1,4 @@
-"""How Chroma is spoken to: embedded in this process, with files in a folder, or a server of its own.
+"""Chroma clients: embedded in this process, with files in a folder, or connected to a server.
 
 All functions block: call them in a thread.
 """
@@ -24,25 +24,25 @@ _turn = threading.Lock()
 
 
 def connect(place: Path | str) -> "Client":
-    """A client for a folder or a server's URL, to be given back by `disconnect`."""
-    with speaking(place), _turn:
+    """Return a client for a folder or a server's URL, to be closed by `disconnect`."""
+    with translate_errors(place), _turn:
         return _embedded(place) if isinstance(place, Path) else _served(place)
 
 
 def disconnect(place: Path | str, client: "Client") -> None:
-    """Lets go of a folder's files once nobody uses them; the connection to a server is kept for the next one."""
+    """Close a folder's files once no client uses them; the connection to a server is cached."""
     if isinstance(place, Path):
         with _turn:
             client.close()
 
 
-def reopen(place: Path | str, client: "Client") -> None:
-    """Has a folder read anew by all its clients in this process; who is reading it ends with what there was.
+def refresh_clients(place: Path | str, client: "Client") -> None:
+    """Reload a folder for all its clients in this process; searches in progress finish on the old data.
 
-    The embedded Chroma sees nothing that others write once it has read a collection, and holds what was deleted.
+    The embedded Chroma does not see other processes' changes to a collection that it has read, and caches deleted data.
     """
     if isinstance(place, Path):
-        with speaking(place), _turn:
+        with translate_errors(place), _turn:
             client._server.start()  # all clients of a folder have one server between them, and no refresh
 
 
@@ -56,7 +56,7 @@ def _embedded(folder: Path) -> "Client":
 
 @lru_cache(maxsize=16)
 def _served(address: str) -> "Client":
-    """One client for each server: what Chroma's close() leaves open, sockets among it, would add up (chroma#2702)."""
+    """Return one cached client per server: Chroma's close() leaks sockets (chroma#2702)."""
     import chromadb
     from chromadb.config import Settings
 
@@ -70,8 +70,8 @@ def _served(address: str) -> "Client":
 
 
 @contextmanager
-def speaking(place: Path | str) -> Iterator[None]:
-    """Turns whatever Chroma raises into one kind of error that says where the vectors are."""
+def translate_errors(place: Path | str) -> Iterator[None]:
+    """Translate Chroma's errors into a StoreError that names the location of the vectors."""
     import httpx
     from chromadb.errors import ChromaError
 
@@ -81,15 +81,15 @@ def speaking(place: Path | str) -> Iterator[None]:
     except (ChromaError, httpx.HTTPError, OSError, ValueError, AttributeError) as error:
         where = place if isinstance(place, Path) else f"the Chroma server at {place}"
         look = (
-            "Check the disk's free space. They are derived: delete that folder and they are made again."
+            "Check the disk's free space. They are derived from the documents: delete that folder to rebuild them."
             if isinstance(place, Path)
             else "Check SLEUTH_CHROMA_URL."
         )
         raise StoreError(f"The vectors in {where} cannot be used: {error}. {look}") from error
 
 
-def folders(place: Path | str, collection: "Collection") -> list[Path]:
-    """Where the embedded Chroma has a collection's vectors, and leaves them when it is deleted (chroma#5520)."""
+def vector_folders(place: Path | str, collection: "Collection") -> list[Path]:
+    """Return the folders of a collection's vectors, which the embedded Chroma does not delete (chroma#5520)."""
     if not isinstance(place, Path):
         return []
     with closing(sqlite3.connect(place / "chroma.sqlite3")) as database, suppress(sqlite3.Error):

@@ -1,4 +1,4 @@
-"""Turns texts into vectors: a sentence-transformers model in this process, or an OpenAI-compatible endpoint.
+"""Embedders: a sentence-transformers model in this process, or an OpenAI-compatible endpoint.
 
 All methods block: call them in a thread.
 """
@@ -36,63 +36,63 @@ RETRIES = 3
 
 
 class Embedder(Protocol):
-    """Anything that gives texts a place in one vector space; vectors have length one."""
+    """An encoder of texts as unit vectors."""
 
     @property
     def name(self) -> str:
-        """What a collection remembers: collections of different embedders cannot be mixed."""
+        """The name stored with a collection: collections of different embedders cannot be mixed."""
         ...
 
     def embed_passages(self, texts: list[str]) -> Vectors:
-        """One row per text."""
+        """Return one row per text."""
         ...
 
     def embed_query(self, text: str) -> Vectors:
-        """One vector for a question."""
+        """Return the vector of a question."""
         ...
 
 
 class NoEmbedder:
-    """Stands where SLEUTH_EMBEDDER is `none`: a collection without vectors. Whoever asks for one is told what to do.
+    """The embedder of a collection without vectors (SLEUTH_EMBEDDER is `none`); its methods raise UsageError.
 
-    Another name is that of the embedder whose vectors are still there.
+    Another name is that of the embedder whose vectors are still stored.
     """
 
     def __init__(self, name: str = NONE) -> None:
         self.name = name
 
     def embed_passages(self, texts: list[str]) -> Vectors:
-        """Raises UsageError."""
+        """Raise UsageError."""
         raise no_embedder()
 
     def embed_query(self, text: str) -> Vectors:
-        """Raises UsageError."""
+        """Raise UsageError."""
         raise no_embedder()
 
 
 class LocalEmbedder:
     """A sentence-transformers model by name or folder, loaded at its first use.
 
-    Compiled by OpenVINO where its files lie in a folder and there is no GPU, otherwise computed by torch. Vectors of
-    both may stand in one collection: a model is only compiled where they are the same but for rounding.
+    Compiled by OpenVINO if its files are in a folder and there is no GPU, otherwise computed by torch. One collection
+    may contain vectors of both: a model is only compiled if they agree up to rounding.
     """
 
     def __init__(self, name: str, *, cache: Path | None = None) -> None:
-        """`cache` is where compiled models are kept; without it torch computes."""
+        """Set the model; `cache` is the folder of compiled models, without which torch is used."""
         self.name = name
         self._cache = cache
         self._model: compiled.Encode | None = None
-        # The tokenizer keeps its padding settings in itself, so two threads must not encode at once.
+        # The tokenizer stores its padding settings, so two threads must not encode simultaneously.
         self._turn = threading.Lock()
 
     def embed_passages(self, texts: list[str]) -> Vectors:
-        """One row per text; they are sorted by length, so that batches hold little padding."""
+        """Return one row per text; texts are sorted by length to reduce padding."""
         vectors = self._encode(texts)
         _give_memory_back()
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """One vector for a question."""
+        """Return one vector for a question."""
         vector: Vectors = self._encode([text])[0]
         return vector
 
@@ -134,12 +134,12 @@ class EndpointEmbedder:
         )
 
     def embed_passages(self, texts: list[str]) -> Vectors:
-        """One row per text."""
+        """Return one row per text."""
         parts = [self._ask(texts[start : start + _HTTP_BATCH]) for start in range(0, len(texts), _HTTP_BATCH)]
         return np.concatenate(parts)
 
     def embed_query(self, text: str) -> Vectors:
-        """One vector for a question."""
+        """Return one vector for a question."""
         vector: Vectors = self.embed_passages([text])[0]
         return vector
 
@@ -158,24 +158,24 @@ class EndpointEmbedder:
             reason = " ".join(str(error.__cause__ or error)[:3_000].split())[:300]
             raise StoreError(f"The embeddings endpoint {url} fails: {reason}. Check SLEUTH_EMBEDDER.") from error
         except ValidationError as error:
-            raise StoreError(f"{url} does not answer like an embeddings endpoint. Check SLEUTH_EMBEDDER.") from error
+            raise StoreError(f"{url} is not an embeddings endpoint. Check SLEUTH_EMBEDDER.") from error
         if [row.index for row in rows] != list(range(len(texts))):
             raise StoreError(f"{url} sent {len(rows)} vectors for {len(texts)} texts. Check SLEUTH_EMBEDDER.")
         return self._checked([row.embedding for row in rows], url)
 
     def _checked(self, rows: list[list[float]], url: str) -> Vectors:
-        """The rows as vectors; raises StoreError for those that have no direction, or another length."""
+        """Return the rows as unit vectors; raise StoreError for zero vectors and for another length."""
         lengths = {len(row) for row in rows}
         self._dimension = self._dimension or min(lengths)
         if lengths != {self._dimension}:
             raise StoreError(
-                f"{url} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers, and {self._dimension} before. "
+                f"{url} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers, before {self._dimension}. "
                 "Check SLEUTH_EMBEDDER."
             )
         vectors = np.asarray(rows, dtype=np.float64)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not norms.all():
-            raise StoreError(f"{url} sent a vector of zeros, which has no direction. Check SLEUTH_EMBEDDER.")
+            raise StoreError(f"{url} sent a zero vector. Check SLEUTH_EMBEDDER.")
         unit: Vectors = (vectors / norms).astype(np.float32)
         return unit
 
@@ -190,15 +190,15 @@ class _Answer(BaseModel):
 
 
 def no_embedder() -> UsageError:
-    """The refusal of what takes vectors where there are none."""
+    """Return the error for a search that needs vectors without an embedder."""
     return UsageError(
-        "This search takes vectors, and SLEUTH_EMBEDDER is none: use the mode graph or keyword, or set "
-        "SLEUTH_EMBEDDER and run `sleuth ingest` again, which embeds what was read without."
+        "This search needs vectors, and SLEUTH_EMBEDDER is none: use the mode graph or keyword, or set "
+        "SLEUTH_EMBEDDER and run `sleuth ingest` again to embed the existing documents."
     )
 
 
 def make_embedder(settings: Settings) -> Embedder:
-    """The embedder that SLEUTH_EMBEDDER names: a URL, a folder, a sentence-transformers model, or none."""
+    """Return the embedder that SLEUTH_EMBEDDER names: a URL, a folder, a sentence-transformers model, or none."""
     name = settings.embedder
     if name == NONE:
         return NoEmbedder()
@@ -211,7 +211,7 @@ def make_embedder(settings: Settings) -> Embedder:
 
 
 def _give_memory_back() -> None:
-    """Returns freed memory to the system: batches of all lengths otherwise leave 200 MB of holes per 1,000 passages."""
+    """Return freed memory to the system: batches of all lengths otherwise fragment 200 MB per 1,000 passages."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's alone
     if trim is not None:
         trim(0)
@@ -223,7 +223,7 @@ def _encode(model: "SentenceTransformer", texts: list[str]) -> Vectors:
 
 
 def _has_gpu() -> bool:
-    """Asks torch, which takes seconds to import, only where it is not its build for processors alone."""
+    """Return whether torch finds a GPU; a CPU-only build is recognized without the slow import."""
     if version("torch").endswith("+cpu"):
         return False
     from torch import accelerator
@@ -251,7 +251,7 @@ def _load(name: str) -> "SentenceTransformer":
 
 
 def _folder(name: str) -> Path | None:
-    """Where the model lies on this machine; None: sentence-transformers looks in its cache, then on the hub."""
+    """Return the model's folder; None lets sentence-transformers search its cache, then the hub."""
     if Path(name).is_dir():
         return Path(name)
     spec = find_spec(_DEFAULT_PACKAGE) if name == _DEFAULT else None

@@ -1,7 +1,6 @@
-"""The vectors of one collection, in Chroma: embedded below SLEUTH_HOME, or a Chroma server.
+"""The vector index of one collection, in Chroma: embedded below SLEUTH_HOME, or on a Chroma server.
 
-Chroma is given our own embeddings and keeps ids and vectors only; texts stay in the catalogue. All methods block: call
-them in a thread.
+Chroma stores our embeddings with ids only; texts stay in the catalogue. All methods block: call them in a thread.
 """
 
 import json
@@ -16,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sleuth.tools.errors import EmbedderChanged, VectorsReplaced
-from sleuth.tools.search.vectors.chroma import connect, disconnect, folders, reopen, speaking
+from sleuth.tools.search.vectors.chroma import connect, disconnect, refresh_clients, translate_errors, vector_folders
 from sleuth.tools.search.vectors.embedder import Embedder, Vectors
-from sleuth.tools.search.vectors.integrity_probe import enter
+from sleuth.tools.search.vectors.integrity_probe import checked_open
 from sleuth.tools.storage import LivenessFile
 from sleuth.tools.types import Passage
 
@@ -34,12 +33,12 @@ _SPARE = 2_000
 
 
 class VectorIndex:
-    """Embeddings of one collection's passages; remembers its embedder and how far in the catalogue's journal it is."""
+    """Embeddings of one collection's passages; stores its embedder and its position in the catalogue's journal."""
 
     name = "vectors"
 
     def __init__(self, place: Path | str, *, owner: str, collection: str, embedder: Embedder) -> None:
-        """Opens or makes the collection; `place` is a folder or a server's URL."""
+        """Open or create the collection; `place` is a folder or a server's URL."""
         self._place = place
         self._about = {"owner": owner, "collection": collection, "embedder": embedder.name}
         self._key = "sleuth-" + sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
@@ -60,40 +59,40 @@ class VectorIndex:
             raise
 
     def close(self) -> None:
-        """Lets go of the files; the connection to a server is kept for the next one who wants it."""
+        """Close the files; the connection to a server is cached."""
         disconnect(self._place, self._client)
         self._leave()
 
     def refresh(self, *, anew: bool) -> None:
-        """Sees what another one has written; `anew`: in another process too, and lets go of what was deleted."""
+        """Reload changes from other indexes; `anew`: also from other processes, and without deleted data."""
         with self._swap:
             if anew:
-                reopen(self._place, self._client)
+                refresh_clients(self._place, self._client)
             self._collection = self._open()
 
     def applied(self) -> int:
-        """The last journal number that this index contains."""
+        """Return the last journal number that this index contains."""
         return int(self._metadata().get("applied", 0))
 
     def set_applied(self, seq: int) -> None:
-        """Remembers how far in the journal this index is."""
+        """Store the last journal number that this index contains."""
         self._remember(applied=seq, gone=self._metadata().get("gone", 0) + self._gone)
         self._gone = 0
 
     def reached(self) -> int:
-        """The last journal number of which anything may be in."""
+        """Return the last journal number that may be partly applied."""
         return max(int(self._metadata().get("reached", 0)), self.applied())
 
     def set_reached(self, seq: int) -> None:
-        """Remembers that changes up to a journal number begin to come in."""
+        """Store the last journal number that may be partly applied."""
         self._remember(reached=seq)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
-        """Embeds passages and puts them in, takes ids out; doing it again changes nothing."""
+        """Embed and add passages, and remove ids; repeating it changes nothing."""
         vectors = self._embedder.embed_passages([index_text(passage) for passage in upsert]) if upsert else None
         if vectors is not None:
             self._check_dimension(vectors)
-        with speaking(self._place):
+        with translate_errors(self._place):
             if delete:
                 self._collection.delete(ids=list(delete))
                 self._gone += len(delete)
@@ -101,73 +100,73 @@ class VectorIndex:
                 self._collection.upsert(ids=[passage.id for passage in upsert], embeddings=vectors)
 
     def clear(self) -> None:
-        """Throws the collection away and makes an empty one for the present embedder."""
+        """Replace the collection by an empty one for the present embedder."""
         with self._swap:
-            with speaking(self._place):
+            with translate_errors(self._place):
                 self._drop(self._key)
                 self._drop(self._draft)
             self.refresh(anew=True)
 
     def tidy(self) -> None:
-        """Gives back the room of what is gone, once that is most: Chroma keeps it, on the disk and in memory.
+        """Compact the collection once most of it is deleted: Chroma keeps deleted vectors, on disk and in memory.
 
-        What is in goes into a draft, which then takes the place of the collection. Killed before, the draft is thrown
-        away by the next one; killed between the two, the next start takes the draft.
+        The remaining vectors are copied to a draft, which then replaces the collection. After a kill, an incomplete
+        draft is deleted by the next call, and a complete one is used at the next start.
         """
         gone = self._metadata().get("gone", 0)
         if not isinstance(self._place, Path) or gone < _SPARE or gone < 2 * self.count():
             return
-        with speaking(self._place):
+        with translate_errors(self._place):
             self._drop(self._draft)
             draft = self._made(self._draft)
             for ids, vectors in self._pages():
                 draft.upsert(ids=ids, embeddings=vectors)
             draft.modify(metadata=self._metadata() | {"gone": 0, "whole": 1})
         with self._swap:
-            with speaking(self._place):
+            with translate_errors(self._place):
                 self._drop(self._key)
                 draft.modify(name=self._key)
             self.refresh(anew=True)
 
     def count(self) -> int:
-        """How many passages are in."""
-        with speaking(self._place):
+        """Return the number of passages."""
+        with translate_errors(self._place):
             return self._collection.count()
 
     def ids(self) -> set[str]:
-        """The ids of all passages that are in."""
+        """Return the ids of all passages."""
         found: set[str] = set()
-        with speaking(self._place):
+        with translate_errors(self._place):
             for offset in range(0, self._collection.count(), _PAGE):
                 found.update(self._collection.get(include=[], limit=_PAGE, offset=offset)["ids"])
         return found
 
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
-        """The passages nearest in meaning, as ids with cosine similarities, best first.
+        """Return the nearest passages, as ids with cosine similarities, best first.
 
         Raises:
-            VectorsReplaced: the collection is another one by now, or is gone with its server's memory.
+            VectorsReplaced: the collection was replaced, or lost with its server's memory.
         """
         from chromadb.errors import NotFoundError
 
         vector = self._embedder.embed_query(text)
         if (known := self.dimension()) not in (None, len(vector)):
             raise self._changed_dimension(known, len(vector))
-        with self._swap, speaking(self._place):
+        with self._swap, translate_errors(self._place):
             try:
                 found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
             except NotFoundError as error:
-                raise VectorsReplaced("The vectors are being made anew. Search again.") from error
+                raise VectorsReplaced("The vectors are being rebuilt. Search again.") from error
         distances = (found["distances"] or [[]])[0]
         return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
 
     def dimension(self) -> int | None:
-        """The length of the vectors; None while the collection is empty."""
+        """Return the length of the vectors; None while the collection is empty."""
         known = self._metadata().get("dimension")
         return None if known is None else int(known)
 
     def check_embedder(self) -> None:
-        """Raises EmbedderChanged where the collection was built with another embedder."""
+        """Raise EmbedderChanged if the collection was built with another embedder."""
         built_with = str(self._metadata().get("embedder"))
         if built_with != self._embedder.name:
             raise embedder_changed(self._about["collection"], built_with, self._embedder.name)
@@ -191,13 +190,13 @@ class VectorIndex:
         return dict(self._collection.metadata or {})
 
     def _remember(self, **values: int) -> None:
-        with speaking(self._place):
+        with translate_errors(self._place):
             self._collection.modify(metadata=self._metadata() | values)
 
     def _open(self) -> "Collection":
         from chromadb.errors import NotFoundError
 
-        with speaking(self._place):
+        with translate_errors(self._place):
             with suppress(NotFoundError):
                 return self._client.get_collection(self._key, embedding_function=None)
             with suppress(NotFoundError):
@@ -219,11 +218,11 @@ class VectorIndex:
         )
 
     def _drop(self, key: str) -> None:
-        """Deletes a collection, if there is one, with its files."""
+        """Delete a collection with its files, if it exists."""
         from chromadb.errors import NotFoundError
 
         with suppress(NotFoundError):
-            left = folders(self._place, self._client.get_collection(key, embedding_function=None))
+            left = vector_folders(self._place, self._client.get_collection(key, embedding_function=None))
             self._client.delete_collection(key)
             for folder in left:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -235,19 +234,19 @@ class VectorIndex:
 
 
 def index_text(passage: Passage) -> str:
-    """What is embedded of a passage: the title says what the text is about."""
+    """Return the text of a passage that is embedded: the title adds context."""
     return f"{passage.title}. {passage.text}" if passage.title else passage.text
 
 
 def embedder_changed(collection: str, built_with: str, present: str) -> EmbedderChanged:
-    """The refusal to mix two embedders in one collection."""
+    """Return the error for a collection with vectors of another embedder."""
     return EmbedderChanged(
         f"Collection {collection!r} was built with the embedder {built_with}, the present one is {present}. "
-        "Set SLEUTH_EMBEDDER back, or embed everything anew with `sleuth ingest --rebuild`."
+        "Set SLEUTH_EMBEDDER back, or embed everything again with `sleuth ingest --rebuild`."
     )
 
 
 def _enter(folder: Path, key: str) -> LivenessFile:
-    with speaking(folder):
+    with translate_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        return enter(folder, key)
+        return checked_open(folder, key)

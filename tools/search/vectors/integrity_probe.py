@@ -1,7 +1,7 @@
-"""Whether vectors that were left in a hurry can be read, tried in a process of its own.
+"""Integrity check of the embedded vector index after an unclean shutdown, in a subprocess.
 
-A damaged index of the embedded Chroma does not raise anything: it ends the process that reads it. So whoever uses one
-leaves a mark beside it; where the user of a mark has died, the index is tried before it is opened again.
+A damaged index of the embedded Chroma does not raise an error: it crashes the process that reads it. Each user
+therefore creates a liveness file; if the owner of one has died, the index is probed before it is opened again.
 
     python -m sleuth.tools.search.vectors.integrity_probe FOLDER COLLECTION
 """
@@ -20,14 +20,14 @@ from sleuth.tools.storage import LivenessFile, is_stale
 
 _MARK = "in-use-"
 _MOST = 20_000
-"""Neighbours asked for: so many that the search goes through most of the index."""
+"""Number of neighbors requested: enough to read most of the index."""
 
 
-def enter(folder: Path, collection: str) -> LivenessFile:
-    """Leaves a mark in the folder of the vectors, to be removed at the end of their use.
+def checked_open(folder: Path, collection: str) -> LivenessFile:
+    """Create a liveness file in the folder of the vectors, after a probe if another user has died.
 
     Raises:
-        StoreError: somebody died while using them, and they cannot be read.
+        StoreError: the vectors are corrupt.
     """
     with FileLock(folder / "entrance.lock", thread_local=False):  # one after the other: who comes next need not try
         dead = [mark for mark in folder.glob(f"{_MARK}*") if is_stale(mark)]
@@ -43,13 +43,13 @@ def _try(folder: Path, collection: str) -> None:
     status = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603 - our own module
     if status < 0:
         raise StoreError(
-            f"The vectors in {folder} are damaged: whoever reads them dies of signal {-status}. "
-            "They are derived: delete that folder and they are made again."
+            f"The vector index in {folder} is corrupt: reading it crashes with signal {-status}. "
+            "It is derived from the documents: delete that folder to rebuild it."
         )
 
 
 def main(folder: str, collection: str) -> None:
-    """Goes through the index; what is raised is said again, and better, by whoever opens it next."""
+    """Read through the index; errors other than crashes are reported when it is opened."""
     import chromadb
     from chromadb.config import Settings
     from chromadb.errors import NotFoundError

@@ -34,10 +34,10 @@ MODEL, TOKENIZER, _REFUSED = "model.xml", "tokenizer.json", "refused.txt"
 
 
 def open_compiled(folder: Path, cache: Path) -> Encode | None:
-    """The model in `folder`, converted below `cache` where that has not been done yet.
+    """Return the model in `folder`, converted below `cache` at the first use.
 
-    None, with a line in the log, where its vectors would not be those of sentence-transformers: with prompts, with a
-    tokenizer of its own, or of a kind that OpenVINO cannot convert.
+    None, with a warning in the log, if its vectors would differ from those of sentence-transformers: with prompts, with
+    its own tokenizer, or of a kind that OpenVINO cannot convert.
     """
     if find_spec("openvino") is None:
         _log.warning("OpenVINO is not installed: sentence-transformers embeds on torch, which takes longer.")
@@ -45,14 +45,14 @@ def open_compiled(folder: Path, cache: Path) -> Encode | None:
     place = cache / _key(folder)
     if not place.exists():
         # A warning, since those are what an application that has set up no logging shows.
-        _log.warning("The embedding model is being compiled for this machine: once, for up to a minute.")
+        _log.warning("Compiling the embedding model for this machine. This takes up to a minute, once.")
         _convert(folder, place)
     refused = place / _REFUSED
     if refused.exists():
         why = refused.read_text(encoding="utf-8").strip()
-        _log.warning("%s cannot be compiled and runs on torch: %s (remove %s to try again)", folder, why, place)
+        _log.warning("%s cannot be compiled and runs on torch: %s (remove %s to retry)", folder, why, place)
         return None
-    return opened(place)
+    return load_compiled(place)
 
 
 def import_openvino() -> ModuleType:
@@ -69,8 +69,8 @@ def import_openvino() -> ModuleType:
         del sys.modules["openvino_telemetry"]
 
 
-def opened(place: Path) -> Encode:
-    """The converted model that lies there."""
+def load_compiled(place: Path) -> Encode:
+    """Return the encoder of the converted model in this folder."""
     from tokenizers import Tokenizer
 
     openvino = import_openvino()
@@ -81,7 +81,7 @@ def opened(place: Path) -> Encode:
 
 
 def _encode(texts: list[str], tokenizer: "Tokenizer", run: Callable[[Mapping[str, Any]], Vectors]) -> Vectors:
-    """Texts of like length go together, so that batches hold little padding."""
+    """Return unit vectors; texts of similar length share a batch, to reduce padding."""
     order = sorted(range(len(texts)), key=lambda at: -len(texts[at]))
     rows: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(texts)
     for start in range(0, len(order), _BATCH):
@@ -104,16 +104,16 @@ def _inputs(encodings: list["Encoding"]) -> dict[str, NDArray[np.int64]]:
 
 
 def _key(folder: Path) -> str:
-    """Names a model by its files: another one in the same folder is converted anew."""
+    """Return a hash of a model's files: a changed model is converted again."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     facts = [(str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return sha256(f"{folder}{facts}{version('openvino')}".encode()).hexdigest()[:16]
 
 
 def _convert(folder: Path, place: Path) -> None:
-    """Whole or not at all: made beside its place, then moved there, unless another process was first.
+    """Convert atomically: into a temporary folder, then renamed, unless another process was first.
 
-    In a process of its own: it takes torch and much memory, once, and whatever fails there is a reason to do without.
+    Runs in a subprocess, since it needs torch and much memory once; any failure there means that torch is used.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(mkdtemp(dir=place.parent))

@@ -12,7 +12,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from sleuth.tools.search.vectors.openvino import MODEL, TOKENIZER, import_openvino, opened
+from sleuth.tools.search.vectors.openvino import MODEL, TOKENIZER, import_openvino, load_compiled
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -31,7 +31,7 @@ _PROBES = [
 
 
 def compile_model(folder: Path, place: Path) -> str:
-    """Writes model and tokenizer to `place`; returns why they cannot be used, empty where they can."""
+    """Write model and tokenizer to `place`; return the reason why they cannot be used, empty if they can."""
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -46,7 +46,7 @@ def compile_model(folder: Path, place: Path) -> str:
         converted = openvino.convert_model(_whole(model), example_input=example)
     openvino.save_model(converted, place / MODEL, compress_to_fp16=False)
     _save_tokenizer(model, place / TOKENIZER)
-    likeness = float((expected * opened(place)(_PROBES)).sum(axis=1).min())
+    likeness = float((expected * load_compiled(place)(_PROBES)).sum(axis=1).min())
     return "" if likeness >= _FAITHFUL else f"its vectors would differ (a cosine of {likeness:.4f})"
 
 
@@ -59,7 +59,7 @@ def _save_tokenizer(model: "SentenceTransformer", file: Path) -> None:
 
 
 def _whole(model: "SentenceTransformer") -> "Module":
-    """The model with its pooling, from token ids to sentence vectors."""
+    """Return the model with its pooling, from token ids to sentence vectors."""
     from torch import Tensor
     from torch.nn import Module
 

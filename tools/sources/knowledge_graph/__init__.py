@@ -1,19 +1,19 @@
 """Structured knowledge behind one interface: functions with schemas, answered by a file or a server."""
 
+from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
 from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS
 from sleuth.tools.sources.knowledge_graph.lookups import KnowledgeGraph, Lookup, look_up
-from sleuth.tools.sources.knowledge_graph.place import graph_at, is_url
-from sleuth.tools.sources.knowledge_graph.rules import KINDS, Named, explore, tidy
+from sleuth.tools.sources.knowledge_graph.rules import KINDS, NamedEntity, deduplicate, explore
 
 __all__ = [
     "FUNCTIONS",
     "KINDS",
     "KnowledgeGraph",
     "Lookup",
-    "Named",
+    "NamedEntity",
+    "deduplicate",
     "explore",
-    "graph_at",
     "is_url",
     "look_up",
-    "tidy",
+    "open_graph",
 ]

@@ -1,7 +1,7 @@
-"""What a knowledge graph can be asked: the functions of the CRAG benchmark's mock interface (Yang et al., 2024).
+"""Functions of a knowledge graph: those of the CRAG benchmark's mock interface (Yang et al., 2024).
 
-Names and parameters are the benchmark's, so that its server answers them as they are. Arguments are checked by a
-pydantic model before anything is asked.
+Names and parameters are the benchmark's, so that they work with its server. Arguments are validated by a pydantic model
+first.
 """
 
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Function:
         return create_model(self.name, __config__=ConfigDict(extra="forbid", frozen=True), **fields)
 
     def signature(self) -> str:
-        """The function on one line, as models read it."""
+        """Return the function on one line, as models read it."""
         given = ", ".join(f"{each.name}{'?' if each.optional else ''}" for each in self.parameters)
         return f"{self.name}({given}): {self.line}"
 
@@ -74,7 +74,7 @@ def _asks(domain: Domain, action: str, line: str, *parameters: Parameter, under:
 
 
 def _one(name: str, kind: Any, line: str) -> Parameter:  # noqa: ANN401 - a type
-    """The only argument of a function goes by "query" in a request."""
+    """Return the only argument of a function goes by "query" in a request."""
     return Parameter(name=name, sent_as="query", kind=kind, line=line)
 
 

@@ -1,4 +1,4 @@
-"""A knowledge graph in one JSON file, for people without a server: the same functions over tables read into memory.
+"""A knowledge graph in one JSON file, for use without a server: the same functions over tables in memory.
 
 The file has a part for each domain: `open` (entities by name), `movie` (`movies`, `people`), `finance` (companies),
 `music` (`artists`, `songs`, `chart`, `grammy`) and `sports` (`soccer`, `nba`, `plays`); see
@@ -15,7 +15,7 @@ from typing import Any, Self
 from sleuth.tools.errors import StoreError
 from sleuth.tools.sources.knowledge_graph.functions import Function
 from sleuth.tools.sources.knowledge_graph.lookups import functions_of
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 Row = dict[str, Any]
 
@@ -24,14 +24,14 @@ MAX_FOUND = 10
 
 
 class LocalGraph:
-    """The tables of one file; a domain that the file leaves out is not offered."""
+    """The tables of one file; functions of domains that are not in the file are not offered."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._data = data
 
     @classmethod
     async def read(cls, file: Path) -> Self:
-        """Reads the file; raises StoreError where it cannot be read."""
+        """Read the file; raises StoreError where it cannot be read."""
         return cls(await asyncio.to_thread(_read, file))
 
     @property
@@ -40,7 +40,7 @@ class LocalGraph:
         return functions_of(*self._data)
 
     async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """What the tables say; None where they say nothing."""
+        """Return the tables' answer; None if they have none."""
         return _ANSWERS[function.name](self._data[function.domain], **arguments)
 
 
@@ -59,8 +59,8 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def similar(name: str, known: Iterable[str]) -> list[str]:
-    """Names that are the same, then those that contain it, then those spelled nearly alike; at most ten."""
-    wanted, by_words = words(name), {words(each): each for each in known}
+    """Return equal names, then names that contain it, then similar spellings; at most ten."""
+    wanted, by_words = comparison_key(name), {comparison_key(each): each for each in known}
     same = [each for each in by_words if each == wanted]
     containing = sorted(
         (each for each in by_words if wanted in each and each != wanted), key=lambda each: (len(each), each)
@@ -75,8 +75,8 @@ def _rows(rows: Sequence[Row], name: str, *, key: str = "name") -> list[Row]:
 
 
 def _same(rows: Sequence[Row], name: str, *, key: str = "name") -> Row:
-    """The row of exactly this name; an empty one where there is none."""
-    return next((row for row in rows if words(str(row[key])) == words(name)), {})
+    """Return the row of exactly this name; an empty one where there is none."""
+    return next((row for row in rows if comparison_key(str(row[key])) == comparison_key(name)), {})
 
 
 def _by_id(rows: Sequence[Row], id: int) -> Row | None:
@@ -87,7 +87,7 @@ def _by_id(rows: Sequence[Row], id: int) -> Row | None:
 
 
 def _entity(data: Mapping[str, Row], entity: str) -> Row | None:
-    return next((facts for name, facts in data.items() if words(name) == words(entity)), None)
+    return next((facts for name, facts in data.items() if comparison_key(name) == comparison_key(entity)), None)
 
 
 def _year(data: Mapping[str, Any], year: str) -> Row | None:
@@ -132,7 +132,9 @@ def _games(table: str, *teams: str) -> Callable[..., list[Row]]:
     def games(data: Mapping[str, Any], date: str, team_name: str | None = None) -> list[Row]:
         on_date = [game for game in data[table] if game["date"].startswith(date)]
         return [
-            game for game in on_date if team_name is None or any(words(team_name) in words(game[at]) for at in teams)
+            game
+            for game in on_date
+            if team_name is None or any(comparison_key(team_name) in comparison_key(game[at]) for at in teams)
         ]
 
     return games

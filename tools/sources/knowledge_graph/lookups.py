@@ -1,4 +1,4 @@
-"""Asking a knowledge graph: every call is checked against its function, bounded in time and size, and written down."""
+"""Calls to a knowledge graph: each is validated, bounded in time and size, and recorded."""
 
 import asyncio
 import json
@@ -17,41 +17,41 @@ if TYPE_CHECKING:
 MAX_CALLS = 5
 MAX_SECONDS = 10.0
 MAX_CHARACTERS = 1000
-"""Of one result; the paper cuts what the graph says to as many (section 4.5)."""
+"""Limit of one result, as in the paper (section 4.5)."""
 
 
 class GraphUnavailable(SleuthError):
-    """A knowledge graph that gives no answer; says why."""
+    """A knowledge graph did not answer."""
 
 
 class KnowledgeGraph(Protocol):
-    """Anything that answers some of the functions."""
+    """A backend that answers some of the functions."""
 
     @property
     def functions(self) -> Sequence[Function]:
-        """Those that it answers."""
+        """The functions that it answers."""
         ...
 
     async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
-        """The result of a checked call as plain JSON, None where nothing is known.
+        """Return the result of a validated call as plain JSON, None if it has none.
 
         Raises:
-            GraphUnavailable: no answer came.
+            GraphUnavailable: the graph did not answer.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lookup:
-    """A call as it was made, and what came of it: `text` as far as there is room, or the `problem`."""
+    """A call with its result: the `text` within the size limit, or the `problem`."""
 
     call: str
     text: str = ""
     problem: str = ""
 
 
-def checked(graph: KnowledgeGraph, name: str, arguments: dict[str, Any]) -> tuple[Function, dict[str, Any]]:
-    """A call's function, and its arguments as the function wants them.
+def validate_call(graph: KnowledgeGraph, name: str, arguments: dict[str, Any]) -> tuple[Function, dict[str, Any]]:
+    """Return a call's function and its validated arguments.
 
     Raises:
         UnknownName: the graph has no such function; UsageError if the arguments do not fit it.
@@ -70,8 +70,8 @@ def checked(graph: KnowledgeGraph, name: str, arguments: dict[str, Any]) -> tupl
 async def look_up(
     graph: KnowledgeGraph, calls: Iterable[tuple[str, dict[str, Any]]], *, seconds: float = MAX_SECONDS
 ) -> list[Lookup]:
-    """Makes calls side by side, each once and at most `MAX_CALLS`; one that fails holds none of the others up."""
-    distinct = list({written(name, arguments): (name, arguments) for name, arguments in calls}.items())
+    """Make calls concurrently, each once and at most `MAX_CALLS`; a failed call does not delay the others."""
+    distinct = list({format_call(name, arguments): (name, arguments) for name, arguments in calls}.items())
     made = (_look_up(graph, call, name, arguments, seconds) for call, (name, arguments) in distinct[:MAX_CALLS])
     left = [Lookup(call=call, problem=f"only {MAX_CALLS} calls are made") for call, _ in distinct[MAX_CALLS:]]
     return [*await asyncio.gather(*made), *left]
@@ -79,7 +79,7 @@ async def look_up(
 
 async def _look_up(graph: KnowledgeGraph, call: str, name: str, arguments: dict[str, Any], seconds: float) -> Lookup:
     try:
-        function, given = checked(graph, name, arguments)
+        function, given = validate_call(graph, name, arguments)
         async with asyncio.timeout(seconds):
             result = await graph.answer(function, given)
     except SleuthError as error:
@@ -88,21 +88,18 @@ async def _look_up(graph: KnowledgeGraph, call: str, name: str, arguments: dict[
         return Lookup(call=call, problem=f"no answer within {seconds:g} s")
     if result in (None, [], {}, ""):
         return Lookup(call=call, problem="nothing is known")
-    return Lookup(call=call, text=_cut(json.dumps(result, ensure_ascii=False)))
+    text = json.dumps(result, ensure_ascii=False)
+    return Lookup(call=call, text=text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…")
 
 
-def written(name: str, arguments: dict[str, Any]) -> str:
-    """A call on one line: how it is cited."""
+def format_call(name: str, arguments: dict[str, Any]) -> str:
+    """Return a call on one line: how it is cited."""
     given = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(arguments.items()))
     return f"{name}({given})"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
-
-
 def as_tools(graph: KnowledgeGraph) -> "list[StructuredTool]":
-    """The graph's functions as LangChain tools, for agents of other makes; each answers with a lookup's text."""
+    """Return the graph's functions as LangChain tools, for agents of other makes; each answers with a lookup's text."""
     from sleuth.tools.tracing import PrivateTool
 
     def tool(function: Function) -> "StructuredTool":
@@ -119,5 +116,5 @@ def as_tools(graph: KnowledgeGraph) -> "list[StructuredTool]":
 
 
 def functions_of(*domains: str) -> tuple[Function, ...]:
-    """The functions of some domains, of all where none is named."""
+    """Return the functions of some domains, of all where none is named."""
     return tuple(each for each in FUNCTIONS.values() if not domains or each.domain in domains)

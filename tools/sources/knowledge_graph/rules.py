@@ -1,7 +1,7 @@
-"""From the entities of a question to calls, by rules of our own: the first of the two routes (section 4.5).
+"""Calls selected by our own rules from the entities of a question: the first of the two routes (section 4.5).
 
-A rule reads the question's words to choose what is asked about an entity. Companies go by their ticker symbols and open
-entities by their exact names, so these are looked up first, and asked about in a second round.
+A rule uses the question's words to select functions for an entity. Companies need their ticker symbols and open
+entities their exact names, so these are looked up first, and used in a second round.
 """
 
 import json
@@ -19,7 +19,7 @@ Call = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Named:
+class NamedEntity:
     """An entity as a question names it; `kind` is one of KINDS."""
 
     name: str
@@ -28,7 +28,7 @@ class Named:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Rule:
-    """Asked where the question has one of these words; without any, where no other rule for the kind fits."""
+    """A function for questions with one of these words; without words, a fallback for the kind."""
 
     function: str
     argument: str
@@ -79,22 +79,22 @@ _MOST_PER_ENTITY = 2
 
 async def explore(
     graph: KnowledgeGraph,
-    named: Sequence[Named],
+    named: Sequence[NamedEntity],
     question: str,
     *,
     domain: str | None = None,
     today: str = "",
     seconds: float = MAX_SECONDS,
 ) -> list[Lookup]:
-    """What a graph says about a question's entities, in at most two rounds of calls.
+    """Return a graph's results on a question's entities, in at most two rounds of calls.
 
     Args:
         graph: functions that it lacks are not called.
         named: the question's entities.
-        question: its words choose the functions.
-        domain: where it is known, functions of other domains but "open" are left out.
-        today: the day as in 2024-02-29, for games on which the question names no day.
-        seconds: the most that a call may take.
+        question: its words select the functions.
+        domain: if known, functions of other domains except "open" are excluded.
+        today: the day as in 2024-02-29, for games if the question names no day.
+        seconds: the time limit of a call.
     """
     offered = {each.name for each in graph.functions if domain is None or each.domain in (domain, "open")}
     first = await look_up(graph, _offered(_first(named, question, today), offered), seconds=seconds)
@@ -107,7 +107,7 @@ def _offered(calls: Iterable[Call], offered: set[str]) -> list[Call]:
     return [call for call in calls if call[0] in offered]
 
 
-def _first(named: Sequence[Named], question: str, today: str) -> list[Call]:
+def _first(named: Sequence[NamedEntity], question: str, today: str) -> list[Call]:
     calls: list[Call] = []
     for entity in named:
         if entity.kind == "company":
@@ -116,55 +116,53 @@ def _first(named: Sequence[Named], question: str, today: str) -> list[Call]:
             calls += _games(entity, named, question, today)
         calls += _by_rule(entity, question)
     by_name: list[Call] = [
-        ("open_search_entity_by_name", {"name": entity.name}) for entity in named if _is_open(entity)
+        ("open_search_entity_by_name", {"name": entity.name})
+        for entity in named
+        if entity.kind not in ("ticker", "year", "day")
     ]
     return [*calls, *by_name]
 
 
-def _second(found: Sequence[Named], question: str) -> list[Call]:
+def _second(found: Sequence[NamedEntity], question: str) -> list[Call]:
     calls = [call for entity in found for call in _by_rule(entity, question)]
     return [*calls, *(("open_get_entity", {"entity": entity.name}) for entity in found if entity.kind == "other")]
 
 
-def _by_rule(entity: Named, question: str) -> list[Call]:
+def _by_rule(entity: NamedEntity, question: str) -> list[Call]:
     rules = _RULES.get(entity.kind, ())
     fitting = [rule for rule in rules if rule.words and re.search(rf"\b(?:{rule.words})", question, re.IGNORECASE)]
     chosen = fitting[:_MOST_PER_ENTITY] or [rule for rule in rules if not rule.words]
     return [(rule.function, {rule.argument: entity.name}) for rule in chosen]
 
 
-def _games(team: Named, named: Sequence[Named], question: str, today: str) -> list[Call]:
-    """The games of a team on the day or in the year that the question names, or today."""
+def _games(team: NamedEntity, named: Sequence[NamedEntity], question: str, today: str) -> list[Call]:
+    """Return the games of a team on the day or in the year that the question names, or today."""
     when = next((each.name for kind in ("day", "year") for each in named if each.kind == kind), today)
     played = [name for name, words in _GAMES if re.search(words, question, re.IGNORECASE)]
     return [(name, {"date": when, "team_name": team.name}) for name in played or [name for name, _ in _GAMES] if when]
 
 
-def _is_open(entity: Named) -> bool:
-    return entity.kind not in ("ticker", "year", "day")
-
-
-def _found(lookups: Sequence[Lookup]) -> list[Named]:
-    """The ticker symbols of companies, and the first open entity for each name."""
-    found: list[Named] = []
+def _found(lookups: Sequence[Lookup]) -> list[NamedEntity]:
+    """Return the ticker symbols of companies, and the first open entity for each name."""
+    found: list[NamedEntity] = []
     for lookup in lookups:
         value = _value(lookup)
         if lookup.call.startswith("finance_get_ticker_by_name(") and isinstance(value, str):
-            found.append(Named(name=value, kind="ticker"))
+            found.append(NamedEntity(name=value, kind="ticker"))
         elif lookup.call.startswith("open_search_entity_by_name(") and isinstance(value, list) and value:
-            found.append(Named(name=str(value[0]), kind="other"))
+            found.append(NamedEntity(name=str(value[0]), kind="other"))
     return [each for at, each in enumerate(found) if each not in found[:at]]
 
 
 def _value(lookup: Lookup) -> object:
-    """A result, where it is whole: a long one was cut."""
+    """Return a result, where it is whole: a long one was cut."""
     try:
         return json.loads(lookup.text)
     except ValueError:
         return None
 
 
-def tidy(named: Iterable[Named]) -> list[Named]:
-    """Each entity once, a kind that nobody knows as "other"."""
+def deduplicate(named: Iterable[NamedEntity]) -> list[NamedEntity]:
+    """Return each entity once; unknown kinds become "other"."""
     known = [replace(each, kind=each.kind if each.kind in KINDS else "other") for each in named if each.name.strip()]
     return list(dict.fromkeys(known))

@@ -1,4 +1,4 @@
-"""What kind of question is asked: its domain, and whether its answer changes with time (CRAG's hybrid system, 4.2)."""
+"""Attributes of a question: its domain, and whether its answer changes with time (CRAG's hybrid system, 4.2)."""
 
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
@@ -14,10 +14,10 @@ FAST = frozenset({"real-time", "fast-changing"})
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What a question is about, and whether it is dynamic: real-time or fast-changing in the benchmark's words.
+    """A question's domain, and whether it is dynamic: real-time or fast-changing in the benchmark's terms.
 
-    The leads say how far the chosen value is ahead of the next one: as a share of votes, or in an SVM's decision
-    values. Leads of different predictors cannot be compared.
+    The leads are the margins of the predicted values: as a share of votes, or in an SVM's decision values. Leads of
+    different predictors are not comparable.
     """
 
     domain: Domain
@@ -27,8 +27,8 @@ class Attributes:
 
 
 class Predictor(Protocol):
-    """Tells a question's attributes from its words alone."""
+    """A predictor of a question's attributes from its words."""
 
     async def predict(self, question: str) -> Attributes:
-        """The attributes of one question."""
+        """Return the attributes of one question."""
         ...

@@ -1,7 +1,6 @@
-"""Labelled questions: what the SVM is trained on, and what the model is shown before it classifies.
+"""Labeled questions: training data of the SVM, and demonstrations for the model that classifies.
 
-The package's own are in questions.jsonl. docs/reference/question-attributes.md describes how they were made and what
-the labels mean.
+The package's own are in questions.jsonl. docs/reference/question-attributes.md describes their origin and labels.
 """
 
 import json
@@ -24,13 +23,13 @@ class Example:
     dynamic: bool
 
 
-def own() -> list[Example]:
-    """The questions that come with the package. Blocks: reads a file."""
+def packaged_examples() -> list[Example]:
+    """Return the questions of the package. Blocks: reads a file."""
     return _parse(files(__package__).joinpath("questions.jsonl").read_text(encoding="utf-8"), "questions.jsonl")
 
 
-def read(path: Path) -> list[Example]:
-    """A labelled file: one {"question", "domain", "dynamic"} per line.
+def read_examples(path: Path) -> list[Example]:
+    """Return a labelled file: one {"question", "domain", "dynamic"} per line.
 
     Raises:
         UsageError: the file cannot be read, or a line is not such an object.
@@ -38,15 +37,15 @@ def read(path: Path) -> list[Example]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise UsageError(f"The labelled questions {path} cannot be read: {error}.") from error
+        raise UsageError(f"The labeled questions {path} cannot be read: {error}.") from error
     return _parse(text, str(path))
 
 
-def demonstrations(examples: Iterable[Example], *, each: int) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-    """`each` examples for every domain, and as many for static and for dynamic: drawn by hash, so always the same.
+def select_demonstrations(examples: Iterable[Example], *, each: int) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+    """Return `each` examples for every domain, and as many for static and for dynamic; selected by hash.
 
-    Those for a domain are static and dynamic by turns, those for static and dynamic go through the domains, so that
-    neither attribute is a sign of the other.
+    Examples of a domain alternate between static and dynamic, and those of static and dynamic alternate between
+    domains, so that neither attribute predicts the other.
     """
     drawn = sorted(examples, key=lambda example: sha256(example.question.encode()).hexdigest())
     cells = {
@@ -64,7 +63,7 @@ def _by_turns(cells: Sequence[Sequence[Example]], count: int) -> list[Example]:
 
 
 def _mixed(lists: Sequence[Sequence[Example]]) -> list[Example]:
-    """The first of each list, then the second of each, to the end of the longest."""
+    """Return the first of each list, then the second of each, to the end of the longest."""
     longest = max(map(len, lists))
     return [each[at] for at in range(longest) for each in lists if at < len(each)]
 
@@ -88,6 +87,6 @@ def _example(line: str, where: str) -> Example:
 
 def _fault(where: str) -> UsageError:
     return UsageError(
-        f'{where}: no labelled question. Each line is {{"question": "…", "domain": "…", "dynamic": true or false}} '
+        f'{where}: not a labeled question. Each line is {{"question": "…", "domain": "…", "dynamic": true or false}} '
         f"with a domain of {', '.join(DOMAINS)}."
     )

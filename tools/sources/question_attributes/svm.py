@@ -45,7 +45,7 @@ class LinearSvm:
         return len(self.dynamic) - 1
 
     def decide(self, vector: Vectors) -> Attributes:
-        """The attributes of a question by its embedding, with the leads of the decision values."""
+        """Return the attributes of a question by its embedding, with the leads of the decision values."""
         extended = np.append(vector.astype(np.float64), 1.0)
         values, change = self.domains @ extended, float(self.dynamic @ extended)
         second, first = np.sort(values)[-2:]
@@ -57,7 +57,7 @@ class LinearSvm:
         )
 
     def save(self, file: Path) -> None:
-        """Writes plain arrays, the same bytes for the same weights."""
+        """Write plain arrays, the same bytes for the same weights."""
         names, labels = np.array(self.embedder), np.array(DOMAINS)
         try:
             with file.open("wb") as out:
@@ -67,27 +67,27 @@ class LinearSvm:
 
     @classmethod
     def load(cls, file: Path) -> "LinearSvm":
-        """Reads what `save` has written; nothing is unpickled.
+        """Load a file that `save` has written, without unpickling.
 
         Raises:
-            StoreError: the file cannot be read, or is something else.
+            StoreError: the file cannot be read, or has other content.
         """
         try:
             with np.load(file, allow_pickle=False) as arrays:
                 return _checked({name: arrays[name] for name in ("embedder", "labels", "domains", "dynamic")})
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise StoreError(f"{file} classifies no questions ({error}). `{TRAINING}` makes one.") from error
+            raise StoreError(f"{file} is not a question classifier ({error}). `{TRAINING}` makes one.") from error
 
 
 class SvmPredictor:
-    """Embeds a question and decides."""
+    """A predictor that embeds a question and applies the SVM."""
 
     def __init__(self, svm: LinearSvm, embedder: Embedder) -> None:
         self._svm = svm
         self._embedder = embedder
 
     async def predict(self, question: str) -> Attributes:
-        """The attributes of one question, without a model call."""
+        """Return the attributes of one question, without a model call."""
         vector = await asyncio.to_thread(self._embedder.embed_query, question)
         if len(vector) != self._svm.dimension:
             raise StoreError(
@@ -97,36 +97,36 @@ class SvmPredictor:
         return self._svm.decide(vector)
 
 
-def own_svm() -> LinearSvm:
-    """The predictor that comes with the package. Blocks: reads a file."""
+def packaged_svm() -> LinearSvm:
+    """Return the predictor of the package. Blocks: reads a file."""
     with as_file(files(__package__).joinpath(_OWN)) as file:
         return LinearSvm.load(file)
 
 
-def fitting(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
-    """The SVM that goes with an embedder: of the one trained in a home and the package's own, in this order.
+def find_svm(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
+    """Return the SVM for an embedder: the one trained in a home, or the package's own, in this order.
 
     Blocks: reads files. Raises StoreError where the one in the home cannot be used.
     """
     if embedder is None:
         return None
     trained = home / TRAINED
-    known = ([LinearSvm.load(trained)] if trained.exists() else []) + [own_svm()]
+    known = ([LinearSvm.load(trained)] if trained.exists() else []) + [packaged_svm()]
     fitting = (svm for svm in known if _model_name(svm.embedder) == _model_name(embedder.name))
     return next((SvmPredictor(svm, embedder) for svm in fitting), None)
 
 
 def _model_name(embedder: str) -> str:
-    """What is left of an organisation's, a folder's or an endpoint's name: the model's own."""
+    """Return the model's own name, without organization, folder or endpoint."""
     return re.split(r"[/\\#]", embedder.rstrip("/\\"))[-1].lower()
 
 
 def _checked(arrays: dict[str, NDArray[np.generic]]) -> LinearSvm:
     domains, dynamic = arrays["domains"].astype(np.float64), arrays["dynamic"].astype(np.float64)
     if tuple(arrays["labels"].tolist()) != DOMAINS:
-        raise ValueError("its labels are others")
+        raise ValueError("it has other labels")
     if dynamic.ndim != 1 or domains.shape != (len(DOMAINS), len(dynamic)) or len(dynamic) < 2:
-        raise ValueError("its weights have another shape")
+        raise ValueError("its weights have a wrong shape")
     if not (np.isfinite(domains).all() and np.isfinite(dynamic).all()):
-        raise ValueError("a weight is no number")
+        raise ValueError("a weight is not a number")
     return LinearSvm(embedder=str(arrays["embedder"]), domains=domains, dynamic=dynamic)

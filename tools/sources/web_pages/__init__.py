@@ -1,18 +1,17 @@
-"""Web pages that come with a question: their text and tables, in chunks, searched, and fetched where asked for."""
+"""Web pages attached to a question: fetched on request, read as text and tables, chunked and searched."""
 
-from sleuth.tools.sources.web_pages.files import PageRow
+from sleuth.tools.sources.web_pages.files import PageRow, get_pages
 from sleuth.tools.sources.web_pages.page import Page, PageText, Table
 from sleuth.tools.sources.web_pages.reading import read_pages
-from sleuth.tools.sources.web_pages.retriever import PageRetriever, SideBySide, table_passages
-from sleuth.tools.sources.web_pages.source import get_pages
+from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages
 from sleuth.tools.sources.web_pages.tables import cell_at
 
 __all__ = [
+    "FusedRetriever",
     "Page",
     "PageRetriever",
     "PageRow",
     "PageText",
-    "SideBySide",
     "Table",
     "cell_at",
     "get_pages",

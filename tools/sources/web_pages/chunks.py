@@ -1,4 +1,4 @@
-"""The chunker of the hybrid system (section 3.1): questions with what follows them, other sentences in threes."""
+"""The chunker of the hybrid system (section 3.1): questions with the following sentences, others in threes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ TOGETHER = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chunks:
-    """Spans of a text in order; `cut` are those that are in no chunk, because their sentence was too long."""
+    """Spans of a text in order; `cut` are spans in no chunk, because their sentence was too long."""
 
     spans: tuple[Span, ...]
     cut: tuple[Span, ...] = ()
@@ -35,14 +35,14 @@ def chunk(
     together: int = TOGETHER,
     keep_rest: bool = True,
 ) -> Chunks:
-    """Groups sentences into chunks of at most `limit` characters, each a span of the text.
+    """Group sentences into chunks of at most `limit` characters, each a span of the text.
 
     Args:
         text: the page's text.
-        sentences: spans in order, apart from each other.
-        limit: a longer sentence is cut, and no chunk grows beyond it.
-        together: how many sentences make a chunk where none of them asks something.
-        keep_rest: what is cut off goes on as a sentence of its own; otherwise it is dropped, as in the paper.
+        sentences: spans in order, without overlaps.
+        limit: a longer sentence is cut, and no chunk exceeds it.
+        together: the number of sentences in a chunk without a question.
+        keep_rest: the rest of a cut sentence becomes a sentence; otherwise it is dropped, as in the paper.
     """
     pieces: list[_Piece] = []
     cut: list[Span] = []
@@ -57,7 +57,7 @@ def chunk(
 
 
 def _cut(text: str, start: int, end: int, limit: int) -> list[Span]:
-    """A sentence in parts within the limit, cut between words where there is a space in its latter half."""
+    """Return a sentence in parts within the limit, cut between words where there is a space in its latter half."""
     parts: list[Span] = []
     while end - start > limit:
         space = text.rfind(" ", start + limit // 2, start + limit + 1)
@@ -80,7 +80,7 @@ def _join(text: str, pieces: Sequence[_Piece], limit: int, together: int) -> lis
 
 
 def _goes_on(text: str, pieces: Sequence[_Piece], limit: int, together: int) -> bool:
-    """Whether the last of some pieces belongs to the chunk of those before."""
+    """Return whether the last of some pieces belongs to the chunk of the previous ones."""
     first, last, before = pieces[0], pieces[-1], pieces[-2]
     fits = last.end - first.start <= limit and not text[before.end : last.start].strip()
     return fits and (first.asks or (not last.asks and len(pieces) <= together))

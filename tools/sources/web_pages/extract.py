@@ -1,16 +1,66 @@
-"""Text and tables out of one page. Blocks, and may take long or much memory on a hostile page: see `reading`."""
+"""Text and tables of one page. Blocks, and may take much time or memory on a hostile page: see `reading`."""
 
+import re
 from dataclasses import asdict
 from typing import Any
 
 from bs4 import BeautifulSoup
 
 from sleuth.tools.documents import Bounds, html_title, parse_html, whole_page
-from sleuth.tools.sources.web_pages.markup import visible_markup
 from sleuth.tools.sources.web_pages.page import Page, PageText, Table
 from sleuth.tools.sources.web_pages.sentences import sentences
 from sleuth.tools.sources.web_pages.tables import take_tables
-from sleuth.tools.text import normalise, one_line, title_from
+from sleuth.tools.text import normalize, single_line, title_from
+
+MAX_MARKUP = 4_000_000
+"""Characters of HTML that are parsed; a parsed page takes about a hundred times as many bytes."""
+
+_SILENT = re.compile(r"<!--|<(script|style|template|noscript|svg|iframe)\b", re.IGNORECASE)
+_CLOSING = {
+    name: re.compile(rf"</{name}\b", re.IGNORECASE)
+    for name in ("script", "style", "template", "noscript", "svg", "iframe")
+}
+_HIDES_THE_REST = ("script", "style")
+_INLINE_DATA = re.compile(r"data:[\w.+-]{1,80}/[\w.+-]{1,80};base64,[A-Za-z0-9+/=]+")
+
+
+def visible_markup(html: str) -> tuple[str, list[str]]:
+    """Return HTML without scripts, styles, comments and inlined data, truncated to MAX_MARKUP, and warnings."""
+    seen = _INLINE_DATA.sub("", "".join(_parts(html)))
+    if len(seen) <= MAX_MARKUP:
+        return seen, []
+    # Not within a tag, or its rest would be read as text.
+    end = seen.rfind("<", 0, MAX_MARKUP)
+    kept = seen[: end if end > 0 else MAX_MARKUP]
+    return kept, [f"only the first {len(kept):,} of {len(seen):,} characters of HTML were read"]
+
+
+def _parts(html: str) -> list[str]:
+    parts: list[str] = []
+    unclosed: set[str] = set()
+    start = 0
+    while opening := _SILENT.search(html, start):
+        parts.append(html[start : opening.start()])
+        start = _end_of(html, opening, unclosed)
+    return [*parts, html[start:]]
+
+
+def _end_of(html: str, opening: re.Match[str], unclosed: set[str]) -> int:
+    """Return the end of an opened element; as in a browser, an unclosed script or comment extends to the end.
+
+    `unclosed` caches names without a closing tag in the rest, which would otherwise be searched for each opening.
+    """
+    name = (opening[1] or "").lower()
+    if not name:
+        end = html.find("-->", opening.end())
+        return end + 3 if end >= 0 else len(html)
+    closing = None if name in unclosed else _CLOSING[name].search(html, opening.end())
+    if closing is None:
+        unclosed.add(name)
+        return len(html) if name in _HIDES_THE_REST else opening.end()
+    end = html.find(">", closing.end())
+    return end + 1 if end >= 0 else len(html)
+
 
 MAX_TEXT = 200_000
 """Characters of a page's text that are kept; twice as much as the longest articles have."""
@@ -18,18 +68,18 @@ MAX_URL = 2_000
 
 
 def extract(page: Page) -> PageText:
-    """Reads a page: text by trafilatura, by BeautifulSoup where that finds none, its tables apart (section 3.1).
+    """Return a page's text by trafilatura, or by BeautifulSoup if that finds none, and its tables (section 3.1).
 
     A page without HTML is its snippet.
     """
-    markup, warnings = visible_markup(normalise(page.html))
+    markup, warnings = visible_markup(normalize(page.html))
     soup = parse_html(markup)
-    name = title_from(normalise(page.name)) or html_title(soup) or title_from(page.url) or "Page without a name"
+    name = title_from(normalize(page.name)) or html_title(soup) or title_from(page.url) or "Page without a name"
     tables, cut = take_tables(soup)
     text, shortened = _bounded(_text(soup))
     if not text and not tables:
-        text = one_line(normalise(page.snippet))
-        warnings.append("nothing could be read: " + ("its snippet stands for it" if text else "it is empty"))
+        text = single_line(normalize(page.snippet))
+        warnings.append("nothing could be read: " + ("its snippet is used instead" if text else "it is empty"))
     return describe(page, name, text, tables, [*warnings, *cut, *shortened])
 
 
@@ -39,13 +89,13 @@ def extract_from_json(given: dict[str, Any], _bounds: Bounds) -> dict[str, Any]:
 
 
 def describe(page: Page, name: str, text: str, tables: list[Table], warnings: list[str]) -> PageText:
-    """What was read of a page, with what is known about it on one line each."""
-    url = one_line(normalise(page.url))[:MAX_URL]
+    """Return the text of a page, with its metadata on one line each."""
+    url = single_line(normalize(page.url))[:MAX_URL]
     return PageText(
         id=url or name,
         name=name,
         url=url,
-        last_modified=title_from(normalise(page.last_modified)) or "",
+        last_modified=title_from(normalize(page.last_modified)) or "",
         text=text,
         sentences=tuple(sentences(text)),
         tables=tuple(tables),
@@ -54,9 +104,9 @@ def describe(page: Page, name: str, text: str, tables: list[Table], warnings: li
 
 
 def _text(soup: BeautifulSoup) -> str:
-    """One line per block; tables are gone already."""
+    """Return one line per block; tables are gone already."""
     found = _article(str(soup)) or whole_page(soup)
-    lines = map(one_line, found.split("\n"))
+    lines = map(single_line, found.split("\n"))
     return "\n".join(line for line in lines if line)
 
 

@@ -1,19 +1,51 @@
-"""A page from the network, only where a person asked for it by its URL, and never from an address of the inside.
+"""Fetching of a page at a URL that a user has given, never from an internal address.
 
-A host is resolved once, every address of it is checked, and the connection goes to the address that was checked: what
-the name means a moment later does not matter. Each redirect goes the same way again.
+A host is resolved once, every address of it is checked, and the connection uses the checked address: later changes of
+the name have no effect. Each redirect is checked in the same way.
 """
 
 import asyncio
-from collections.abc import Callable
+import socket
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import httpx
 
 from sleuth.tools.documents import decode_html
 from sleuth.tools.errors import DocumentError, UsageError
-from sleuth.tools.sources.web_pages.addresses import Resolver, is_public, resolve
 from sleuth.tools.sources.web_pages.page import Page
+
+Resolver = Callable[[str, int], Awaitable[list[str]]]
+"""The addresses of a host."""
+
+# Metadata is answered at addresses that count as public (Azure, Oracle); NAT64, 6to4 and Teredo lead to any of IPv4.
+_NEVER = tuple(
+    ip_network(network)
+    for network in (
+        *("168.63.129.16/32", "192.0.0.0/24"),
+        *("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "fec0::/10"),
+    )
+)
+
+
+def is_public(address: str) -> bool:
+    """Return whether an address is public: not private, loopback, link-local, multicast or reserved."""
+    try:
+        found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(found, IPv6Address) and found.ipv4_mapped:
+        found = found.ipv4_mapped
+    reserved = found.is_multicast or found.is_reserved or found.is_unspecified or found.is_link_local
+    return found.is_global and not reserved and not any(found in network for network in _NEVER)
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """Return the host's addresses from the system's resolver; raise OSError if it has none."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
 
 MAX_REDIRECTS = 5
 _KINDS = ("", "text/html", "application/xhtml+xml", "text/plain")
@@ -24,7 +56,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What a page from the network may take; what is beyond `bytes` is cut off."""
+    """Limits for a page from the network; content beyond `bytes` is cut off."""
 
     seconds: float = 30.0
     bytes: int = 20 << 20
@@ -32,7 +64,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fetched:
-    """What a server sent: the body, its declared encoding, and whether it was cut."""
+    """A server's response: the body, its declared encoding, and whether it was cut."""
 
     url: str
     body: bytes
@@ -48,7 +80,7 @@ async def fetch_page(
     resolver: Resolver = resolve,
     permitted: Callable[[str], bool] = is_public,
 ) -> Page:
-    """The page at a URL.
+    """Return the page at a URL.
 
     Args:
         url: http or https, without a password in it.
@@ -76,13 +108,15 @@ async def fetch_page(
     try:
         html = decode_html(found.body, declared=found.charset)
     except DocumentError as error:
-        raise DocumentError(f"{url} is no page: it {error}") from error
+        raise DocumentError(f"{url} is not a page: it {error}") from error
     warnings = (f"only the first {limits.bytes:,} bytes were fetched",) if found.cut else ()
     return Page(html=html, url=found.url, last_modified=found.last_modified, warnings=warnings)
 
 
 def _client(limits: Limits) -> httpx.AsyncClient:
-    """No connection is used twice: two hosts may share an address, and a certificate is checked for one of them."""
+    """Return a client without keep-alive: two hosts may share an address, and a certificate is checked for one of
+    them.
+    """
     once = httpx.Limits(max_keepalive_connections=0)
     return httpx.AsyncClient(trust_env=False, timeout=limits.seconds, limits=once)
 
@@ -91,7 +125,7 @@ def _checked(url: str) -> httpx.URL:
     try:
         parsed = httpx.URL(url.strip())
     except httpx.InvalidURL as error:
-        raise UsageError(f"{url!r} is no URL: {error}.") from error
+        raise UsageError(f"{url!r} is not a URL: {error}.") from error
     if parsed.scheme not in _PORTS or not parsed.host:
         raise UsageError(f"{url!r} cannot be fetched: only http:// and https:// URLs can.")
     if parsed.userinfo:
@@ -125,7 +159,7 @@ async def _address(url: httpx.URL, resolver: Resolver, permitted: Callable[[str]
 
 
 async def _get(client: httpx.AsyncClient, url: httpx.URL, address: str, limits: Limits) -> Fetched | httpx.URL:
-    """One request to an address in the name of a host: what it sent, or where it redirects to."""
+    """Send one request to an address in the name of a host; return the response, or the redirect's target."""
     there = url.copy_with(host=f"[{address}]" if ":" in address else address)
     headers = {**_HEADERS, "Host": url.netloc.decode("ascii")}
     extensions = {"sni_hostname": url.raw_host.decode("ascii")}  # also what the certificate must be for
@@ -143,7 +177,7 @@ def _check(response: httpx.Response, url: httpx.URL) -> None:
         raise DocumentError(f"{url} answers {response.status_code} {response.reason_phrase}.")
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind not in _KINDS:
-        raise DocumentError(f"{url} is no page but {kind}. `sleuth ingest` reads other files.")
+        raise DocumentError(f"{url} is not a page but {kind}. `sleuth ingest` reads other files.")
     if response.headers.get("Content-Encoding", "").strip().lower() not in _ENCODINGS:
         raise DocumentError(f"{url} is sent in an encoding that was not asked for.")
 

@@ -1,11 +1,14 @@
-"""Pages out of files: HTML, or JSON with the fields of the CRAG benchmark."""
+"""Pages from files (HTML, or JSON with the fields of the CRAG benchmark) or URLs."""
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from sleuth.tools.documents import decode_html, read_bytes
 from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.sources.web_pages.fetch import fetch_page
 from sleuth.tools.sources.web_pages.page import Page
 
 _HTML = (".html", ".htm", ".xhtml")
@@ -21,7 +24,7 @@ class PageRow(BaseModel):
     page_last_modified: str | None = None
 
     def page(self) -> Page:
-        """The page, as all others."""
+        """Return the page, as all others."""
         return Page(
             html=self.page_result,
             url=self.page_url or "",
@@ -41,17 +44,19 @@ _JSON: TypeAdapter[PageRow | _Question | list[PageRow]] = TypeAdapter(PageRow | 
 
 
 def read_page_file(path: Path) -> list[Page]:
-    """The pages of a file: one of HTML; one, a list of them, or a question with its `search_results` of JSON.
+    """Return the pages of a file: HTML, or JSON with one page, a list, or a question with its `search_results`.
 
     Raises:
-        UsageError: there is no such file, or its name says that it holds something else.
-        DocumentError: it cannot be read; says why.
+        UsageError: the file is missing, or its suffix is not supported.
+        DocumentError: the file cannot be read.
     """
     if not path.is_file():
         raise UsageError(f"There is no file {str(path)!r}. --page takes an HTML or JSON file, or a URL.")
     suffix = path.suffix.lower()
     if suffix not in (*_HTML, ".json"):
-        raise UsageError(f"{path} is no page: --page takes {', '.join(_HTML)} and .json files; `sleuth ingest` others.")
+        raise UsageError(
+            f"{path} is not a page: --page takes {', '.join(_HTML)} and .json files; `sleuth ingest` others."
+        )
     try:
         data = read_bytes(path)
         return [Page(html=decode_html(data), name="")] if suffix in _HTML else pages_of_json(data)
@@ -60,12 +65,12 @@ def read_page_file(path: Path) -> list[Page]:
 
 
 def pages_of_json(data: bytes | str) -> list[Page]:
-    """Pages with the benchmark's fields; raises DocumentError for anything else."""
+    """Return pages with the benchmark's fields; raises DocumentError for anything else."""
     try:
         given = _JSON.validate_json(data)
     except ValidationError as error:
         raise DocumentError(
-            'is no page as JSON: write {"page_result": "<html>…", "page_name": …, "page_url": …}, or a list of them.'
+            'is not a page as JSON: write {"page_result": "<html>…", "page_name": …, "page_url": …}, or a list of them.'
         ) from error
     match given:
         case _Question():
@@ -75,3 +80,14 @@ def pages_of_json(data: bytes | str) -> list[Page]:
         case _:
             rows = given
     return [row.page() for row in rows]
+
+
+async def get_pages(places: Sequence[str]) -> list[Page]:
+    """Return the pages at these places, in order; only http:// and https:// go to the network."""
+    return [page for place in places for page in await _at(place)]
+
+
+async def _at(place: str) -> list[Page]:
+    if place.lower().startswith(("http://", "https://")):
+        return [await fetch_page(place)]
+    return await asyncio.to_thread(read_page_file, Path(place))

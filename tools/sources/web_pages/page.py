@@ -1,4 +1,4 @@
-"""A web page as it is handed in with a question, and what is read out of it."""
+"""A web page attached to a question, and its extracted text."""
 
 import json
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """A page of the web; all but its HTML or its snippet may be unknown.
+    """A web page; all fields except its HTML or its snippet may be empty.
 
-    `last_modified` is what the server said, in its own words; `snippet` what a search engine showed of the page;
-    `warnings` what getting hold of it has lost.
+    `last_modified` is the server's own value; `snippet` is a search engine's excerpt; `warnings` report losses while
+    fetching.
     """
 
     html: str
@@ -35,9 +35,9 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PageText:
-    """What was read out of a page: its text with the spans of its sentences, its tables, and what was lost on the way.
+    """The text of a page with the spans of its sentences, its tables, and warnings about losses.
 
-    `id` tells it from the other pages of a question: its URL, or its name where it has none.
+    `id` is unique among the pages of a question: its URL, or its name if it has none.
     """
 
     id: str
@@ -50,12 +50,12 @@ class PageText:
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> str:
-        """One JSON text, the same for equal pages: it is archived by its hash."""
+        """Return one JSON text, the same for equal pages: it is archived by its hash."""
         return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> "PageText":
-        """The page of `to_json`."""
+        """Return the page from `to_json`."""
         return cls.from_fields(json.loads(text))
 
     @classmethod
@@ -71,16 +71,16 @@ class PageText:
         )
 
 
-def distinct(pages: Sequence[Page]) -> list[Page]:
-    """Pages in order, each content once: search engines give the same page several times."""
+def without_duplicates(pages: Sequence[Page]) -> list[Page]:
+    """Return pages in order, each content once, since search engines return duplicates."""
     found: dict[str, Page] = {}
     for page in pages:
         found.setdefault(page.html or page.snippet, page)
     return list(found.values())
 
 
-def named_apart(names: Sequence[str]) -> list[str]:
-    """The names with a number behind each that another one had before."""
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return the names, numbered if they repeat."""
     given: list[str] = []
     for name in names:
         number, free = 1, name

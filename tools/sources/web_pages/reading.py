@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from sleuth.tools.documents import Bounds, Worker, WorkerError
-from sleuth.tools.sources.web_pages.page import Page, PageText, distinct, named_apart
+from sleuth.tools.sources.web_pages.page import Page, PageText, unique_names, without_duplicates
 
 PAGE_SECONDS = 20.0
 PAGE_MEGABYTES = 2048
@@ -18,14 +18,14 @@ _NO_LIMIT = 1_000_000
 async def read_pages(
     pages: Sequence[Page], *, seconds: float = PAGE_SECONDS, megabytes: int = PAGE_MEGABYTES
 ) -> list[PageText]:
-    """What can be read out of pages, each content once, in order; a page that had to be given up says so.
+    """Return the texts of pages, each content once, in order; a page that exceeds a limit has a warning.
 
     Args:
-        pages: at most MAX_PAGES; more are left out, and the last one says so.
-        seconds: the time that one page may take.
-        megabytes: the memory that reading may take (on Linux).
+        pages: at most MAX_PAGES; further ones are omitted, and the last one has a warning.
+        seconds: the time limit of one page.
+        megabytes: the memory limit of the reading process (on Linux).
     """
-    wanted = distinct(pages)
+    wanted = without_duplicates(pages)
     reader = Reader(seconds=seconds, megabytes=megabytes)
     try:
         read = [await reader.read(page) for page in wanted[:MAX_PAGES]]
@@ -34,7 +34,7 @@ async def read_pages(
     if len(wanted) > MAX_PAGES:
         left_out = f"{len(wanted) - MAX_PAGES} further pages were left out: {MAX_PAGES} are read for one question"
         read[-1] = replace(read[-1], warnings=(*read[-1].warnings, left_out))
-    ids = named_apart([page.id for page in read])
+    ids = unique_names([page.id for page in read])
     return [replace(page, id=id) for page, id in zip(read, ids, strict=True)]
 
 
@@ -72,11 +72,11 @@ class Reader:
 
 
 def _given_up(page: Page, why: str) -> PageText:
-    """A page of which only the snippet is known."""
+    """Return a page of which only the snippet is known."""
     from sleuth.tools.sources.web_pages.extract import describe
-    from sleuth.tools.text.normalization import normalise, one_line, title_from
+    from sleuth.tools.text.normalization import normalize, single_line, title_from
 
-    name = title_from(normalise(page.name)) or title_from(page.url) or "Page without a name"
-    text = one_line(normalise(page.snippet))
-    stands = "its snippet stands for it" if text else "nothing of it is there"
-    return describe(page, name, text, [], [f"was given up, because {why}: {stands}"])
+    name = title_from(normalize(page.name)) or title_from(page.url) or "Page without a name"
+    text = single_line(normalize(page.snippet))
+    snippet = "its snippet is used instead" if text else "it has no snippet"
+    return describe(page, name, text, [], [f"was given up, because {why}: {snippet}"])

@@ -1,4 +1,4 @@
-"""Search over the pages that came with a question: a Retriever, so that any method can run over them."""
+"""A retriever over the pages attached to a question, so that any method can search them."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ import numpy as np
 
 from sleuth.tools.documents import split
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search import GRAPH_MODES, MemoryKeywords, Query, Retriever, Scored, depth, fuse
+from sleuth.tools.search import GRAPH_MODES, MemoryKeywords, Query, Retriever, Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors
 from sleuth.tools.sources.web_pages.chunks import chunk
 from sleuth.tools.sources.web_pages.page import PageText, Table
@@ -21,13 +21,13 @@ CHUNKS_KEPT = 10
 
 
 def text_passages(page: PageText, *, keep_rest: bool = True) -> list[Passage]:
-    """A page's chunks; `start` and `end` are places in its text. See `chunks.chunk` for `keep_rest`."""
+    """Return a page's chunks; `start` and `end` are places in its text. See `chunks.chunk` for `keep_rest`."""
     spans = chunk(page.text, page.sentences, keep_rest=keep_rest).spans
     return [_passage(page.id, page.name, page.text, start, end) for start, end in spans]
 
 
 def table_passages(page: PageText) -> list[Passage]:
-    """A page's tables, each a document of its own, cut between rows; the title repeats what heads the columns."""
+    """Return a page's tables, each as a document split between rows; the title repeats the header."""
     return [
         _passage(f"{page.id}#table-{number}", _table_title(page, number, table), table.markdown, start, end)
         for number, table in enumerate(page.tables, start=1)
@@ -46,10 +46,10 @@ def _passage(document: str, title: str, text: str, start: int, end: int) -> Pass
 
 
 class PageRetriever:
-    """Text chunks and tables of some pages, by meaning, by words, or by both; graph search is hybrid here.
+    """Keyword, dense and hybrid search over text chunks and tables of pages; graph search is hybrid here.
 
-    By meaning, passages are compared with the query by the cosine of their vectors (section 3.1). Without an embedder
-    a hybrid search goes by words alone, as it does in the collection.
+    Dense search compares the vectors of passages and query by their cosine (section 3.1). Without an embedder hybrid
+    search uses keywords only, as in the collection.
     """
 
     def __init__(self, passages: Sequence[Passage], embedder: Embedder | None) -> None:
@@ -60,13 +60,13 @@ class PageRetriever:
 
     @classmethod
     def over(cls, pages: Sequence[PageText], embedder: Embedder | None) -> "PageRetriever":
-        """All that was read out of the pages."""
+        """Return a retriever over all passages of the pages."""
         return cls([found for page in pages for found in (*text_passages(page), *table_passages(page))], embedder)
 
     async def search(self, query: Query) -> list[Hit]:
-        """The best `query.k` passages, best first; raises UsageError for an empty question."""
+        """Return the best `query.k` passages, best first; raises UsageError for an empty question."""
         if not query.text.strip():
-            raise UsageError("The question is empty: say what to search for.")
+            raise UsageError("The question is empty. Enter a search text.")
         return await asyncio.to_thread(self._search, query)
 
     def _search(self, query: Query) -> list[Hit]:
@@ -76,7 +76,7 @@ class PageRetriever:
         with self._turn:  # the indexes are made at the first search
             by_meaning = query.mode == "dense" or (query.mode in ("hybrid", *GRAPH_MODES) and not self._blind)
             lists += [self._dense(query.text)] if by_meaning else []
-            lists += [self._words.search(query.text, depth(query.k))] if query.mode != "dense" else []
+            lists += [self._words.search(query.text, fetch_depth(query.k))] if query.mode != "dense" else []
         return _hits(self.passages, fuse(lists) if len(lists) > 1 else lists[0], query.k)
 
     def _dense(self, text: str) -> Scored:
@@ -93,14 +93,14 @@ class PageRetriever:
         return MemoryKeywords(list(self.passages.values()))
 
 
-class SideBySide:
-    """Two retrievers as one: their rankings are fused."""
+class FusedRetriever:
+    """A retriever that fuses the rankings of two others."""
 
     def __init__(self, first: Retriever, second: Retriever) -> None:
         self._both = (first, second)
 
     async def search(self, query: Query) -> list[Hit]:
-        """The best `query.k` passages of both, best first."""
+        """Return the best `query.k` passages of both, best first."""
         found = await asyncio.gather(*(retriever.search(query) for retriever in self._both))
         passages = {hit.passage.id: hit.passage for hits in found for hit in hits}
         return _hits(passages, fuse([[(hit.passage.id, hit.score) for hit in hits] for hits in found]), query.k)

@@ -1,4 +1,4 @@
-"""Where the sentences of a page's text stand, and which of them ask something."""
+"""Sentences of a page's text, and which of them are questions."""
 
 import re
 
@@ -15,16 +15,16 @@ _SPACE = re.compile(r"\s")
 
 
 def sentences(text: str) -> list[Span]:
-    """The sentences of a text in order, without the white space around them.
+    """Return the spans of the sentences of a text in order, trimmed.
 
-    A line's end is white space like any other: what a page sets on lines of its own belongs to what follows, as the
-    paper's splitter (Blingfire) has it.
+    A line end is ordinary white space: a line of its own belongs to the following sentence, as in the paper's splitter
+    (Blingfire).
     """
     import sentencex
 
     spans: list[Span] = []
     start = 0
-    # It fails on some characters of white space beside a full stop.
+    # It fails on some white space characters next to a full stop.
     for sentence in sentencex.segment("en", _SPACE.sub(" ", text)):
         end = start + len(sentence)
         if stripped := sentence.strip():
@@ -35,6 +35,6 @@ def sentences(text: str) -> list[Span]:
 
 
 def is_question(sentence: str) -> bool:
-    """Whether it ends with a question mark, or begins with an interrogative or auxiliary word (appendix B)."""
+    """Return whether it ends with a question mark, or begins with an interrogative or auxiliary word (appendix B)."""
     first = _FIRST_WORD.match(sentence.lstrip("\"'“‘¿([ "))
     return bool(_QUESTION_END.search(sentence)) or (first is not None and first[0].casefold() in _ASKING)

@@ -1,4 +1,4 @@
-"""Tables out of a page: to Markdown, each under its page's name, so that a cell can be found and cited."""
+"""Tables of a page as Markdown, with the page's name, so that a cell can be found and cited."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bs4 import BeautifulSoup, Tag
 
 from sleuth.tools.sources.web_pages.page import PageText, Table
-from sleuth.tools.text import markdown_table, one_line, title_from
+from sleuth.tools.text import markdown_table, single_line, title_from
 
 MAX_ROWS = 2_000
 MAX_COLUMNS = 64
@@ -20,24 +20,26 @@ MAX_REFERENCE_CHARS = 4_000
 
 _CELLS = ("th", "td")
 _HEADER_LINES = 3
-"""The page's name, the header and the rule below it stand before the first row."""
+"""Lines before the first row: the page's name, the header and the rule below it."""
 _BAR = re.compile(r"(?<!\\)\|")
 _PARTS = ("table", "caption", "tbody", "thead", "tfoot", "tr", *_CELLS)
 
 
 def take_tables(soup: BeautifulSoup) -> tuple[list[Table], list[str]]:
-    """Takes a page's tables of data out of it; says what was cut.
+    """Remove data tables from a page, and return them with warnings about cuts.
 
-    A table that holds another one, has a single row or column, or a cell of prose, is there for the layout: what it
-    holds stays in the page as text.
+    A table that contains another one, has a single row or column, or a cell of prose, is for layout: its content stays
+    in the page as text.
     """
     found: list[Table] = []
     warnings: list[str] = []
     for table in soup("table"):
-        rows = [] if _is_layout(table) else _grid(table)
+        is_layout = table.get("role") in ("presentation", "none") or table.find("table") is not None
+        rows = [] if is_layout else _grid(table)
         if _is_data(rows):
             caption = title_from(table.caption.get_text(" ") if table.caption else None) or ""
-            warnings += _cut_rows(table, rows)
+            if (every := len(table("tr"))) > len(rows):
+                warnings.append(f"only {len(rows):,} of {every:,} rows of a table were read")
             table.extract()
             found.append(Table(markdown=markdown_table(rows), caption=caption))
     for part in soup(_PARTS):
@@ -45,22 +47,13 @@ def take_tables(soup: BeautifulSoup) -> tuple[list[Table], list[str]]:
     return _bounded([table for table in found if any(map(str.isalnum, table.markdown))], warnings)
 
 
-def _is_layout(table: Tag) -> bool:
-    return table.get("role") in ("presentation", "none") or table.find("table") is not None
-
-
 def _is_data(rows: list[list[str]]) -> bool:
     wide = len(rows) > 1 and max(map(len, rows)) > 1
     return wide and all(len(cell) <= MAX_LAYOUT_CELL for row in rows for cell in row)
 
 
-def _cut_rows(table: Tag, rows: list[list[str]]) -> list[str]:
-    every = len(table("tr"))
-    return [f"only {len(rows):,} of {every:,} rows of a table were read"] if every > len(rows) else []
-
-
 def _grid(table: Tag) -> list[list[str]]:
-    """A table's cells as text; one that spans several rows or columns stands in each of them."""
+    """Return a table's cells as text; a cell that spans several rows or columns is repeated in each of them."""
     rows: list[list[str]] = []
     hanging: dict[int, tuple[int, str]] = {}
     for row in table("tr", limit=MAX_ROWS):
@@ -70,13 +63,13 @@ def _grid(table: Tag) -> list[list[str]]:
         for cell in row(_CELLS, limit=MAX_COLUMNS):
             while column in line:
                 column += 1
-            text = one_line(cell.get_text(" "))
+            text = single_line(cell.get_text(" "))
             for spanned in range(column, min(column + _span(cell, "colspan"), MAX_COLUMNS)):
                 line[spanned] = text
                 if (down := _span(cell, "rowspan")) > 1:
                     hanging[spanned] = (down - 1, text)
         rows.append([line.get(column, "") for column in range(max(line, default=-1) + 1)])
-    return [row if len(set(row)) > 1 else row[:1] for row in rows]  # a heading across the whole table stands once
+    return [row if len(set(row)) > 1 else row[:1] for row in rows]  # a heading across the whole table is kept once
 
 
 def _span(cell: Tag, name: str) -> int:
@@ -98,7 +91,7 @@ def _bounded(tables: list[Table], warnings: list[str]) -> tuple[list[Table], lis
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """A cell of a table: its row counts from 1 below the header, and its column is named by the header, if it is."""
+    """A cell of a table: its row counts from 1 below the header; its column is named by the header, if possible."""
 
     row: int
     column: str
@@ -106,7 +99,7 @@ class Cell:
 
 
 def cell_at(table: Table, place: int) -> Cell:
-    """The cell in which a character of a table's Markdown stands; row 0 is the header."""
+    """Return the cell at a character of a table's Markdown; row 0 is the header."""
     lines = table.markdown.split("\n")
     line = table.markdown.count("\n", 0, place)
     before = table.markdown[:place].rpartition("\n")[2]
@@ -121,14 +114,14 @@ def _cells(line: str) -> list[str]:
 
 
 def table_reference(pages: Sequence[PageText], *, limit: int = MAX_REFERENCE_CHARS) -> tuple[str, list[str]]:
-    """All tables as one reference for a reader, at most `limit` characters, cut between rows; says what was cut."""
+    """Return all tables as one reference text, at most `limit` characters, cut between rows, and warnings."""
     blocks = [_named(page, table) for page in pages for table in page.tables]
     shown: list[str] = []
     room = limit
     for block in blocks:
         whole = block[: room + 1]
         fitting = block if len(whole) == len(block) <= room else whole.rpartition("\n")[0]
-        if fitting.count("\n") < _HEADER_LINES:  # a header without a row says nothing
+        if fitting.count("\n") < _HEADER_LINES:  # a header without a row is useless
             break
         shown.append(fitting)
         room -= len(fitting) + 2

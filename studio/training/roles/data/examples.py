@@ -1,7 +1,7 @@
-"""Makes examples for tuning: `python -m sleuth.studio.training.roles.data.examples TRAIN... --out FOLDER`.
+"""Make examples for tuning: `python -m sleuth.studio.training.roles.data.examples TRAIN... --out FOLDER`.
 
-Every training question is played by several methods with a simulated model, over real retrieval from all the files'
-paragraphs; what each role should have said at each call is written down with the very prompt that it was sent.
+Several methods answer every training question with a simulated model, over real retrieval from all the files'
+paragraphs. The right reply to each call is recorded with the exact prompt.
 """
 
 import asyncio
@@ -32,24 +32,24 @@ from sleuth.studio.cli.commands.ask import pairs
 from sleuth.studio.simulation import Simulation, gold_of
 from sleuth.studio.training.roles.data.facts import Known, PassageFacts
 from sleuth.studio.training.roles.data.judgements import attributions, irrelevances, supports
-from sleuth.studio.training.roles.data.mix import BUDGET, counted, mixed, write_lines
+from sleuth.studio.training.roles.data.mix import BUDGET, count_by_prompt, mix_examples, write_lines
 from sleuth.studio.training.roles.data.questions import TrainingSet, read
-from sleuth.studio.training.roles.data.source_order import arranged
+from sleuth.studio.training.roles.data.source_order import arrange
 from sleuth.studio.training.roles.data.teacher import Example, Learned, Teacher
-from sleuth.studio.training.roles.data.wording import reworded
+from sleuth.studio.training.roles.data.wording import reword
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search import Retriever
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import MemoryArchive, triple_lines
-from sleuth.tools.text import words
+from sleuth.tools.text import comparison_key
 
 METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras")
 STUDENT = {
     **{"missed": 0.15, "invented": 0.15, "wrong-question": 0.1, "flattering": 0.2, "overconfident": 0.2},
     "drafter.guessed": 1.0,
 }
-"""How often the roles before have erred; a draft is always written, and whether it holds is for its review to say."""
+"""Error rates of the earlier roles; a draft is always written, and its review decides whether it is accepted."""
 WHOLE_QUESTION = frozenset({"reader", "verifier", "evaluator", "reasoner", "aggregator"})
 """Roles that can be taught by steps that are only derived, if asked the question itself: others speak of the steps."""
 SOURCES = {
@@ -68,7 +68,7 @@ REWORDED = 0.7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Play:
+class SimulatedRun:
     """A question by a method, with further settings of it."""
 
     row: dict[str, Any]
@@ -83,12 +83,12 @@ class Play:
 
     @property
     def dice(self) -> Random:
-        """The same for the same play, whatever else is played."""
+        """The random generator of this run, independent of all other runs."""
         return Random(sha256(self.name.encode()).digest())  # noqa: S311 - repeatable by design
 
 
-class Diary:
-    """What was played so far, a line each in a file: a line that was cut off is played again."""
+class RunLog:
+    """Finished runs with their examples, one line each in a file; a truncated line is run again."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -100,22 +100,24 @@ class Diary:
             file.write_text("".join(whole), encoding="utf-8")
 
     def write(self, name: str, learned: Sequence[Example]) -> None:
-        """Adds a play with what was learned from it."""
+        """Add a play with what was learned from it."""
         self.plays[name] = [asdict(example) for example in learned]
         with self._file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps([name, self.plays[name]], ensure_ascii=False) + "\n")
 
-    def examples(self, turns: Iterable[Play]) -> list[Example]:
-        """All that was learned from these plays, in their order."""
+    def examples(self, turns: Iterable[SimulatedRun]) -> list[Example]:
+        """Return all that was learned from these plays, in their order."""
         return [Example(**each) for turn in turns for each in self.plays[turn.name]]
 
 
-async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: PassageFacts) -> list[Example]:
-    """What is to be learned from one run."""
+async def simulate_run(
+    each: SimulatedRun, known: TrainingSet, retriever: Retriever, facts: PassageFacts
+) -> list[Example]:
+    """Return the examples from one run."""
     gold = facts.worded(gold_of(each.row, {id: known.passages[id] for id in each.row["gold_ids"]}))
     dice = each.dice
     if dice.random() < REWORDED:
-        gold = replace(gold, question=reworded(gold, dice))
+        gold = replace(gold, question=reword(gold, dice))
     teacher = Teacher(
         each.row["set"], gold, Simulation(seed=dice.randrange(2**31), rates=STUDENT, rephrase=0.2, teaching=True), facts
     )
@@ -123,7 +125,7 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
     few = dice.choice(FEW)
     context = Context(
         model=teacher,
-        retriever=arranged(retriever, known, each.row["gold_ids"], gold, dice),
+        retriever=arrange(retriever, known, each.row["gold_ids"], gold, dice),
         archive=MemoryArchive(),
         settings=configure(
             kind, {**dict.fromkeys(SOURCES[each.method], few), **ALSO.get(each.method, {}), **each.values}, "default"
@@ -132,23 +134,25 @@ async def play(each: Play, known: TrainingSet, retriever: Retriever, facts: Pass
     place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=RECURSION_LIMIT)
     await compile_method(each.method, InMemorySaver()).ainvoke({"question": gold.question}, place, context=context)
     derived = gold.origin == "derived" and len(gold.hops) > 1
-    # calls go on side by side, and may be learned from in any order
+    # calls are concurrent and may be recorded in any order
     in_order = sorted(teacher.learned, key=lambda learned: json.dumps(asdict(learned.example)))
     wanted = [learned for learned in in_order if not derived or _whole(learned, gold.question)]
     answers = [learned for learned in wanted if learned.example.prompt == READ.prompt]
     checked = [example for learned in answers for example in supports(learned, dice)]
     seen = [learned for learned in wanted if learned.example.prompt == INFER.prompt]
-    beside = [example for learned in seen for example in irrelevances(learned)]
-    return [learned.example for learned in wanted] + checked + beside
+    negatives = [example for learned in seen for example in irrelevances(learned)]
+    return [learned.example for learned in wanted] + checked + negatives
 
 
 def _whole(learned: Learned, question: str) -> bool:
     asked = next((learned.given[name] for name in ("step", "question", "query") if name in learned.given), question)
-    return learned.example.role in WHOLE_QUESTION and words(asked) == words(question)
+    return learned.example.role in WHOLE_QUESTION and comparison_key(asked) == comparison_key(question)
 
 
 def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
-    """What the extractor should have said of each passage in files such as `sleuth triples import` reads; and that."""
+    """Return the extractor's right replies for passages of files that `sleuth triples import` reads,
+    and the triples.
+    """
     known = {(line.title, line.text): line.triples for file in files for line in triple_lines(file) if line.text}
     return [_extraction(title, text, triples) for (title, text), triples in known.items()], known
 
@@ -170,7 +174,7 @@ class Which:
     values: Mapping[str, str] = field(default_factory=dict)
 
     def checked(self) -> "Which":
-        """Raises UsageError for a method that is not played, or a setting that one of them does not have."""
+        """Raise UsageError for an unsupported method, or a setting that one of them does not have."""
         for name in self.methods:
             if name not in METHODS:
                 raise UnknownName("method to play", name, list(METHODS), f"There are: {', '.join(METHODS)}.")
@@ -178,15 +182,15 @@ class Which:
         return self
 
 
-def plays(known: TrainingSet, *, seed: int, limit: int | None, which: Which | None = None) -> list[Play]:
-    """Every question with one method, drawn at random, then with another, until all had all of theirs."""
+def plan_runs(known: TrainingSet, *, seed: int, limit: int | None, which: Which | None = None) -> list[SimulatedRun]:
+    """Return every question with one method, in random order, then with another, until all methods are used."""
     chosen = which or Which()
     dice = Random(seed)  # noqa: S311 - repeatable by design
     rows = [row for row in known.questions if row["gold_ids"]]
     orders = [_methods(row, dice) for row in rows]
     shuffled = dice.sample(range(len(rows)), len(rows))
     turns = [
-        Play(row=rows[at], method=orders[at][turn], seed=seed, values=chosen.values)
+        SimulatedRun(row=rows[at], method=orders[at][turn], seed=seed, values=chosen.values)
         for turn in range(len(METHODS))
         for at in shuffled
         if turn < len(orders[at]) and orders[at][turn] in chosen.methods
@@ -195,7 +199,7 @@ def plays(known: TrainingSet, *, seed: int, limit: int | None, which: Which | No
 
 
 def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
-    """All where the steps are known, one where there is one step; where they are only derived, what needs no steps."""
+    """Return all methods if the steps are known, one if there is one step; otherwise methods that need no steps."""
     if row["decomposition"] or row["evidence_triples"]:
         return dice.sample(METHODS, len(METHODS))
     if len(row["gold_ids"]) == 1:
@@ -205,7 +209,7 @@ def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
 
 @asynccontextmanager
 async def collection(known: TrainingSet, folder: Path) -> AsyncIterator[Collection]:
-    """All passages read into a home of their own below the folder; what is there already stays."""
+    """Open a collection of all passages in the folder; existing passages stay."""
     corpus = folder / "corpus.jsonl"
     await asyncio.to_thread(write_lines, corpus, known.corpus())
     settings = Settings(home=folder / "home", embedder="none")
@@ -223,37 +227,37 @@ class Given:
     claims: tuple[Path, Path] | None = None
 
     def all(self) -> list[Path]:
-        """Every file."""
+        """Return every file."""
         return [*self.questions, *self.triples, *(self.claims or ())]
 
 
 async def make(
     given: Given, folder: Path, *, limit: int | None, budget: float, seed: int, which: Which | None = None
 ) -> dict[str, Any]:
-    """Writes `all.jsonl`, of it `examples.jsonl`, and a card of both; returns the card.
+    """Write `all.jsonl`, its sample `examples.jsonl`, and a card of both; return the card.
 
-    Interrupted, it goes on after the last play that it has written down.
+    If interrupted, it resumes after the last recorded run.
     """
     known = read(given.questions)
     found, triples = extractions(given.triples)
     found += attributions(*given.claims) if given.claims else []
     facts = PassageFacts(triples)
-    diary = Diary(folder / "played.jsonl")
+    diary = RunLog(folder / "played.jsonl")
     async with collection(known, folder) as library:
-        turns = plays(known, seed=seed, limit=limit, which=which)
+        turns = plan_runs(known, seed=seed, limit=limit, which=which)
         with typer.progressbar(turns, label="Playing", file=sys.stderr) as shown:
             for each in shown:
                 if each.name not in diary.plays:
-                    diary.write(each.name, await play(each, known, library, facts))
+                    diary.write(each.name, await simulate_run(each, known, library, facts))
     found += diary.examples(turns)
-    kept = mixed(found, budget=budget, seed=seed)
+    kept = mix_examples(found, budget=budget, seed=seed)
     await asyncio.to_thread(write_lines, folder / "all.jsonl", map(asdict, found))
     await asyncio.to_thread(write_lines, folder / "examples.jsonl", map(asdict, kept))
     card = {
         "questions": dict(Counter(row["set"] for row in known.questions)),
         "seed": seed,
         "found": dict(sorted(Counter(example.prompt for example in found).items())),
-        "examples": counted(kept),
+        "examples": count_by_prompt(kept),
         "files": {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in given.all()},
     }
     await asyncio.to_thread((folder / "card.json").write_text, json.dumps(card, indent=1) + "\n")
@@ -272,7 +276,7 @@ def main(
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Runs to play; default: all.")] = None,
     tokens: Annotated[float, typer.Option(help="About how many tokens the examples may have.")] = BUDGET,
-    seed: Annotated[int, typer.Option(help="For whatever is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
     """Make examples for all roles, and print how many of each."""
     given = Given(questions=files, triples=triples, claims=claims)

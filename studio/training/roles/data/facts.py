@@ -1,6 +1,6 @@
-"""What passages say as triples: as somebody has drawn them, otherwise read off their sentences by rule.
+"""Triples of passages: given ones, otherwise extracted from their sentences by rule.
 
-Runs that teach go on with these, so that the facts in their prompts look like those that a model draws, not like gold.
+Teaching runs use them, so that the facts in their prompts look like a model's extractions, not like gold.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sleuth.agents.roles.reading import MAX_TRIPLES, Extraction, Triple
 from sleuth.studio.simulation import Gold, Hop
 from sleuth.studio.simulation.wording import ask_relation, fill_references, mentions
-from sleuth.tools.text import sentences, words
+from sleuth.tools.text import comparison_key, sentences
 
 Known = Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]
 """Triples by the title and the text of their passage."""
@@ -25,7 +25,7 @@ _PRONOUN = re.compile(r"(?:he|she|it|they|this|that|the (?:film|song|album|book|
 
 
 def by_rule(title: str, text: str) -> list[tuple[str, str, str]]:
-    """A triple for each sentence that has a verb of a short list, and one for the dates of a life."""
+    """Return a triple for each sentence that has a verb of a short list, and one for the dates of a life."""
     found = []
     for unit in sentences(text):
         if life := _LIFE.search(unit):
@@ -46,7 +46,7 @@ class PassageFacts:
     known: Known
 
     def __call__(self, gold: Gold, title: str, text: str) -> Extraction:
-        """At most MAX_TRIPLES, in the order in which the passage tells them."""
+        """Return at most MAX_TRIPLES, in the order of the passage's text."""
         needed = [_triple(gold, at) for at, hop in enumerate(gold.hops) if (hop.title, hop.text) == (title, text)]
         others = self._of(title, text)
         room = MAX_TRIPLES - len(needed)
@@ -56,13 +56,15 @@ class PassageFacts:
         return Extraction(triples=triples[:MAX_TRIPLES])
 
     def worded(self, gold: Gold) -> Gold:
-        """The gold with predicates that its passages' triples have, where its steps are no relations already."""
+        """Return the gold with predicates of its passages' triples, for steps that are not relations already."""
         return replace(gold, hops=tuple(self._worded(hop) for hop in gold.hops))
 
     def _worded(self, hop: Hop) -> Hop:
         if hop.question == ask_relation(hop.subject, hop.predicate):
             return hop
-        telling = [each for each in self._of(hop.title, hop.text) if words(each[2]) == words(hop.answer)]
+        telling = [
+            each for each in self._of(hop.title, hop.text) if comparison_key(each[2]) == comparison_key(hop.answer)
+        ]
         if telling:
             return replace(hop, subject=telling[0][0], predicate=telling[0][1])
         before, found, _ = hop.evidence.partition(hop.answer)

@@ -1,4 +1,4 @@
-"""Yes or no about answers and statements: from what was read and cited, and from claims about abstracts (SciFact)."""
+"""Yes-or-no examples about answers and statements: from quotes that were cited, and from SciFact's claims."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +13,13 @@ from sleuth.agents.roles.reasoning import Inferences
 from sleuth.studio.simulation.wording import find_names, mentions
 from sleuth.studio.training.pools import lines
 from sleuth.studio.training.roles.data.teacher import Example, Learned
-from sleuth.studio.training.roles.data.wording import naturally
+from sleuth.studio.training.roles.data.wording import paraphrase_naturally
 from sleuth.tools.text import sentences
 
 _AROUND = 2
-"""Sentences of an abstract shown before and after those that tell."""
+"""Sentences of an abstract shown before and after the evidence."""
 _BEGINNING = 5
-"""Sentences shown of an abstract that does not tell."""
+"""Sentences shown of an abstract without evidence."""
 
 
 class _Evidence(BaseModel):
@@ -47,7 +47,7 @@ class _Abstract(BaseModel):
 
 
 def attributions(claims: Path, corpus: Path) -> Iterator[Example]:
-    """Claims of the training split with an abstract: Yes where it supports them, No where it contradicts or is silent.
+    """Yield claims of the training split with an abstract: Yes if it supports them, otherwise No.
 
     Raises:
         UsageError: a file or a line of it cannot be used; names file and line.
@@ -74,12 +74,12 @@ def _shown(sentences: list[str], evidence: _Evidence | None) -> str:
 
 
 def supports(learned: Learned, dice: Random) -> Iterator[Example]:
-    """Of an answer that was read: Yes by all that it cites; No where a quote is missing, or something else was said."""
+    """Yield Yes for an answer with all its citations; No with a quote missing, or for another answer."""
     read, sources = learned.example, learned.given["sources"]
     reading = Reading.model_validate_json(read.reply)
     if not reading.answerable or not reading.citations:
         return
-    question = naturally(learned.given["question"])
+    question = paraphrase_naturally(learned.given["question"])
     quotes = [Source(title=sources[each.source - 1]["title"], text=each.quote) for each in reading.citations]
     yield _support(read, question, reading.answer, quotes, holds=True)
     if len(quotes) > 1 and dice.random() < 1 / 2:
@@ -91,20 +91,20 @@ def supports(learned: Learned, dice: Random) -> Iterator[Example]:
 
 
 def _others(answer: str, taken: str, sources: list[dict[str, str]]) -> list[str]:
-    """What else the sources name that is of the answer's kind."""
+    """Return other names in the sources that are of the answer's kind."""
     number = any(sign.isdigit() for sign in answer)
     named = find_names(" . ".join(source["text"] for source in sources))
     return [name for name in named if name[0].isdigit() == number and not mentions(taken, name)]
 
 
 def irrelevances(learned: Learned) -> Iterator[Example]:
-    """No to a sentence of a source that was found but told nothing: what is mined is hard to tell from what helps."""
+    """Yield No for a sentence of a retrieved source without use: hard negatives."""
     read, given = learned.example, learned.given
     used = {quote.source for each in Inferences.model_validate_json(read.reply).inferences for quote in each.citations}
     idle = [source for at, source in enumerate(given["sources"], start=1) if at not in used]
     for source in idle[:1]:
         claim = next(iter(sentences(source["text"])), "")[:240]
-        asked = RelevanceInput(query=naturally(given["question"]), claim=claim, known=())
+        asked = RelevanceInput(query=paraphrase_naturally(given["question"]), claim=claim, known=())
         yield Example.of(RELEVANCE, asked, "No", set=read.set, hops=read.hops, question=read.question)
 
 

@@ -1,7 +1,7 @@
-"""How much of each prompt is learned: `python -m sleuth.studio.training.roles.data.mix ALL --out EXAMPLES`.
+"""Mix examples by prompt: `python -m sleuth.studio.training.roles.data.mix ALL --out EXAMPLES`.
 
-Time goes by tokens, so the shares are shares of tokens. Within a prompt the answers are balanced: as many yes as no,
-some where nothing can be told, and not too many questions of one hop, which teach no planning.
+Training time depends on tokens, so the shares are shares of tokens. Within a prompt the answers are balanced: as many
+yes as no, some unanswerable, and few one-hop questions, which do not teach planning.
 """
 
 import json
@@ -26,10 +26,10 @@ LONG = {"planner/next_with_finding": 8_000, "answerer/from_facts": 8_000}
 PER_TOKEN = 3.9
 """Characters of a token, about."""
 UNTOLD = {"reader": 0.3, "reviewer": 0.35}
-"""The most of a role's examples in which what was asked for is not there, otherwise SELDOM: these two have to tell."""
+"""Maximum share of unanswerable examples by role, otherwise SELDOM: these two roles must recognize them."""
 SELDOM = 0.2
 TOLD = {"reviewer": 1 - UNTOLD["reviewer"]}
-"""The most in which it is there: where drafts are mostly right a review that always passes them would be learned."""
+"""Maximum share of answerable examples: mostly right drafts would teach a review that always passes."""
 SHARES = {
     "reader/read": 35,
     "drafter/draft": 18,
@@ -61,7 +61,7 @@ SHARES = {
 }
 """Weights of the prompts in tokens. The reader's is the largest, in examples too: others have to beat plain RAG."""
 MOST = {"planner/begin": 60, "detective/entities": 150}
-"""The most examples of a prompt that is learned at once."""
+"""Maximum number of examples of a prompt that is learned quickly."""
 ONE_HOP = {"planner": 0.08, "expander": 0.08, "refiner": 0.15, "detective": 0.15}
 """The share of questions of one hop in what a role learns; otherwise OFTEN."""
 OFTEN = 0.35
@@ -70,21 +70,22 @@ BUDGET = 2_400_000
 
 
 def tokens(example: Example) -> float:
-    """About how many there are in an example."""
+    """Return the approximate number of tokens of an example."""
     return (sum(len(each["content"]) for each in example.messages) + len(example.reply)) / PER_TOKEN
 
 
 def sent(example: Example) -> str:
-    """What the model is sent, as one text: the same for the same prompt."""
+    """Return the messages as one text, equal for equal prompts."""
     return json.dumps(example.messages)
 
 
-def mixed(
+def mix_examples(
     found: Iterable[Example], *, budget: float, seed: int, known: AbstractSet[str] = frozenset()
 ) -> list[Example]:
-    """Examples of about so many tokens in all, in an order drawn at random; none twice, none too long.
+    """Return examples within the token budget, shuffled, without duplicates or overlong ones.
 
-    What a prompt has too little of goes to the others. Prompts that are `known`, as `sent` writes them, stay out.
+    The unused budget of a rare prompt goes to the others. Prompts that are `known`, as `sent` writes them, are
+    excluded.
     """
     dice = Random(seed)  # noqa: S311 - repeatable by design
     pools: dict[str, dict[str, Example]] = defaultdict(dict)
@@ -92,7 +93,7 @@ def mixed(
         written = sent(example)
         if example.prompt in SHARES and len(written) <= LONG.get(example.prompt, LONGEST) and written not in known:
             pools[example.prompt].setdefault(written, example)
-    orders = {prompt: balanced(list(pool.values()), dice) for prompt, pool in sorted(pools.items())}
+    orders = {prompt: balance(list(pool.values()), dice) for prompt, pool in sorted(pools.items())}
     kept: list[Example] = []
     while orders and budget > 0:
         unit = budget / sum(SHARES[prompt] for prompt in orders)
@@ -115,8 +116,10 @@ def _until(order: Sequence[Example], budget: float) -> list[Example]:
     return taken
 
 
-def balanced(pool: Sequence[Example], dice: Random) -> list[Example]:
-    """A prompt's examples in an order whose every beginning is mixed as it should be; what would tip it stays out."""
+def balance(pool: Sequence[Example], dice: Random) -> list[Example]:
+    """Return a prompt's examples in an order whose every prefix is balanced; examples that would unbalance it are
+    dropped.
+    """
     left, order = dice.sample(pool, len(pool)), list[Example]()
     seen: Counter[str] = Counter()
     while left:
@@ -135,7 +138,7 @@ def balanced(pool: Sequence[Example], dice: Random) -> list[Example]:
 
 
 def _limits(example: Example) -> dict[str, float]:
-    """What marks an example, with the share of its prompt's examples that may have it."""
+    """Return the traits of an example, with the share of its prompt's examples that may have each of them."""
     if example.reply in ("Yes", "No"):
         return {example.reply: 0.5}
     return {
@@ -152,7 +155,7 @@ def main(
     without: Annotated[list[Path], typer.Option(help="Examples that have been learned and stay out.")] = [],  # noqa: B006 - never changed
     only: Annotated[str, typer.Option(help="These prompts alone, as in reader/read,drafter/draft.")] = ",".join(SHARES),
     tokens: Annotated[float, typer.Option(help="About how many tokens in all.")] = BUDGET,
-    seed: Annotated[int, typer.Option(help="For what is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
     """Draw what is learned from, and print how many examples of each prompt."""
     for name in only.split(","):
@@ -160,16 +163,16 @@ def main(
             raise UnknownName("prompt", name, list(SHARES), f"There are: {', '.join(SHARES)}.")
     examples = [example for file in found for example in read_all(file) if example.prompt in only.split(",")]
     known = {sent(example) for file in without for example in read_all(file)}
-    kept = mixed(examples, budget=tokens, seed=seed, known=known)
+    kept = mix_examples(examples, budget=tokens, seed=seed, known=known)
     write_lines(out, map(asdict, kept))
-    typer.echo(json.dumps(counted(kept), indent=1))
+    typer.echo(json.dumps(count_by_prompt(kept), indent=1))
 
 
 def read_all(file: Path) -> list[Example]:
-    """The examples in a file.
+    """Return the examples in a file.
 
     Raises:
-        UsageError: the file is missing, or a line of it is no example.
+        UsageError: the file is missing, or one of its lines is not an example.
     """
     try:
         return [Example(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -177,8 +180,8 @@ def read_all(file: Path) -> list[Example]:
         raise UsageError(f"The examples in {file} cannot be read ({error}): make them with roles.examples.") from None
 
 
-def counted(examples: Sequence[Example]) -> dict[str, Any]:
-    """By prompt: examples, about how many tokens, and the shares of one hop, of nothing told, and of yes."""
+def count_by_prompt(examples: Sequence[Example]) -> dict[str, Any]:
+    """Return, by prompt, the examples, tokens, and shares of one hop, of unanswerable, and of yes."""
     own: dict[str, list[Example]] = defaultdict(list)
     for example in examples:
         own[example.prompt].append(example)
@@ -200,7 +203,7 @@ def _share(true: Iterable[bool]) -> float:
 
 
 def write_lines(file: Path, rows: Iterable[Any]) -> None:
-    """One JSON value a line."""
+    """Return one JSON value a line."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as lines:
         lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

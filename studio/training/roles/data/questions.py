@@ -1,4 +1,4 @@
-"""Training files as a corpus and questions with their gold, in the forms that sleuth reads everywhere."""
+"""Questions with known answers, in JSON Lines: the question, its accepted answers, and its gold passages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class _Step(BaseModel):
 
 
 class _Line(BaseModel):
-    """A question with its paragraphs, or, as SQuAD has it, with the one `paragraph` that tells."""
+    """A line of a questions file, or of the CRAG benchmark's; other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
@@ -35,7 +35,7 @@ class _Line(BaseModel):
     evidence_triples: list[tuple[str, str, str]] = []
 
     def all(self) -> list[Paragraph]:
-        """The paragraphs; those that tell are marked."""
+        """Return the paragraphs; supporting ones are marked."""
         alone = [Paragraph(title=self.title, text=self.paragraph, is_supporting=True)] if self.paragraph else []
         return [*alone, *self.paragraphs]
 
@@ -50,13 +50,13 @@ class TrainingSet:
     """Rows of a questions file, each with its `set`."""
 
     def corpus(self) -> Iterable[Mapping[str, str]]:
-        """The lines of a corpus file."""
+        """Yield the lines of a corpus file."""
         for id, (title, text) in self.passages.items():
             yield {"id": id, "title": title, "text": text}
 
 
 def read(files: Sequence[Path]) -> TrainingSet:
-    """Everything in these files.
+    """Return everything in these files.
 
     Raises:
         UsageError: a file or a line of it cannot be used; names file and line.

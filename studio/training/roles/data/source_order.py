@@ -1,4 +1,4 @@
-"""What search finds in a play: all that its question needs, not all of it, or a passage that does not say it."""
+"""Search results in a teaching run: complete, incomplete, or with a passage that lacks the answer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +17,11 @@ does not say what is asked for; or all are found."""
 
 
 @dataclass(frozen=True)
-class Arranging:
-    """A retriever that never finds certain passages, and always finds certain others: at a place drawn by chance.
+class ArrangedRetriever:
+    """A retriever that never finds certain passages, and always finds certain others at a random rank.
 
-    What a question needs may not be in a collection; or its passage is there, but does not say it; and search may find
-    all of it, among what is only alike. A passage that is given has the text that it is given with.
+    A question's passages may be missing from a collection, may lack the answer, or may be ranked among similar ones. A
+    given passage has the text that it is given with.
     """
 
     retriever: Retriever
@@ -30,7 +30,7 @@ class Arranging:
     seed: int
 
     async def search(self, query: Query) -> list[Hit]:
-        """The best of the rest, of which the last give way to what is given."""
+        """Return the best of the rest, of which the last give way to what is given."""
         found = await self.retriever.search(replace(query, k=query.k + len(self.withheld)))
         left = [hit.passage for hit in found if hit.passage.id not in self.withheld][: query.k]
         passages = [self.given.get(passage.id, passage) for passage in left]
@@ -39,25 +39,27 @@ class Arranging:
         others = [passage for passage in passages if passage.id not in self.given]
         gone = {passage.id for passage in others[max(0, len(others) - len(missing)) :]} if missing else set()
         kept = [passage for passage in passages if passage.id not in gone]
-        dice = Random(f"{self.seed} {query.text}")  # noqa: S311 - its own: searches go on side by side
+        dice = Random(f"{self.seed} {query.text}")  # noqa: S311 - its own: searches are concurrent
         for passage in missing:
             kept.insert(dice.randint(0, len(kept)), passage)
         return [Hit(passage=passage, score=1 / rank, rank=rank) for rank, passage in enumerate(kept, start=1)]
 
 
-def arranged(retriever: Retriever, known: TrainingSet, needed: Sequence[str], gold: Gold, dice: Random) -> Arranging:
+def arrange(
+    retriever: Retriever, known: TrainingSet, needed: Sequence[str], gold: Gold, dice: Random
+) -> ArrangedRetriever:
     """Search as it is drawn for one play; `needed` are the ids of the passages that its question needs."""
     drawn, chosen, seed = dice.random(), dice.choice(needed), dice.randrange(2**31)
     given = {id: passage_of(id, *known.passages[id]) for id in needed}
-    silent = silenced(given[chosen], gold) if drawn < SILENT else None
+    silent = remove_answers(given[chosen], gold) if drawn < SILENT else None
     if silent:
-        return Arranging(retriever=retriever, withheld=frozenset(), given={**given, chosen: silent}, seed=seed)
+        return ArrangedRetriever(retriever=retriever, withheld=frozenset(), given={**given, chosen: silent}, seed=seed)
     gone = frozenset([chosen] if drawn < SILENT + WITHHELD else [])
-    return Arranging(retriever=retriever, withheld=gone, given=given if drawn > 1 - GIVEN else {}, seed=seed)
+    return ArrangedRetriever(retriever=retriever, withheld=gone, given=given if drawn > 1 - GIVEN else {}, seed=seed)
 
 
-def silenced(passage: Passage, gold: Gold) -> Passage | None:
-    """A passage without the sentences that tell what a hop asks it for; None where nothing is left, or nothing goes."""
+def remove_answers(passage: Passage, gold: Gold) -> Passage | None:
+    """Return a passage without the sentences that answer a hop; None if nothing is left, or nothing is removed."""
     answers = [hop.answer for hop in gold.hops if hop.passage == passage.id and hop.answer]
     told = sentences(passage.text)
     left = [unit for unit in told if not any(mentions(unit, answer) for answer in answers)]
@@ -65,5 +67,5 @@ def silenced(passage: Passage, gold: Gold) -> Passage | None:
 
 
 def passage_of(id: str, title: str, text: str) -> Passage:
-    """A passage that is a document of its own, as in a corpus file."""
+    """Return a passage that is a document of its own, as in a corpus file."""
     return Passage(id=id, document_id=id, title=title, text=text, start=0, end=len(text))

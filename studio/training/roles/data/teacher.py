@@ -1,7 +1,7 @@
-"""Who shows how it is done: at each call of a run what should have been said, while the run goes on with what errs.
+"""Teacher of the roles: records the right reply to each call of a run, which continues with the student's errors.
 
-So the examples cover what a model meets when it, or another role, has gone wrong before, and every reply in them is
-right for what was shown (the idea of DAgger: Ross, Gordon and Bagnell, 2011).
+The examples therefore cover situations after earlier errors, and every reply in them is right for its prompt (the idea
+of DAgger: Ross, Gordon and Bagnell, 2011).
 """
 
 import json
@@ -20,10 +20,10 @@ from sleuth.agents.roles.reading import DRAFT, EXTRACT, Extraction
 from sleuth.agents.roles.reasoning import REQUERY
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.studio.simulation.wording import broaden, find_names, mentions
-from sleuth.studio.training.roles.data.wording import clumsy, guided, naturally
+from sleuth.studio.training.roles.data.wording import guided, is_awkward, paraphrase_naturally
 
 Facts = Callable[[Gold, str, str], Extraction]
-"""What a passage says, by its title and text, in the run on a question."""
+"""Extraction of a passage's triples, by its title and text, in the run on a question."""
 
 FAULTLESS = Simulation(rates={}, yes_odds=6.0, yes_spread=0.0, rephrase=0.0, teaching=True)
 """Errs nowhere, and is sure of every yes and no."""
@@ -39,10 +39,10 @@ _NOT_TOLD = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """One call: what was sent, and what should come back; `question` is the id of what the run was about.
+    """One call: the messages and the expected reply; `question` is the id of the run's question.
 
-    `set` is the file that the question is from, `hops` how many it has: 0 where there is none. `told` is false where
-    what was asked for is not there.
+    `set` is the question's file, `hops` its number of hops (0 without a question). `told` is false if the sources do
+    not contain the answer.
     """
 
     set: str
@@ -56,7 +56,7 @@ class Example:
 
     @classmethod
     def of(cls, role: Role[I, Any], given: I, reply: str, *, set: str, hops: int, question: str) -> "Example":
-        """A role asked by itself, with the prompt that it has in use."""
+        """Return a role asked by itself, with the prompt that it has in use."""
         sent = messages(role, given)
         return cls(
             set=set, hops=hops, question=question, role=role.name, prompt=role.prompt, messages=sent, reply=reply
@@ -70,8 +70,8 @@ class Learned(NamedTuple):
     given: dict[str, Any]
 
 
-def foretold(example: Example) -> bool:
-    """Whether a plan has a name that nobody has found yet, as where gold calls one thing by two names."""
+def uses_later_information(example: Example) -> bool:
+    """Return whether a plan contains a name that no step has found yet, as if gold has two names for one thing."""
     if example.prompt not in (PLAN.prompt, EXPAND.prompt):
         return False
     return not all(mentions(example.messages[-1]["content"], name) for name in find_names(_asked(example.reply)))
@@ -83,7 +83,7 @@ def _asked(reply: str) -> str:
 
 
 def _blank(example: Example) -> bool:
-    """Whether it is a draft of nothing: a draft is always written, and what it should guess nobody can tell."""
+    """Return whether the draft is empty: a draft always has text, and the right guess is undefined."""
     return example.prompt == DRAFT.prompt and not example.told
 
 
@@ -98,7 +98,7 @@ def _unsure(reply: Reply) -> bool:
 
 
 class Teacher:
-    """The model of one question's run; `student` are the errors with which the run goes on."""
+    """The model of one question's run; `student` adds the errors with which the run continues."""
 
     def __init__(self, set: str, gold: Gold, student: Simulation, facts: Facts) -> None:
         self.learned: list[Learned] = []
@@ -113,30 +113,38 @@ class Teacher:
         return self._student.context_window
 
     async def call(self, request: Request) -> Reply:
-        """The student's reply; the right one becomes an example, unless nobody can tell which it is."""
+        """Return the student's reply; record the right one as an example, unless it is undecidable."""
         if request.prompt == EXTRACT.prompt:
             return await self._read(request)
         right = await self._faultless.call(request)
         example = self._example(request, right)
         told = " ".join(each["content"] for each in example.messages) + example.reply
-        if not (_undecided(right) or clumsy(told) or foretold(example) or self._idle(example) or _blank(example)):
+        if not (
+            _undecided(right)
+            or is_awkward(told)
+            or uses_later_information(example)
+            or self._idle(example)
+            or _blank(example)
+        ):
             self.learned.append(Learned(example, request.input))
         return await self._student.call(request)
 
     async def _read(self, request: Request) -> Reply:
-        """What a passage says, whatever the question; not learned here, but from triples that are known."""
+        """Return a passage's known triples, whatever the question; not recorded as an example."""
         (source,) = request.input["sources"]
         said = await self._student.call(request)
         text = self._facts(self._student.gold, source["title"], source["text"]).model_dump_json()
         return Reply(**{**said, "text": text})
 
     def _idle(self, example: Example) -> bool:
-        """Whether it asks for the question itself again: the run has gone on although nothing is missing."""
+        """Return whether it repeats the question itself: the run has continued although nothing is missing."""
         return example.prompt == REQUERY.prompt and broaden(self._student.gold.question) in example.reply
 
     def _example(self, request: Request, right: Reply) -> Example:
-        sent = tuple(Message(role=each["role"], content=naturally(each["content"])) for each in request.messages)
-        said = guided(naturally(right["text"]), request.schema)
+        sent = tuple(
+            Message(role=each["role"], content=paraphrase_naturally(each["content"])) for each in request.messages
+        )
+        said = guided(paraphrase_naturally(right["text"]), request.schema)
         return Example(
             set=self._set,
             hops=len(self._student.gold.hops),
@@ -149,5 +157,5 @@ class Teacher:
         )
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        """As the simulation counts them."""
+        """Return the simulation's token count."""
         return await self._student.count_tokens(messages, role=role)

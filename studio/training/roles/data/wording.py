@@ -1,4 +1,4 @@
-"""How an example says things: questions as people ask them, and replies in the form that guided decoding gives them."""
+"""Wording of examples: natural questions, and replies in the form that guided decoding produces."""
 
 import json
 import re
@@ -56,7 +56,7 @@ _ASKED = {
 
 _RELATIVES = ("child", "father", "mother", "spouse")
 _MAKERS = ("author", "composer", "director", "performer", "presenter", "producer")
-"""Relations to a person, of whom a question may go on to ask; makers are also told by what they did."""
+"""Relations to a person that a question may continue from; makers are also described by their work."""
 
 _ALSO_ASKED = {
     "country of citizenship": ("What is the nationality of {}?", "From which country does {} come?"),
@@ -73,18 +73,18 @@ _BY_NAME = re.compile(rf"What is the ({'|'.join(sorted(_ASKED, key=len, reverse=
 _CLUMSY = re.compile(r" of of |the place where (?:was|is|did|does) |What is said about ")
 
 
-def clumsy(text: str) -> bool:
-    """Whether a text has steps in it that nobody would write: of relations that make no phrase, or derived ones."""
+def is_awkward(text: str) -> bool:
+    """Return whether a text has unnatural steps: of relations that make no phrase, or derived ones."""
     return _CLUMSY.search(text) is not None
 
 
-def naturally(text: str) -> str:
-    """A text with the simulation's "What is the director of X?" as "Who directed X?"."""
+def paraphrase_naturally(text: str) -> str:
+    """Return a text with the simulation's "What is the director of X?" as "Who directed X?"."""
     return _BY_NAME.sub(lambda found: _ASKED[found[1]].format(found[2]), text)
 
 
-def reworded(gold: Gold, dice: Random) -> str:
-    """A question of two steps about a person whom the first one finds, in other words; any other as it is.
+def reword(gold: Gold, dice: Random) -> str:
+    """Return a question of two steps about a person whom the first one finds, in other words; any other as it is.
 
     Sets made from templates ask in a few forms only: what is learned from them alone is the form.
     """
@@ -103,9 +103,9 @@ def reworded(gold: Gold, dice: Random) -> str:
 
 
 def guided(reply: str, schema: Mapping[str, Any] | None) -> str:
-    """A reply with the fields that its schema lets it write, in that order; a plain one as it is.
+    """Return a reply with the fields of its schema, in that order; a plain one unchanged.
 
-    A list that may not be empty gets one entry that says nothing.
+    A list that may not be empty gets one empty entry.
     """
     if schema is None:
         return reply

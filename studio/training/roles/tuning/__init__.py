@@ -1,18 +1,26 @@
 """Fine-tuning of an adapter on training examples."""
 
-from sleuth.studio.training.roles.tuning.batches import Row, asked_ids, in_template, read_examples, reply_ids, tokenized
-from sleuth.studio.training.roles.tuning.plan import USUAL, Plan
-from sleuth.studio.training.roles.tuning.tune import Tuning, tuned
+from sleuth.studio.training.roles.tuning.batches import (
+    USUAL,
+    Plan,
+    Row,
+    apply_template,
+    prompt_token_ids,
+    read_examples,
+    reply_token_ids,
+    tokenize_examples,
+)
+from sleuth.studio.training.roles.tuning.tune import Tuning, run_tuning
 
 __all__ = [
     "USUAL",
     "Plan",
     "Row",
     "Tuning",
-    "asked_ids",
-    "in_template",
+    "apply_template",
+    "prompt_token_ids",
     "read_examples",
-    "reply_ids",
-    "tokenized",
-    "tuned",
+    "reply_token_ids",
+    "run_tuning",
+    "tokenize_examples",
 ]

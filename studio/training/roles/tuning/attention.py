@@ -15,7 +15,7 @@ BLOCK = 128
 
 
 def attention_on(device: str) -> str:
-    """The name under which transformers knows the attention to load a model with: on processors this one."""
+    """Return the name of the attention implementation for a device; on CPUs it is this module's."""
     from transformers import AttentionInterface
 
     AttentionInterface.register(NAME, _attend)
@@ -28,16 +28,18 @@ def _attend(
     key: "torch.Tensor",
     value: "torch.Tensor",
     attention_mask: "torch.Tensor | None",
-    **options: Any,  # noqa: ANN401 - whatever transformers passes on
+    **options: Any,  # noqa: ANN401 - further options of transformers
 ) -> "tuple[torch.Tensor, None]":
-    """As transformers calls it: query (rows, heads, length, size), key and value (rows, fewer heads, length, size)."""
+    """Adapt `blocked` to transformers: query (rows, heads, length, size), key and value (rows, fewer heads, length,
+    size).
+    """
     return blocked(query, key, value, scale=options["scaling"]).transpose(1, 2).contiguous(), None
 
 
 def blocked(query: "torch.Tensor", key: "torch.Tensor", value: "torch.Tensor", *, scale: float) -> "torch.Tensor":
-    """Softmax of the products with all keys up to a query's own place, times the values; shaped as the query.
+    """Return causal softmax attention, in the query's shape.
 
-    Rows are padded at their end only: no place sees what is behind it.
+    Rows are padded at their end only: no position attends to later ones.
     """
     import torch
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 IGNORED = -100
 """The label of tokens that are not learned."""
 HELD_OUT = 25
-"""Of so many questions one is kept for validation."""
+"""One of this many questions is held out for validation."""
 POOL = 256
-"""So many examples, drawn at random, are sorted by length and cut into batches."""
+"""Number of random examples that are sorted by length and cut into batches."""
 _ANSWER = re.compile(r'"answer":"((?:[^"\\]|\\.)*")')
 _VERDICT = re.compile(r'"(?:answerable|known|final|status|plan)":(true|false|"[^"]*")')
 
@@ -31,8 +31,8 @@ _VERDICT = re.compile(r'"(?:answerable|known|final|status|plan)":(true|false|"[^
 class Row:
     """An example's tokens: those of the prompt, then those of the reply and its end, which are learned.
 
-    Counted from the reply's beginning, `answer` are those that say the answer, or that there is none, and `verdict`
-    those that decide what comes after them: whether there is an answer, what a review finds, how a plan goes on.
+    Counted from the reply's beginning, `answer` are the tokens of the answer (or of the refusal), and `verdict` those
+    that determine the rest: answerability, a review's finding, a plan's continuation.
     """
 
     prompt: str
@@ -43,21 +43,21 @@ class Row:
 
     @property
     def labels(self) -> list[int]:
-        """What is to be said at each place."""
+        """The label at each position."""
         return [IGNORED] * (len(self.ids) - self.learned) + self.ids[len(self.ids) - self.learned :]
 
     def weights(self, answer: float, verdict: float) -> list[float]:
-        """Of the tokens that are learned; their sum is the root of how many they are.
+        """Return the weights of the learned tokens; their sum is the root of their number.
 
-        The verdict has this share of them at least, and the answer its share of what is left: they are few words among
-        those of the citations, which say little that they do not.
+        The verdict has at least this share of them, and the answer its share of the rest: they are few tokens among
+        those of the citations.
         """
         even = [1 / math.sqrt(self.learned)] * self.learned
         return _raised(_raised(even, self.answer, answer), self.verdict, verdict)
 
 
 def _raised(weights: list[float], places: Sequence[int], share: float) -> list[float]:
-    """The same in all, of which these places have at least a share."""
+    """Return the same in all, of which these places have at least a share."""
     whole, own = sum(weights), sum(weights[at] for at in places)
     if not places or own >= share * whole:
         return weights
@@ -66,10 +66,10 @@ def _raised(weights: list[float], places: Sequence[int], share: float) -> list[f
 
 
 def read_examples(file: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The examples to learn from, and those of one question in HELD_OUT, kept for validation.
+    """Return the training examples, and those of one question in HELD_OUT, for validation.
 
     Raises:
-        UsageError: the file is missing, or a line of it is no example.
+        UsageError: the file is missing, or one of its lines is not an example.
     """
     try:
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -81,20 +81,23 @@ def read_examples(file: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]
     ]
 
 
-def tokenized(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedTokenizerBase") -> list[Row]:
-    """Prompts as the server writes them, with the replies and their ends behind them."""
+def tokenize_examples(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedTokenizerBase") -> list[Row]:
+    """Return prompts in the server's chat template, followed by the replies and their end tokens."""
     return [_tokenized(row, tokenizer) for row in rows]
 
 
 def _tokenized(row: dict[str, Any], tokenizer: "PreTrainedTokenizerBase") -> Row:
     encoded = tokenizer(row["reply"] + tokenizer.eos_token, add_special_tokens=False, return_offsets_mapping=True)
     reply: list[int] = encoded["input_ids"]
-    asked, (answer, verdict) = asked_ids(row["messages"], tokenizer), decisive(row["reply"], encoded["offset_mapping"])
+    asked, (answer, verdict) = (
+        prompt_token_ids(row["messages"], tokenizer),
+        decisive_tokens(row["reply"], encoded["offset_mapping"]),
+    )
     return Row(prompt=row["prompt"], ids=[*asked, *reply], learned=len(reply), answer=answer, verdict=verdict)
 
 
-def decisive(reply: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Which tokens of a reply say its answer, or end an empty one, and which its verdict.
+def decisive_tokens(reply: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the tokens of a reply that contain its answer (or end an empty one), and those of its verdict.
 
     `offsets` are the tokens' beginnings and ends, in characters.
     """
@@ -109,27 +112,27 @@ def _places(what: re.Pattern[str], reply: str, offsets: Sequence[tuple[int, int]
     return tuple(at for at, (first, last) in enumerate(offsets) if first < end and last > begin)
 
 
-def asked_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> list[int]:
-    """A prompt, with whatever the chat template has between its end and the reply."""
-    asked = in_template(messages, tokenizer)
+def prompt_token_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> list[int]:
+    """Return the tokens of a prompt, up to the beginning of the reply in the chat template."""
+    asked = apply_template(messages, tokenizer)
     ids: list[int] = tokenizer(asked, add_special_tokens=False)["input_ids"]
     return ids
 
 
-def reply_ids(reply: str, tokenizer: "PreTrainedTokenizerBase") -> list[int]:
-    """A reply and its end."""
+def reply_token_ids(reply: str, tokenizer: "PreTrainedTokenizerBase") -> list[int]:
+    """Return a reply and its end."""
     ids: list[int] = tokenizer(reply + tokenizer.eos_token, add_special_tokens=False)["input_ids"]
     return ids
 
 
-def in_template(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> str:
-    """A prompt as the server writes it."""
+def apply_template(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> str:
+    """Return a prompt as the server writes it."""
     plain = [{"role": each["role"], "content": each["content"]} for each in messages]
     return str(tokenizer.apply_chat_template(plain, add_generation_prompt=True, tokenize=False))
 
 
 def batches(rows: Sequence[Row], *, tokens: int, seed: int) -> list[list[Row]]:
-    """Every row once, in batches of at most so many tokens with their padding (or of one row), in random order."""
+    """Return every row once, in random batches within the token limit including padding (or of one row)."""
     dice = Random(seed)  # noqa: S311 - repeatable by design
     order = dice.sample(rows, len(rows))
     found: list[list[Row]] = []
@@ -145,11 +148,48 @@ def batches(rows: Sequence[Row], *, tokens: int, seed: int) -> list[list[Row]]:
     return found
 
 
-def padded(rows: Sequence[Row]) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Ids and labels of one length: padding comes last, where no token that is learned sees it."""
+def pad_batch(rows: Sequence[Row]) -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Return ids and labels of one length; padding comes last, so that no learned token attends to it."""
     import torch
 
     longest = max(len(row.ids) for row in rows)
     ids = [row.ids + [0] * (longest - len(row.ids)) for row in rows]
     labels = [row.labels + [IGNORED] * (longest - len(row.ids)) for row in rows]
     return torch.tensor(ids), torch.tensor(labels)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Hyperparameters: rank, tokens per batch, batches per step, epochs, and the largest learning rate.
+
+    `verdict`: the minimum share of a reply's weight for its verdict, if it has one; `answer`: the answer's share of the
+    rest.
+    """
+
+    rank: int = 16
+    tokens: int = 2400
+    batches_per_step: int = 2
+    epochs: int = 1
+    rate: float = 5e-4
+    answer: float = 0.5
+    verdict: float = 0.25
+    warm_up: int = 20
+    seed: int = 0
+    save_every: int = 20
+
+    def steps(self, rows: Sequence[Row]) -> list[list[list[Row]]]:
+        """Return the batches of every step."""
+        found = [
+            batch
+            for epoch in range(self.epochs)
+            for batch in batches(rows, tokens=self.tokens, seed=self.seed + 1000 * epoch)
+        ]
+        return [found[at : at + self.batches_per_step] for at in range(0, len(found), self.batches_per_step)]
+
+    def rate_at(self, step: int, steps: int) -> float:
+        """Return the learning rate: linear warm-up, then cosine decay."""
+        rising = min(1.0, (step + 1) / self.warm_up)
+        return self.rate * rising * (1 + math.cos(math.pi * step / steps)) / 2
+
+
+USUAL = Plan()

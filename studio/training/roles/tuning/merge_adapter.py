@@ -1,8 +1,8 @@
-"""Tunes an adapter through the weights that it makes: what is learned from is what will be served.
+"""Train an adapter through the merged weights, as they will be served.
 
-peft multiplies with the weights and with the adapter apart, which costs many small products and conversions. Here the
-adapter is added to the weights, as it is when the model is served, so that every layer is one product; the slopes of
-its matrices are worked out from that.
+peft multiplies with the weights and with the adapter separately, which takes many small products and conversions. Here
+the adapter is added to the weights, so that every layer is one product; the gradients of its matrices are computed from
+that.
 """
 
 from functools import cache
@@ -17,14 +17,14 @@ LAYERS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_
 
 
 def lora(rank: int) -> "LoraConfig":
-    """The adapter, as peft makes it."""
+    """Return the adapter, as peft makes it."""
     from peft import LoraConfig
 
     return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=list(LAYERS), task_type="CAUSAL_LM")
 
 
 def merge_while_tuning(model: "PeftModel") -> None:
-    """Makes every linear layer that has an adapter one product, from now on."""
+    """Replace the forward pass of every linear layer with an adapter by one product."""
     from peft.tuners.lora import Linear
 
     for layer in model.modules():

@@ -1,9 +1,9 @@
 """Tune a small model for all roles.
 
-    python -m sleuth.studio.training.roles.tuning.tune EXAMPLES --base MODEL --out ADAPTER
+python -m sleuth.studio.training.roles.tuning.tune EXAMPLES --base MODEL --out ADAPTER
 
-LoRA, all roles mixed at random, loss on the replies only. Run again after an interruption it goes on from its last
-checkpoint, which is kept beside the adapter until the end, and comes to the same adapter.
+LoRA, all roles mixed at random, loss on the replies only. After an interruption it resumes from its last checkpoint,
+which is stored next to the adapter until the end, and produces the same adapter.
 """
 
 import json
@@ -20,11 +20,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sleuth.studio.cli.app import guarded
-from sleuth.studio.model_server import CONFIG, WEIGHTS, chosen, fingerprint, rank
+from sleuth.studio.model_server import CONFIG, WEIGHTS, fingerprint, rank, resolve_adapters
 from sleuth.studio.training.roles.tuning.attention import attention_on
-from sleuth.studio.training.roles.tuning.batches import IGNORED, Row, padded, read_examples, tokenized
+from sleuth.studio.training.roles.tuning.batches import (
+    IGNORED,
+    USUAL,
+    Plan,
+    Row,
+    pad_batch,
+    read_examples,
+    tokenize_examples,
+)
 from sleuth.studio.training.roles.tuning.merge_adapter import lora, merge_while_tuning
-from sleuth.studio.training.roles.tuning.plan import USUAL, Plan
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +68,7 @@ class Tuning:
         self.optimizer = torch.optim.AdamW(self.learned, lr=plan.rate, weight_decay=0.0)
 
     def step(self, step: Sequence[Sequence[Row]], rate: float) -> float:
-        """Learns from one step's batches; returns the loss, each example's weighed as `weighed` says."""
+        """Train on one step's batches; return the loss, weighted as in `weighed`."""
         import torch
 
         for group in self.optimizer.param_groups:
@@ -78,7 +85,7 @@ class Tuning:
         return total
 
     def weighed(self, batch: Sequence[Row]) -> "torch.Tensor":
-        """The sum of the examples' losses, weighed by the root of their length.
+        """Return the sum of the examples' losses, weighed by the root of their length.
 
         By tokens alone long replies, such as lists of triples, would drown a yes or no; by examples alone it would
         be the other way round.
@@ -91,8 +98,8 @@ class Tuning:
         return (losses * losses.new_tensor(weights)).sum()
 
     def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor]":
-        """Logits where there is a label, and the labels: other logits would cost much for nothing."""
-        ids, labels = (each.to(self.device) for each in padded(batch))
+        """Return the logits at positions with a label, and the labels; computing the others would be wasteful."""
+        ids, labels = (each.to(self.device) for each in pad_batch(batch))
         wanted = labels[:, 1:] != IGNORED
         model = self.model.get_base_model()
         hidden = model.model(input_ids=ids, use_cache=False)[0]
@@ -100,7 +107,7 @@ class Tuning:
         return logits, labels[:, 1:][wanted]
 
     def save(self, file: Path, progress: "Progress") -> None:
-        """A checkpoint, in one piece: a kill leaves this one or the last."""
+        """Write a checkpoint atomically."""
         import torch
 
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -109,13 +116,13 @@ class Tuning:
         fresh.replace(file)
 
     def state(self) -> dict[str, Any]:
-        """What changes while it learns."""
+        """Return the state that changes during training."""
         from peft import get_peft_model_state_dict
 
         return {"adapter": get_peft_model_state_dict(self.model), "optimizer": self.optimizer.state_dict()}
 
     def load(self, file: Path, key: str) -> "Progress":
-        """The state of a checkpoint; raises UsageError for one of another tuning."""
+        """Return the state of a checkpoint; raises UsageError for one of another tuning."""
         import torch
 
         kept = torch.load(file, map_location=self.device, weights_only=True)
@@ -126,14 +133,14 @@ class Tuning:
         return progress
 
     def restore(self, kept: Mapping[str, Any]) -> None:
-        """Takes over a `state`."""
+        """Restore a `state`."""
         from peft import set_peft_model_state_dict
 
         set_peft_model_state_dict(self.model, kept["adapter"])
         self.optimizer.load_state_dict(kept["optimizer"])
 
     def finish(self, folder: Path) -> None:
-        """Writes the adapter in bfloat16, as it is merged or served."""
+        """Write the adapter in bfloat16, as it is merged or served."""
         for each in self.model.parameters():
             if each.requires_grad:
                 each.data = each.data.bfloat16()
@@ -146,7 +153,7 @@ class Tuning:
 
 @dataclass(kw_only=True)
 class Progress:
-    """How far a tuning is; `key` says of what examples, with which plan."""
+    """Progress of a tuning; `key` identifies its examples and its plan."""
 
     key: str
     step: int = 0
@@ -156,7 +163,7 @@ class Progress:
 
 
 def validate(tuning: Tuning, rows: Sequence[Row]) -> dict[str, dict[str, float]]:
-    """By prompt: the loss per token, and the shares of tokens, and of whole replies, that are the likeliest."""
+    """Return, by prompt, the loss per token, and the shares of tokens and of whole replies that are most likely."""
     import torch
 
     found: dict[str, list[tuple[float, float, bool]]] = defaultdict(list)
@@ -178,7 +185,7 @@ def validate(tuning: Tuning, rows: Sequence[Row]) -> dict[str, dict[str, float]]
 
 
 def learn(tuning: Tuning, steps: Sequence[Sequence[Sequence[Row]]], file: Path, key: str) -> Progress:
-    """Takes the steps that are left, with a line on standard error for every tenth."""
+    """Take the steps that are left, with a line on standard error for every tenth."""
     progress = tuning.load(file, key) if file.is_file() else Progress(key=key, losses=[])
     for at in range(progress.step, len(steps)):
         begun = time.monotonic()
@@ -198,15 +205,15 @@ def learn(tuning: Tuning, steps: Sequence[Sequence[Sequence[Row]]], file: Path, 
 def tune(
     examples: Path, base: Path, out: Path, plan: Plan, *, limit: int | None = None, start: Path | None = None
 ) -> dict[str, Any]:
-    """Writes the adapter and a report; returns the report: how the held-out replies were met before and after.
+    """Write the adapter and a report; return the report: losses on the held-out replies before and after.
 
     Args:
-        examples: what to learn from, and to check with.
+        examples: the examples to train on and to validate with.
         base: the model's folder.
         out: the adapter's folder.
-        plan: how to tune.
-        limit: the most examples to learn from, and to check with.
-        start: the folder of an adapter of the same rank to go on from; None begins with one that changes nothing.
+        plan: the hyperparameters.
+        limit: the most examples to train on, and to validate with.
+        start: the folder of an adapter of the same rank to continue from; None starts with one that changes nothing.
 
     Raises:
         UsageError: examples that cannot be read, a start that is no such adapter, a checkpoint of another tuning.
@@ -215,15 +222,18 @@ def tune(
 
     learned, held_out = read_examples(examples)
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
-    rows, checked = tokenized(learned[:limit], tokenizer), tokenized(held_out[:CHECKED][:limit], tokenizer)
-    if start and chosen([str(start)]) and rank(start) != plan.rank:
-        raise UsageError(f"The adapter in {start} is of rank {rank(start)}: go on from it with --rank {rank(start)}.")
+    rows, checked = (
+        tokenize_examples(learned[:limit], tokenizer),
+        tokenize_examples(held_out[:CHECKED][:limit], tokenizer),
+    )
+    if start and resolve_adapters([str(start)]) and rank(start) != plan.rank:
+        raise UsageError(f"The adapter in {start} has rank {rank(start)}: continue from it with --rank {rank(start)}.")
     marks = [fingerprint(start)] if start else []
-    return tuned(Tuning(base, plan, start), rows, checked, out, *marks)
+    return run_tuning(Tuning(base, plan, start), rows, checked, out, *marks)
 
 
-def tuned(tuning: Tuning, rows: Sequence[Row], checked: Sequence[Row], out: Path, *marks: str) -> dict[str, Any]:
-    """The same with a tuning that has been made; `marks` tell its checkpoints from those of another kind."""
+def run_tuning(tuning: Tuning, rows: Sequence[Row], checked: Sequence[Row], out: Path, *marks: str) -> dict[str, Any]:
+    """Run `tune` with an existing tuning; `marks` distinguish its checkpoints from those of another kind."""
     plan = tuning.plan
     key = sha256(json.dumps([asdict(plan), [row.ids for row in rows], *marks]).encode()).hexdigest()
     before = validate(tuning, checked)
@@ -258,7 +268,7 @@ def main(
     tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = USUAL.tokens,
     batches: Annotated[int, typer.Option(help="Batches that make a step.")] = USUAL.batches_per_step,
     epochs: Annotated[int, typer.Option(help="Times over all examples.")] = USUAL.epochs,
-    start: Annotated[Path | None, typer.Option(help="Folder of an adapter to go on from.")] = None,
+    start: Annotated[Path | None, typer.Option(help="Folder of an adapter to continue from.")] = None,
     seed: Annotated[int, typer.Option(help="For the order of examples, and the adapter's first weights.")] = USUAL.seed,
 ) -> None:
     """Tune a model on examples, and print what came of it as JSON."""

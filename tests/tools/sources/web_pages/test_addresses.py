@@ -1,6 +1,6 @@
 import pytest
 
-from sleuth.tools.sources.web_pages.addresses import is_public
+from sleuth.tools.sources.web_pages.fetch import is_public
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "2606:2800:220:1:248:1893:25c8:1946"])

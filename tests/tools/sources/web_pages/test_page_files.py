@@ -5,7 +5,7 @@ import pytest
 
 from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.sources.web_pages.files import read_page_file
-from sleuth.tools.sources.web_pages.page import Page, PageText, Table, distinct, named_apart
+from sleuth.tools.sources.web_pages.page import Page, PageText, Table, unique_names, without_duplicates
 
 ROW = {
     "page_name": "Ferries",
@@ -41,8 +41,8 @@ def test_a_page_that_names_the_wrong_encoding_is_read_all_the_same(tmp_path: Pat
     ("name", "data", "kind", "told"),
     [
         ("page.json", b"{}", DocumentError, "page_result"),
-        ("page.json", b"\xff\x00{", DocumentError, "is no page as JSON"),
-        ("page.json", b'[{"page_result": 3}]', DocumentError, "is no page as JSON"),
+        ("page.json", b"\xff\x00{", DocumentError, "is not a page as JSON"),
+        ("page.json", b'[{"page_result": 3}]', DocumentError, "is not a page as JSON"),
         ("page.html", b"", DocumentError, "empty"),
         ("page.html", b"\x00\x01\x02" * 99, DocumentError, "binary"),
         ("page.pdf", b"%PDF-", UsageError, "sleuth ingest"),
@@ -62,9 +62,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_each_content_is_kept_once_in_order() -> None:
     pages = [Page(html="a", url="1"), Page(html="b"), Page(html="a", url="2"), Page(html="", snippet="s")]
-    assert [page.html for page in distinct(pages)] == ["a", "b", ""]
-    assert distinct(pages)[0].url == "1"
-    assert named_apart(["x", "y", "x", "x (2)", "x"]) == ["x", "y", "x (2)", "x (2) (2)", "x (3)"]
+    assert [page.html for page in without_duplicates(pages)] == ["a", "b", ""]
+    assert without_duplicates(pages)[0].url == "1"
+    assert unique_names(["x", "y", "x", "x (2)", "x"]) == ["x", "y", "x (2)", "x (2) (2)", "x (3)"]
 
 
 def test_what_was_read_comes_back_from_json() -> None:

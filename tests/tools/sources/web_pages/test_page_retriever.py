@@ -4,7 +4,7 @@ from hashing_embedder import HashingEmbedder
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.sources.web_pages.page import PageText, Table
-from sleuth.tools.sources.web_pages.retriever import PageRetriever, SideBySide, table_passages, text_passages
+from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages, text_passages
 from sleuth.tools.types import Hit, Passage
 
 LINES = ["The weir house was built in 1843.", "Rosa Quill built it.", "It stands.", "Ferries cross the lake at noon."]
@@ -73,6 +73,6 @@ class Collection:
 
 
 async def test_pages_beside_the_collection() -> None:
-    both = SideBySide(PageRetriever.over([page()], None), Collection())
+    both = FusedRetriever(PageRetriever.over([page()], None), Collection())
     hits = await both.search(Query(text="ferries", k=2, mode="keyword"))
     assert {hit.passage.title for hit in hits} == {"Weir house", "Mill"}

@@ -1,4 +1,4 @@
-"""A question as what it asks for: its words with their weights, and how much of them a text has."""
+"""A question as weighted terms, and the share of them that a text covers."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from sleuth.tools.search.keyword_index import KeywordIndex
 
 
-class Asked:
-    """The stems of a question, weighted by how rare they are; what covers all of them has a share of 1."""
+class QueryTerms:
+    """The stems of a question, weighted by their rarity; a text with all of them has a share of 1."""
 
     def __init__(self, text: str, keywords: KeywordIndex) -> None:
         self.text = text
@@ -23,20 +23,20 @@ class Asked:
         return self._weights
 
     def found_in(self, text: str) -> frozenset[str]:
-        """The stems of the question that a text has."""
+        """Return the stems of the question that a text contains."""
         return frozenset(self._weights.keys() & self._stems(text))
 
     def share(self, stems: Collection[str]) -> float:
-        """How much of the question some of its stems are, from 0 to 1."""
+        """Return the share of the question that these stems cover, from 0 to 1."""
         # A set comes in another order in each process: a plain sum would differ in its last digit, and ties break so.
         return math.fsum(self._weights[stem] for stem in stems) / self._total if self._total else 0.0
 
     def has_all_of(self, name: str) -> bool:
-        """Whether the question says this whole name."""
+        """Return whether the question contains every word of this name."""
         stems = self._stems(name)
         return bool(stems) and self._weights.keys() >= set(stems)
 
 
 def _idf(passages: int, frequency: int) -> float:
-    """BM25's inverse document frequency."""
+    """Return BM25's inverse document frequency."""
     return math.log(1.0 + (passages - frequency + 0.5) / (frequency + 0.5))

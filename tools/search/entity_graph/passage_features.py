@@ -1,11 +1,17 @@
-"""What a passage holds whatever is asked of it: read once, and remembered for the questions that come to it again."""
+"""Features of a passage that do not depend on the question, cached across questions."""
 
 from array import array
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
-from sleuth.tools.search.entity_graph.names import Numbered, aliases, mentions, numbered, phrases
-from sleuth.tools.search.entity_graph.spans import sentences
+from sleuth.tools.search.entity_graph.names import (
+    NumberedMention,
+    find_aliases,
+    find_mentions,
+    find_phrases,
+    number_mentions,
+)
+from sleuth.tools.search.entity_graph.tokenization import sentence_spans
 from sleuth.tools.types import Passage
 
 Span = tuple[int, int]
@@ -14,8 +20,8 @@ REMEMBERED = 2048
 """Passages; one of 80 words takes some 20 kB. The steps of a question, and questions on one subject, share theirs."""
 
 
-class Studied:
-    """The parts of a passage, each worked out when it is first needed; nobody may change them."""
+class PassageFeatures:
+    """Read-only features of a passage, each computed at its first use."""
 
     def __init__(self, passage: Passage) -> None:
         self._passage = passage
@@ -23,26 +29,26 @@ class Studied:
     @cached_property
     def sentences(self) -> list[Span]:
         """The spans of its sentences."""
-        return sentences(self._passage.text)
+        return sentence_spans(self._passage.text)
 
     @cached_property
     def mentioned(self) -> dict[str, list[Span]]:
-        """The names that it mentions, each with the places where it stands."""
+        """The names that it mentions, each with its spans."""
         spans: dict[str, list[Span]] = {}
-        for mention in mentions(self._passage.text):
+        for mention in find_mentions(self._passage.text):
             spans.setdefault(mention.name, []).append((mention.start, mention.end))
         return spans
 
     @property
-    def phrases(self) -> Iterator[Numbered]:
-        """Every run of its words that might be somebody's title."""
-        return map(Numbered, *self._phrases)
+    def phrases(self) -> Iterator[NumberedMention]:
+        """Every run of its words that may be a title."""
+        return map(NumberedMention, *self._phrases)
 
     @cached_property
     def _phrases(self) -> "tuple[array[int], array[int], array[int], array[float]]":
-        """Numbers, starts, ends and how sure: hundreds in a passage, so not an object each."""
+        """Numbers, starts, ends and certainties in arrays: a passage has hundreds of phrases."""
         names, starts, ends, sure = array("q"), array("i"), array("i"), array("d")
-        for phrase in numbered(phrases(self._passage.text)):
+        for phrase in number_mentions(find_phrases(self._passage.text)):
             names.append(phrase.name)
             starts.append(phrase.start)
             ends.append(phrase.end)
@@ -51,11 +57,11 @@ class Studied:
 
     @cached_property
     def aliases(self) -> dict[str, float]:
-        """What it goes by."""
-        return aliases(self._passage)
+        """Its aliases, with weights."""
+        return find_aliases(self._passage)
 
 
 @lru_cache(maxsize=REMEMBERED)
-def studied(passage: Passage) -> Studied:
-    """A passage as it was studied before; one with the same id and another text is another one."""
-    return Studied(passage)
+def features_of(passage: Passage) -> PassageFeatures:
+    """Return the cached features of a passage; the cache compares id and text."""
+    return PassageFeatures(passage)

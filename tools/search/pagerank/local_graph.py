@@ -1,7 +1,7 @@
-"""The part of the network around a question: passages, the names that lead from one to another, and triples.
+"""The local graph around a question: passages, the names that connect them, and triples.
 
-Like the mention graph it is never kept: the edges are looked up for the passages that a question finds, and for what is
-one name away from the best of them.
+Like the entity graph it is never stored: the edges are looked up for the passages that a question finds, and for
+passages one name away from the best of them.
 """
 
 import math
@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sleuth.tools.search.entity_graph import GraphIndex, Named
+from sleuth.tools.search.entity_graph import GraphIndex, PassageNames
+from sleuth.tools.search.pagerank.power_iteration import Node
 from sleuth.tools.search.pagerank.triple_graph import TripleGraph
-from sleuth.tools.search.pagerank.walk import Node
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
-    """How much the kinds of edges weigh: between a passage and a name that it mentions, goes by, or has in a triple,
-    and between a triple's subject and object; 0 leaves a kind out. Set with benchmarks/studies/ppr.py.
+    """Weights of the kinds of edges: between a passage and a name that it mentions, has as an alias, or has in a
+    triple, and between a triple's subject and object; 0 disables a kind. Tuned with benchmarks/studies/ppr.py.
     """
 
     mentions: float = 1.0
@@ -30,14 +30,14 @@ WEIGHTS = Weights()
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
-    """Passages with their edges; `names` are those that a passage is connected to."""
+class LocalGraph:
+    """Passages with their edges to names."""
 
     passages: Sequence[str]
     edges: Mapping[tuple[Node, Node], float]
 
     def neighbours(self) -> dict[Node, dict[Node, float]]:
-        """The nodes that each node is connected to, with the weights."""
+        """Return the adjacent nodes of each node, with the weights."""
         found: dict[Node, dict[Node, float]] = {}
         for (one, other), weight in self.edges.items():
             found.setdefault(one, {})[other] = weight
@@ -45,7 +45,7 @@ class Network:
         return found
 
 
-def around(
+def build_local_graph(
     index: GraphIndex,
     triples: TripleGraph,
     *,
@@ -53,10 +53,11 @@ def around(
     pool: Iterable[str],
     asked: Iterable[int],
     weights: Weights = WEIGHTS,
-) -> Network:
-    """The network of the passages in the pool and of those that share a name with the front.
+) -> LocalGraph:
+    """Return the local graph of the passages in the pool and of those that share a name with the front.
 
-    Names that lead nowhere are left out, except for those that are asked for; so are those that too many mention.
+    Names of a single passage are omitted, except for those in the question; so are names that too many passages
+    mention.
     """
     near = _near(index, triples, front)
     passages = list(dict.fromkeys([*front, *near, *pool]))
@@ -77,7 +78,7 @@ def around(
             if fact.subject != fact.object and weights.states:
                 pair = min(fact.subject, fact.object), max(fact.subject, fact.object)
                 edges[pair] = edges.get(pair, 0.0) + weights.states
-    return Network(passages, edges)
+    return LocalGraph(passages, edges)
 
 
 def _near(index: GraphIndex, triples: TripleGraph, front: Sequence[str]) -> Iterable[str]:
@@ -95,9 +96,11 @@ def _said(triples: TripleGraph, passage: str) -> dict[int, None]:
 
 
 def _connected(
-    named: Named, said: Iterable[int], mentioned: Mapping[int, int], known: Mapping[int, int], kinds: Weights
+    named: PassageNames, said: Iterable[int], mentioned: Mapping[int, int], known: Mapping[int, int], kinds: Weights
 ) -> dict[int, float]:
-    """A passage's names with the weights of their edges; the more passages share a name, the less it weighs."""
+    """Return a passage's names with the weights of their edges; the more passages share a name, the
+    lower its weight.
+    """
     weights = {name: kinds.mentions / math.sqrt(mentioned[name]) for name in named.mentions}
     for name, weight in named.aliases.items():
         weights[name] = weights.get(name, 0.0) + kinds.goes_by * weight / math.sqrt(known[name])

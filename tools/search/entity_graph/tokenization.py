@@ -16,7 +16,7 @@ _WORD = re.compile(rf"{_LETTER}+(?:['’.&\-‐]{_LETTER}+)*")
 _SENTENCE_END = re.compile(
     r"[.!?…]+[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*[^\Wa-z_])|[。！？｡।॥؟۔]+|\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d+[.)])\s?)"
 )
-# After these a full stop is no end: "St. Louis", "J. Pell", "c. 1860".
+# A full stop after these does not end a sentence: "St. Louis", "J. Pell", "c. 1860".
 _ABBREVIATION = re.compile(
     r"(?:\b[^\W\d_]|\b(?:St|Ste|Mt|Mr|Mrs|Ms|Dr|Prof|Rev|Gen|Col|Capt|Lt|Sgt|Gov|Sen|Rep|Hon|Jr|Sr|No|vs|Inc|Ltd|Co|Corp"
     r"|Bros|approx|born|ca|cf|e\.g|i\.e|etc|al|Vol|Fr|Ph\.D|U\.S|U\.K))\.$"
@@ -28,7 +28,7 @@ _CLOSE_GAP = re.compile(r"(?:\.?\s|\s?&\s?|\s?[-–/]\s?)?")
 
 
 class Word(NamedTuple):
-    """A word: its span, its form for comparison, how it is written and what stands between it and the one before."""
+    """A word: its span, normalized form, shape, and the gap before it."""
 
     start: int
     end: int
@@ -37,8 +37,8 @@ class Word(NamedTuple):
     gap: Gap
 
 
-def words(text: str, start: int = 0, end: int | None = None) -> list[Word]:
-    """The words of a text, or of a part of it."""
+def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Word]:
+    """Return the words of a text, or of a part of it."""
     found: list[Word] = []
     last = start
     for match in _WORD.finditer(text, start, len(text) if end is None else end):
@@ -49,14 +49,16 @@ def words(text: str, start: int = 0, end: int | None = None) -> list[Word]:
     return found
 
 
-def sentences(text: str) -> list[tuple[int, int]]:
-    """Spans of the sentences, list items and paragraphs, in order, without white space at their ends."""
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return spans of the sentences, list items and paragraphs, in order, trimmed."""
     return [span for start, end in _pieces(text) if (span := _trimmed(text, start, end))[0] < span[1]]
 
 
-def key(text: str) -> str:
-    """A name as it is compared: without case, accents of European scripts, punctuation and possessive endings."""
-    return " ".join(word.form for word in words(text))
+def name_key(text: str) -> str:
+    """Return a name's normalized form: without case, accents of European scripts, punctuation and
+    possessive endings.
+    """
+    return " ".join(word.form for word in tokenize(text))
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:

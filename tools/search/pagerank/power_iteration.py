@@ -1,4 +1,4 @@
-"""A weighted undirected network, and where a random walker is who starts anew every other step."""
+"""Power iteration of a random walk with restart on a weighted undirected graph."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -14,16 +14,16 @@ Node = str | int
 Edges = Mapping[tuple[Node, Node], float]
 
 DAMPING = 0.5
-"""How likely the walker goes on rather than back to the start (HippoRAG 2, section 4)."""
+"""Probability of following an edge instead of restarting (HippoRAG 2, section 4)."""
 STEPS = 30
-"""What is left undone is less than DAMPING to this power."""
+"""Number of iterations; the remaining error is below DAMPING to this power."""
 
 
-def walk(edges: Edges, start: Mapping[Node, float]) -> dict[Node, float]:
-    """The share of time at each node of a walker who starts, and starts anew, as `start` weighs the nodes.
+def random_walk(edges: Edges, start: Mapping[Node, float]) -> dict[Node, float]:
+    """Return the stationary distribution of a random walk that restarts according to the weights in `start`.
 
-    Edges lead both ways; from a node without any the walker starts anew. The shares add up to 1; there are none where
-    nothing is given to start from.
+    Edges are undirected; at a node without edges the walk restarts. The scores add up to 1; the result is empty if
+    `start` has no positive weight.
     """
     nodes = list(dict.fromkeys([*start, *(node for edge in edges for node in edge)]))
     given = np.array([start.get(node, 0.0) for node in nodes])
@@ -38,7 +38,7 @@ def walk(edges: Edges, start: Mapping[Node, float]) -> dict[Node, float]:
 
 
 def _step(edges: Edges, place: Mapping[Node, int]) -> "csr_array":
-    """The matrix of one step: each column says where a node's edges lead, by their weights."""
+    """Return the transition matrix: each column distributes a node's score along its edges, by their weights."""
     from scipy.sparse import csr_array
 
     ends = np.array([(place[one], place[other]) for one, other in edges], dtype=np.int64).reshape(-1, 2)

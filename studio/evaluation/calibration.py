@@ -1,0 +1,308 @@
+"""One calibration: probes asked of CRP-RAG's verifier as durable runs, a threshold fitted on them, a report of it."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+
+from sleuth import prompts
+from sleuth.agents.roles.judging import VERIFY
+from sleuth.graphs.core import Threshold, store_threshold
+from sleuth.graphs.methods.crp_rag import SOURCE
+from sleuth.studio.client import Sleuth, last, open_sleuth
+from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
+from sleuth.studio.evaluation.reporting import Block, Heading, Paragraph, Picture, Table, draw_svg, to_html, to_markdown
+from sleuth.studio.evaluation.running import open_folder
+from sleuth.studio.evaluation.scoring import contained
+from sleuth.studio.simulation.wording import ask_relation, fill_references, split_relation
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Probe:
+    """A question, and what counts as right; nothing does where it has no answer."""
+
+    question: str
+    answers: tuple[str, ...]
+
+
+def probes(questions: Iterable[GoldQuestion]) -> list[Probe]:
+    """Return a probe for each step, the answers of earlier steps filled in, and for each question without steps; each
+    once.
+    """
+    found = [probe for question in questions for probe in _of(question)]
+    return list({probe.question: probe for probe in found}.values())
+
+
+def _of(question: GoldQuestion) -> list[Probe]:
+    steps, right = question.decomposition, tuple(answer for answer in question.answers if answer)
+    if not steps or not right:
+        return [Probe(question=question.question, answers=right)]
+    answers = [step.answer for step in steps]
+    found = [Probe(question=_filled(step.question, answers), answers=(step.answer,)) for step in steps]
+    return [*found[:-1], replace(found[-1], answers=tuple(dict.fromkeys([answers[-1], *right])))]
+
+
+def _filled(question: str, answers: list[str]) -> str:
+    """Return a step's question as a planner would put it: `#1` becomes the first answer, "X >> relation" a question."""
+    relation = split_relation(question)
+    return fill_references(ask_relation(*relation) if relation else question, dict(enumerate(answers, start=1)))
+
+
+RESAMPLES = 1000
+"""Number of bootstrap resamples."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredAnswer:
+    """One question answered by a model from its knowledge alone; `perplexity` is None where there was none."""
+
+    question: str
+    answer: str
+    perplexity: float | None
+    right: bool
+    model: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A candidate threshold with the shares of right and of wrong answers whose perplexity is below it."""
+
+    threshold: float
+    right_kept: float
+    wrong_kept: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """The ROC curve, its area with a 95 % interval, and the threshold with the largest difference of shares.
+
+    Chance gives an area of 0.5: then perplexity does not predict correctness.
+    """
+
+    threshold: float
+    auroc: float
+    interval: tuple[float, float]
+    right: int
+    wrong: int
+    curve: list[Point]
+
+    @property
+    def tells(self) -> bool:
+        """True if the interval of the area is above chance."""
+        return self.interval[0] > 0.5
+
+
+def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
+    """Return the ROC curve of low perplexity as a predictor of right answers; Youden's index selects the threshold.
+
+    Raises:
+        UsageError: all answers are right, or all are wrong; or none has a perplexity.
+    """
+    import numpy as np
+    from sklearn.metrics import roc_auc_score
+
+    told = [(each.right, each.perplexity) for each in measured if each.perplexity is not None]
+    if not told:
+        raise UsageError(
+            "No answer has a perplexity: nothing was found for the questions, or the model server gives no "
+            "log-probabilities (check with `sleuth doctor`)."
+        )
+    right = np.array([each for each, _ in told], dtype=bool)
+    sure = -np.array([perplexity for _, perplexity in told], dtype=float)
+    if right.all() or not right.any():
+        raise UsageError(
+            f"All {len(right)} answers are {'right' if right.all() else 'wrong'}: a threshold is fitted on both. "
+            "Take more questions, some that the documents answer and some that they do not."
+        )
+    curve = _curve(right, sure)
+    best = max(curve, key=lambda point: (point.right_kept - point.wrong_kept, -point.threshold))
+    return Fit(
+        threshold=best.threshold,
+        auroc=float(roc_auc_score(right, sure)),
+        interval=_interval(right, sure, seed),
+        right=int(right.sum()),
+        wrong=int((~right).sum()),
+        curve=curve,
+    )
+
+
+def _curve(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]") -> list[Point]:
+    """Return a point for each measured perplexity; thresholds are halfway between neighboring perplexities."""
+    from sklearn.metrics import roc_curve
+
+    wrong_kept, right_kept, bounds = roc_curve(right, sure, drop_intermediate=False)
+    perplexities = [float(-bound) for bound in bounds[1:]]  # the first point keeps nothing
+    above = [*perplexities[1:], 2 * perplexities[-1]]
+    thresholds = [1.0, *((low + high) / 2 for low, high in zip(perplexities, above, strict=True))]
+    return [
+        Point(threshold=at, right_kept=float(kept), wrong_kept=float(lost))
+        for at, kept, lost in zip(thresholds, right_kept, wrong_kept, strict=True)
+    ]
+
+
+def _interval(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]", seed: int) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the area, with as many right and wrong answers in each resample."""
+    import numpy as np
+    from scipy.stats import mannwhitneyu
+
+    drawn = np.random.default_rng(seed)
+    sides = [sure[right], sure[~right]]
+    above, below = (drawn.choice(side, (RESAMPLES, side.size)) for side in sides)
+    areas = mannwhitneyu(above, below, axis=1, method="asymptotic").statistic / (above.shape[1] * below.shape[1])
+    low, high = np.percentile(areas, [2.5, 97.5])
+    return float(low), float(high)
+
+
+OnProgress = Callable[[int, int], None]
+"""Callback with the number of finished probes and the total."""
+
+METHOD = "crp-rag"
+ALONE = {"shortcut": True, "perplexity_threshold": 1e9}
+"""Settings under which a probe is a step of its own: retrieved, summarized, verified, and always accepted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """Options of one calibration."""
+
+    paths: tuple[Path, ...]
+    out: Path
+    limit: int | None = None
+    seed: int = 0
+
+
+async def calibrate(settings: Settings, wanted: Calibration, *, on_progress: OnProgress) -> dict[str, Any]:
+    """Fit the threshold for the verifier's model, store it if perplexity is predictive, and return the report.
+
+    An interrupted calibration is resumed by the same command.
+
+    Raises:
+        UsageError: the questions cannot be read, or their answers are all right or all wrong.
+        ModelError: no model server answers, or it gives no log-probabilities.
+    """
+    files = read_questions(wanted.paths)
+    asked = probes(sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed))
+    async with open_folder(wanted.out) as folder:
+        here = settings.model_copy(update={"runs": folder.path})
+        async with open_sleuth(here, command="sleuth calibrate") as sleuth:
+            await sleuth.library.require_documents()
+            server = {"url": settings.model_url, "model": settings.model, "models": settings.models}
+            await folder.settle({"probes": [asdict(probe) for probe in asked], **server, "prompt": await _version()})
+            measured = await _measure(sleuth, asked, on_progress)
+        found = await asyncio.to_thread(fit, measured, seed=wanted.seed)
+        model = next(each.model for each in measured if each.perplexity is not None)
+        threshold = _threshold(found, model)
+        if found.tells:
+            await asyncio.to_thread(store_threshold, settings.home, model, VERIFY.prompt, threshold)
+        report = {
+            "model": model,
+            "prompt": {VERIFY.prompt: await _version()},
+            **asdict(found),
+            "best": found.threshold,
+            "threshold": threshold if found.tells else None,
+            "unmeasured": sum(each.perplexity is None for each in measured),
+            "questions": [{"path": file.path, "sha256": file.sha256} for file in files],
+        }
+        blocks = await asyncio.to_thread(_blocks, found, report)
+        await folder.write("report.md", to_markdown(blocks))
+        await folder.write("report.html", to_html(blocks))
+        await folder.write_lines("probes.jsonl", [asdict(each) for each in measured])
+        await folder.write("report.json", to_json(report, indent=2).decode() + "\n")
+        return report
+
+
+async def _version() -> str:
+    await prompts.read(VERIFY.prompt)
+    return prompts.load(VERIFY.prompt).version
+
+
+async def _measure(sleuth: Sleuth, asked: Sequence[Probe], on_progress: OnProgress) -> list[MeasuredAnswer]:
+    """Measure all probes with at most `concurrency` of them running concurrently."""
+    slots, done = asyncio.Semaphore(sleuth.settings.concurrency), 0
+
+    async def one(probe: Probe) -> MeasuredAnswer:
+        nonlocal done
+        async with slots:
+            measured = await _ask(sleuth, probe)
+        done += 1
+        on_progress(done, len(asked))
+        return measured
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(probe)) for probe in asked]
+    return [task.result() for task in tasks]
+
+
+async def _ask(sleuth: Sleuth, probe: Probe) -> MeasuredAnswer:
+    """Return a run of its own for each probe, found again by the probe's text."""
+    runs, id = sleuth.runs, f"probe-{sha256(probe.question.encode()).hexdigest()[:16]}"
+    if not await runs.store.threads.exists(id):
+        await runs.start(probe.question, METHOD, values=ALONE, thread=id)
+    await last(runs.run(id))
+    thread = await runs.store.threads.get(id)
+    state = (await runs.graph(thread).aget_state(runs.config(thread))).values
+    verified = state["verified"].get(SOURCE)
+    answer, perplexity = (verified["answer"], verified["perplexity"]) if verified else ("", None)
+    return MeasuredAnswer(
+        question=probe.question,
+        answer=answer,
+        perplexity=perplexity,
+        right=bool(answer and probe.answers and contained(answer, probe.answers)),
+        model=next((call["model"] for call in state["calls"].values() if call["role"] == VERIFY.name), ""),
+    )
+
+
+def _threshold(found: Fit, model: str) -> Threshold:
+    day = datetime.now(UTC).date().isoformat()
+    by = f"fitted for {model} on {found.right + found.wrong} answers, {found.right} of them right ({day})"
+    return Threshold(value=round(found.threshold, 4), by=by)
+
+
+def _blocks(found: Fit, report: dict[str, Any]) -> list[Block]:
+    """Return the blocks of the readable report."""
+    low, high = found.interval
+    chosen = next(point for point in found.curve if point.threshold == found.threshold)
+    verdict = (
+        f"Below a perplexity of {found.threshold:.3f} lie {chosen.right_kept:.0%} of the right answers and "
+        f"{chosen.wrong_kept:.0%} of the wrong ones."
+    )
+    kept = "It is kept for this model." if found.tells else "It is not kept: the interval has chance (0.5) in it."
+    rows = [("threshold", "right answers below it", "wrong answers below it")]
+    step = max(1, len(found.curve) // 20)
+    rows += [
+        (f"{point.threshold:.3f}", f"{point.right_kept:.1%}", f"{point.wrong_kept:.1%}")
+        for point in found.curve[::step]
+    ]
+    return [
+        Heading(1, f"Perplexity of {report['model']}"),
+        Paragraph(
+            f"{found.right} right and {found.wrong} wrong answers; {report['unmeasured']} could not be measured."
+        ),
+        Paragraph(f"Area under the curve {found.auroc:.3f} (95 % from {low:.3f} to {high:.3f}; chance gives 0.5)."),
+        Paragraph(f"{verdict} {kept}", label=True),
+        Picture(draw_svg(lambda axes: _draw(axes, found), ""), "Right answers kept against wrong answers kept."),
+        Table(rows),
+    ]
+
+
+def _draw(axes: "Axes", found: Fit) -> None:
+    axes.plot([point.wrong_kept for point in found.curve], [point.right_kept for point in found.curve], marker=".")
+    axes.plot([0, 1], [0, 1], "--", color="grey", linewidth=1)
+    chosen = next(point for point in found.curve if point.threshold == found.threshold)
+    axes.plot(chosen.wrong_kept, chosen.right_kept, "o", color="C1")
+    axes.annotate(
+        f"{found.threshold:.3f}", (chosen.wrong_kept, chosen.right_kept), xytext=(8, -12), textcoords="offset points"
+    )
+    axes.set(xlabel="wrong answers below the threshold", ylabel="right answers below the threshold")
