@@ -32,7 +32,7 @@ from sleuth.agents.llm import ScriptedModel
 from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.runs import Runs, Services, prune
 from sleuth.graphs.runs.history import history
-from sleuth.studio.client import last
+from sleuth.studio.client import last_answer
 
 REPEATS, RECENT = 20, 200
 Row = dict[str, Any]
@@ -53,7 +53,7 @@ async def make(store: Store, _place: RunStore, threads: int) -> Row:
     runs, taken = Runs(store, Services(model=Instant(), retriever=Shelf())), []
     for number in range(len(await store.threads.newest()), threads):
         with clock() as each:
-            await last(runs.run(await runs.start(f"Who kept the light of number {number}?", "plain-rag")))
+            await last_answer(runs.run(await runs.start(f"Who kept the light of number {number}?", "plain-rag")))
         taken.append(1000 * each.wall)
     return {"run_ms": median(taken[-RECENT:]), "make_mib": peak_mib()} if taken else {}
 
@@ -82,7 +82,7 @@ async def walk(store: Store, place: RunStore, steps: int) -> Row:
     runs = Runs(store, Services(model=ScriptedModel(replies(steps), context_window=100_000), retriever=Shelf()))
     thread = await runs.start("Who was the last of the line?", "par-rag")
     with clock() as taken:
-        answer = await last(runs.run(thread))
+        answer = await last_answer(runs.run(thread))
     assert len(answer.notes) == steps
     with clock() as looked:
         moments = await history(runs, thread)

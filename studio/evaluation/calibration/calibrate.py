@@ -14,7 +14,7 @@ from sleuth import prompts
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core import Threshold, keep
 from sleuth.graphs.methods.crp_rag import SOURCE
-from sleuth.studio.client import Sleuth, last, open_sleuth
+from sleuth.studio.client import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.calibration.fit import Fit, Measured, fit
 from sleuth.studio.evaluation.calibration.probes import Probe, probes
 from sleuth.studio.evaluation.data import read_questions, sample
@@ -111,7 +111,7 @@ async def _ask(sleuth: Sleuth, probe: Probe) -> Measured:
     runs, id = sleuth.runs, f"probe-{sha256(probe.question.encode()).hexdigest()[:16]}"
     if not await runs.store.threads.exists(id):
         await runs.start(probe.question, METHOD, values=ALONE, thread=id)
-    await last(runs.run(id))
+    await last_answer(runs.run(id))
     thread = await runs.store.threads.get(id)
     state = (await runs.graph(thread).aget_state(runs.config(thread))).values
     verified = state["verified"].get(SOURCE)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sleuth.agents.model import Model
 from sleuth.agents.role import NAMES
 from sleuth.graphs.runs import Services
-from sleuth.studio.client import furnished, gateway_class
+from sleuth.studio.client import build_services, gateway_class
 from sleuth.studio.evaluation.data import (
     FindingGold,
     GoldQuestion,
@@ -64,7 +64,7 @@ async def served(
     gateway = await asyncio.to_thread(gateway_class)
     async with (
         gateway.open(settings) as model,
-        furnished(settings, library, model_of=model.name_of) as make,
+        build_services(settings, library, model_of=model.name_of) as make,
     ):
         metered, embedder = Metered(model, allowance), remembering(library.embedder)
 
@@ -88,7 +88,7 @@ async def simulated(
     settings: Settings, library: Library, known: Known, simulation: Simulation, allowance: Allowance
 ) -> AsyncIterator[Models]:
     """A simulated model for each run, which knows that run's question alone; all else as with a model server."""
-    async with furnished(settings, library, model_of=lambda _: SIMULATED) as make:
+    async with build_services(settings, library, model_of=lambda _: SIMULATED) as make:
         embedder = remembering(library.embedder)
 
         async def services_for(question: GoldQuestion) -> Services:

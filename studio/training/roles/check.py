@@ -36,7 +36,7 @@ from sleuth.agents.roles.reasoning import reasoner
 from sleuth.graphs.core import Threshold
 from sleuth.graphs.core import keep as keep_threshold
 from sleuth.graphs.evidence import locate
-from sleuth.studio.cli.app import guarded
+from sleuth.studio.cli.app import run_cli
 from sleuth.studio.evaluation.calibration import Measured
 from sleuth.studio.evaluation.calibration.fit import fit
 from sleuth.studio.evaluation.scoring import f1
@@ -253,4 +253,4 @@ def main(
 
 
 if __name__ == "__main__":
-    guarded(lambda: typer.run(main))
+    run_cli(lambda: typer.run(main))

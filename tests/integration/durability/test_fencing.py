@@ -17,9 +17,9 @@ from sleuth.graphs.persistence import thread_locks as module
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.pruning import TABLES, remove
 from sleuth.graphs.runs.service import Runs, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
-from sleuth.studio.server.runs.queue import JobList
+from sleuth.studio.server.runs.queue import RunQueue
 from sleuth.tools.errors import ThreadBusy, UsageError
 from sleuth.tools.settings import Settings
 
@@ -88,10 +88,10 @@ async def test_a_run_that_another_has_finished_is_left_as_it_is(two: Two) -> Non
     model = Pausing()
     here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
     id = await here.start(QUESTION, "par-rag")
-    running = asyncio.create_task(last(here.run(id)))
+    running = asyncio.create_task(last_answer(here.run(id)))
     await model.holding.wait()
     await two.cut()
-    answer = await last(elsewhere.run(id))
+    answer = await last_answer(elsewhere.run(id))
     thread, rows = await two.elsewhere.threads.get(id), await two.rows(id)
     model.free.set()
     with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by another process, which took it while"):
@@ -105,7 +105,7 @@ async def test_a_run_that_another_has_removed_leaves_nothing(two: Two) -> None:
     model = Pausing()
     here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
     id = await here.start(QUESTION, "par-rag")
-    running = asyncio.create_task(last(here.run(id)))
+    running = asyncio.create_task(last_answer(here.run(id)))
     await model.holding.wait()
     await two.cut()
     await remove(elsewhere, id)
@@ -114,7 +114,7 @@ async def test_a_run_that_another_has_removed_leaves_nothing(two: Two) -> None:
     with pytest.raises(ThreadBusy):
         await running
     assert await two.rows(id) == [0, 0, 0]
-    assert (await last(elsewhere.run(again))).question == "Who built the dam?"
+    assert (await last_answer(elsewhere.run(again))).question == "Who built the dam?"
 
 
 async def test_a_run_can_be_run_again_by_the_process_that_lost_it(two: Two) -> None:
@@ -128,12 +128,12 @@ async def test_a_run_can_be_run_again_by_the_process_that_lost_it(two: Two) -> N
             await two.here.threads.mark(id, "failed", at="2020-01-01")
         with pytest.raises(ThreadBusy):
             await two.here.threads.set_options(id, {})
-    assert (await last(here.run(id))).status == "answered"
+    assert (await last_answer(here.run(id))).status == "answered"
 
 
 async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None:
     log = await asyncio.to_thread(EventLog, two.here.engine)
-    jobs = JobList(two.here.engine)
+    jobs = RunQueue(two.here.engine)
     await asyncio.to_thread(jobs.prepare)
     async with two.here.leases.hold("lost"), two.here.leases.hold("kept"):
         lost, kept = ((name, two.here.leases.token(name)) for name in ("lost", "kept"))
@@ -158,7 +158,7 @@ async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None
 async def test_a_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:
     here, name = runs(two.here, InProcess()), uuid.uuid4().hex
     id = await here.start(QUESTION, "par-rag", thread=name)
-    await last(here.run(id))
+    await last_answer(here.run(id))
     await two.here.threads.remove(id)
     with pytest.raises(UsageError, match=f"The name {name} has checkpoints, but no run"):
         await here.start("Who built the dam?", "par-rag", thread=name)

@@ -17,7 +17,7 @@ from sleuth.graphs.persistence.fencing import check
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.thread_locks import AdvisoryLeases
 from sleuth.graphs.runs.service import Runs, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import ThreadBusy
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.database import catalogue_url, open_engine
@@ -168,14 +168,14 @@ async def test_a_run_whose_lock_is_taken_by_another_ends(
         stuck = InProcess(hold_at=1)
         runs = Runs(store, Services(model=stuck, retriever=Shelf()))
         id = await runs.start(QUESTION, "par-rag")
-        running = asyncio.create_task(last(runs.run(id)))
+        running = asyncio.create_task(last_answer(runs.run(id)))
         await stuck.holding.wait()
         async with taken_from_its_holder(engines):
             with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by another process, which took it while"):
                 await running
             assert running.cancelling() == 0
         again = Runs(store, Services(model=InProcess(), retriever=Shelf()))
-        assert (await last(again.run(id))).status == "answered"
+        assert (await last_answer(again.run(id))).status == "answered"
 
 
 async def test_a_session_that_the_server_still_believes_in_is_ended(

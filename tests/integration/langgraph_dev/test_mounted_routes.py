@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from serve_scene import FILES, upload
 from starlette.routing import Route
 
-from sleuth.studio.langgraph_dev.routes import TAKEN, beside_langgraph
+from sleuth.studio.langgraph_dev.routes import TAKEN, mount_routes
 from sleuth.studio.server.app import create_app
 from sleuth.tools.settings import Settings
 
@@ -37,7 +37,7 @@ def test_no_route_of_ours_is_one_of_langgraph_s() -> None:
     assert spec.origin
     described = Path(spec.origin).parents[1] / "openapi.json"
     theirs = {shape(path) for path in json.loads(described.read_text(encoding="utf-8"))["paths"]}
-    ours = paths_of(beside_langgraph(Settings()))
+    ours = paths_of(mount_routes(Settings()))
     assert len(theirs) > 30
     assert not ours & (theirs | {"", "/openapi.json", "/{}"})
     assert paths_of(create_app(Settings())) - ours <= {shape(path) for path in TAKEN}

@@ -19,8 +19,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from test_serve_kill import ARTICLES, Reader
 
-from sleuth.studio.server.app import create_app, house_of
-from sleuth.studio.server.state import House
+from sleuth.studio.server.app import create_app, server_state_of
+from sleuth.studio.server.state import ServerState
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -43,8 +43,8 @@ async def app(tmp_path: Path, oracle: Oracle) -> AsyncIterator[FastAPI]:
 
 
 @pytest.fixture
-def house(app: FastAPI) -> House:
-    return house_of(app)
+def house(app: FastAPI) -> ServerState:
+    return server_state_of(app)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def follow(
-    client: httpx.AsyncClient, house: House, thread: str, oracle: Oracle, after: int = 0
+    client: httpx.AsyncClient, house: ServerState, thread: str, oracle: Oracle, after: int = 0
 ) -> list[tuple[int, str, Any]]:
     """The run's events; its model goes on when they are listened to and half a reply is said."""
     reading = asyncio.create_task(told(client, thread, after, words=True))
@@ -68,7 +68,7 @@ async def follow(
 
 
 async def test_words_come_within_their_step_without_an_id_and_once(
-    client: httpx.AsyncClient, house: House, oracle: Oracle
+    client: httpx.AsyncClient, house: ServerState, oracle: Oracle
 ) -> None:
     thread = await begin(client)
     events = await follow(client, house, thread, oracle)
@@ -96,7 +96,7 @@ async def test_a_completion_is_not_told_word_by_word(client: httpx.AsyncClient, 
 
 
 async def test_what_was_said_before_a_stop_is_taken_back_when_the_run_goes_on(
-    client: httpx.AsyncClient, house: House, oracle: Oracle
+    client: httpx.AsyncClient, house: ServerState, oracle: Oracle
 ) -> None:
     thread = await begin(client)
     await oracle.asked.wait()

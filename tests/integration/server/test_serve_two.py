@@ -11,14 +11,14 @@ import httpx
 import pytest
 from serve_scene import Oracle, begin, client_of, opening, told, upload
 
-from sleuth.studio.server.app import create_app, house_of
-from sleuth.studio.server.runs.queue import JobList
-from sleuth.studio.server.state import House
+from sleuth.studio.server.app import create_app, server_state_of
+from sleuth.studio.server.runs.queue import RunQueue
+from sleuth.studio.server.state import ServerState
 from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.postgres]
 
-Server = Callable[[str], AbstractAsyncContextManager[tuple[httpx.AsyncClient, House]]]
+Server = Callable[[str], AbstractAsyncContextManager[tuple[httpx.AsyncClient, ServerState]]]
 
 
 @pytest.fixture
@@ -32,12 +32,12 @@ def server(tmp_path: Path, postgres_url: str, oracle: Oracle) -> Server:
     own = uuid4().hex
 
     @asynccontextmanager
-    async def serve(machine: str) -> AsyncIterator[tuple[httpx.AsyncClient, House]]:
+    async def serve(machine: str) -> AsyncIterator[tuple[httpx.AsyncClient, ServerState]]:
         home = tmp_path / machine
         settings = Settings(home=home, embedder="none", database_url=postgres_url, collection=own, owner=own)
         app = create_app(settings, open_model=opening(oracle))
         async with app.router.lifespan_context(app), client_of(app) as client:
-            yield client, house_of(app)
+            yield client, server_state_of(app)
 
     return serve
 
@@ -98,7 +98,7 @@ async def test_two_that_pick_up_at_once_share_what_was_left(server: Server, orac
         await upload(two)
         threads = await left_by_a_third(server, oracle)
         oracle.free.set()
-        left = await asyncio.to_thread(JobList(house_one.tenants.store.engine).left)
+        left = await asyncio.to_thread(RunQueue(house_one.tenants.store.engine).left)
         assert set(threads) <= {thread for thread, _ in left}
         begun = await asyncio.gather(house_one.jobs.pick_up(), house_two.jobs.pick_up())
         assert sum(begun) == len(left)
@@ -117,12 +117,12 @@ async def test_what_was_ended_meanwhile_is_not_picked_up(
         await upload(one)
         await upload(two)
         (thread, *_) = await left_by_a_third(server, oracle)
-        left = await asyncio.to_thread(JobList(house_one.tenants.store.engine).left)
+        left = await asyncio.to_thread(RunQueue(house_one.tenants.store.engine).left)
         await house_one.jobs.pick_up()
         assert (await one.post(f"/v1/runs/{thread}/stop")).status_code == 202
         before = await told(one, thread)
         assert before[-1][1] == "stopped"
-        monkeypatch.setattr(JobList, "left", lambda _: [row for row in left if row[0] == thread])
+        monkeypatch.setattr(RunQueue, "left", lambda _: [row for row in left if row[0] == thread])
         assert await house_two.jobs.pick_up() == 0
         assert await told(two, thread) == before
         assert (await two.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "interrupted"

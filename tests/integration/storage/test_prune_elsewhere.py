@@ -17,7 +17,7 @@ from sleuth.graphs.persistence.thread_locks import Leases
 from sleuth.graphs.runs.history import export, hashes_in
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.service import Runs, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings
 
@@ -89,13 +89,13 @@ async def there(shared: Settings, tmp_path: Path) -> AsyncIterator[Runs]:
 
 async def finished(runs: Runs, question: str = QUESTION) -> tuple[str, Answer]:
     id = await runs.start(question, "par-rag")
-    return id, await last(runs.run(id))
+    return id, await last_answer(runs.run(id))
 
 
 async def interrupted(runs: Runs) -> str:
     """A run that has kept a prompt which no checkpoint names yet."""
     id, stuck = await runs.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag"), InProcess(hold_at=1)
-    running = asyncio.create_task(last(Runs(runs.store, Services(model=stuck, retriever=Shelf())).run(id)))
+    running = asyncio.create_task(last_answer(Runs(runs.store, Services(model=stuck, retriever=Shelf())).run(id)))
     await stuck.holding.wait()
     running.cancel()
     await asyncio.wait([running])
@@ -120,14 +120,14 @@ async def test_a_run_that_begins_meanwhile_keeps_its_texts(here: Runs, there: Ru
 
 async def test_a_run_that_goes_on_meanwhile_keeps_its_texts(here: Runs, there: Runs) -> None:
     id = await interrupted(there)
-    await prune(meanwhile(here, lambda: last(there.run(id)), after=id), older_than=None, keep_last=1)
+    await prune(meanwhile(here, lambda: last_answer(there.run(id)), after=id), older_than=None, keep_last=1)
     await assert_texts_are_there(there, id)
 
 
 async def test_an_old_run_that_goes_on_meanwhile_stays(here: Runs, there: Runs) -> None:
     id = await interrupted(there)
     await there.store.threads.mark(id, "interrupted", at=LONG_AGO)
-    gone = await prune(meanwhile(here, lambda: last(there.run(id))), older_than=3600, keep_last=None)
+    gone = await prune(meanwhile(here, lambda: last_answer(there.run(id))), older_than=3600, keep_last=None)
     assert gone.threads == 0
     assert (await there.answer(id)).status == "answered"
     await assert_texts_are_there(there, id)
@@ -136,7 +136,7 @@ async def test_an_old_run_that_goes_on_meanwhile_stays(here: Runs, there: Runs) 
 async def test_while_another_machine_runs_a_thread_nothing_is_taken(here: Runs, there: Runs) -> None:
     stuck = InProcess(hold_at=1)
     running = asyncio.create_task(
-        last(
+        last_answer(
             Runs(there.store, Services(model=stuck, retriever=Shelf())).run(
                 id := await there.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
             )

@@ -12,7 +12,7 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import history
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.service import Runs, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -32,7 +32,7 @@ async def test_a_listed_run_is_never_without_its_checkpoints(tmp_path: Path, dat
     async with open_store(settings) as store:
         runs = Runs(store, Services(model=InProcess(), retriever=Shelf()))
         id = await runs.start(QUESTION, "par-rag")
-        await last(runs.run(id))
+        await last_answer(runs.run(id))
         before = await history(runs, id)
         event.listen(store.engine, "before_cursor_execute", die_at_the_row)
         with pytest.raises(Killed):

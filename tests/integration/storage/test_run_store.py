@@ -18,7 +18,7 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.threads import LONGEST_NAME
 from sleuth.graphs.runs.history import export, fork, history
 from sleuth.graphs.runs.service import Runs, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UnknownName, UsageError
 from sleuth.tools.settings import Settings
 
@@ -48,21 +48,21 @@ async def runs(stored: Settings) -> AsyncIterator[Runs]:
 
 async def test_a_run_ends_and_is_there_for_the_next_process(runs: Runs, stored: Settings) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    answer = await last(runs.run(id))
+    answer = await last_answer(runs.run(id))
     assert (answer.status, answer.text, len(answer.notes)) == ("answered", "the fair at Brindlecote", 5)
     async with open_store(stored) as store:
         again = Runs(store)
         assert await again.answer(id) == answer
-        assert await last(again.run(id)) == answer, "a finished run needs no services"
+        assert await last_answer(again.run(id)) == answer, "a finished run needs no services"
         assert [(thread.id, thread.status) for thread in await store.threads.newest()] == [(id, "done")]
 
 
 async def test_a_cancelled_run_goes_on_where_it_stood(runs: Runs, stored: Settings) -> None:
-    uninterrupted = await last(runs.run(await runs.start(QUESTION, "par-rag")))
+    uninterrupted = await last_answer(runs.run(await runs.start(QUESTION, "par-rag")))
     stuck = InProcess(hold_at=6)
     held = Runs(runs.store, services(stuck))
     id = await held.start(QUESTION, "par-rag")
-    running = asyncio.create_task(last(held.run(id)))
+    running = asyncio.create_task(last_answer(held.run(id)))
     await stuck.holding.wait()
     await asyncio.sleep(0.3)  # the other replies of that moment are committed
     running.cancel()
@@ -73,7 +73,7 @@ async def test_a_cancelled_run_goes_on_where_it_stood(runs: Runs, stored: Settin
         await runs.answer(id)
     model = InProcess()
     async with open_store(stored) as store:
-        answer = await last(Runs(store, services(model)).run(id))
+        answer = await last_answer(Runs(store, services(model)).run(id))
     assert told(answer) == told(uninterrupted)
     ids = {request.call_id for request in stuck.requests[:5]} & {request.call_id for request in model.requests}
     assert not ids, "calls that had completed were made again"
@@ -88,15 +88,15 @@ class Failing(InProcess):
 async def test_a_failed_run_says_why_and_goes_on(runs: Runs) -> None:
     id = await runs.start(QUESTION, "par-rag")
     with pytest.raises(ModelUnavailable):
-        await last(Runs(runs.store, services(Failing())).run(id))
+        await last_answer(Runs(runs.store, services(Failing())).run(id))
     thread = await runs.store.threads.get(id)
     assert (thread.status, thread.problem) == ("failed", "The server is away.")
-    assert (await last(runs.run(id))).status == "answered"
+    assert (await last_answer(runs.run(id))).status == "answered"
 
 
 async def test_history_names_every_step_and_its_changes(runs: Runs) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    await last(runs.run(id))
+    await last_answer(runs.run(id))
     moments = await history(runs, id)
     assert [moments[0].node, moments[0].next] == [["answer"], []]
     assert [moment.parent for moment in moments[:-1]] == [moment.checkpoint for moment in moments[1:]]
@@ -111,13 +111,13 @@ async def test_history_names_every_step_and_its_changes(runs: Runs) -> None:
 
 async def test_a_fork_with_a_changed_plan_runs_the_new_plan(runs: Runs) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    first = await last(runs.run(id))
+    first = await last_answer(runs.run(id))
     planned = next(moment for moment in await history(runs, id) if moment.node == ["plan"])
     model = InProcess()
     forking = Runs(runs.store, services(model))
     made = await fork(forking, id, at=planned.checkpoint, changes={"plan": {"5": None, "4": None}})
     assert made["thread"] == id
-    answer = await last(forking.run(id))
+    answer = await last_answer(forking.run(id))
     assert len(answer.notes) == 3
     assert {request.role for request in model.requests} == {"drafter", "reviewer", "refiner", "answerer"}
     assert made["checkpoint"] in {moment.checkpoint for moment in await history(runs, id)}
@@ -126,15 +126,15 @@ async def test_a_fork_with_a_changed_plan_runs_the_new_plan(runs: Runs) -> None:
 
 async def test_a_plain_fork_runs_the_same_again(runs: Runs) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    first = await last(runs.run(id))
+    first = await last_answer(runs.run(id))
     for moment in (await history(runs, id))[1:-1:12]:
         await fork(runs, id, at=moment.checkpoint)
-        assert told(await last(runs.run(id))) == told(first)
+        assert told(await last_answer(runs.run(id))) == told(first)
 
 
 async def test_a_fork_into_another_method_takes_the_notes_along(runs: Runs) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    await last(runs.run(id))
+    await last_answer(runs.run(id))
     at = next(moment for moment in await history(runs, id) if moment.node == ["refine"])
     made = await fork(runs, id, at=at.checkpoint, into="plain-rag")
     thread = await runs.store.threads.get(made["thread"])
@@ -145,9 +145,9 @@ async def test_a_fork_into_another_method_takes_the_notes_along(runs: Runs) -> N
 
 async def test_what_is_not_there_is_named_with_the_nearest(runs: Runs) -> None:
     id = await runs.start(QUESTION, "par-rag", thread="pellowrig" + uuid.uuid4().hex[:8])
-    await last(runs.run(id))
+    await last_answer(runs.run(id))
     with pytest.raises(UnknownName, match=f"Did you mean {id}"):
-        await last(runs.run(id[:-1]))
+        await last_answer(runs.run(id[:-1]))
     newest = (await history(runs, id))[0].checkpoint
     with pytest.raises(UnknownName, match=f"Did you mean {newest}"):
         await fork(runs, id, at=newest[:-1])
@@ -159,7 +159,7 @@ async def test_what_is_not_there_is_named_with_the_nearest(runs: Runs) -> None:
 
 async def test_owners_do_not_see_each_other(runs: Runs, stored: Settings) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    await last(runs.run(id))
+    await last_answer(runs.run(id))
     async with open_store(stored.model_copy(update={"owner": uuid.uuid4().hex})) as store:
         assert await store.threads.newest() == []
         with pytest.raises(UnknownName):
@@ -168,12 +168,12 @@ async def test_owners_do_not_see_each_other(runs: Runs, stored: Settings) -> Non
 
 async def test_a_resumed_run_keeps_its_budget_until_it_gets_another(runs: Runs) -> None:
     id = await runs.start(QUESTION, "par-rag", budget=Budget(max_calls=3))
-    assert (await last(runs.run(id))).status == "out_of_budget"
+    assert (await last_answer(runs.run(id))).status == "out_of_budget"
     first = (await history(runs, id))[-2].checkpoint
     await fork(runs, id, at=first)
-    assert (await last(runs.run(id))).status == "out_of_budget"
+    assert (await last_answer(runs.run(id))).status == "out_of_budget"
     await fork(runs, id, at=first)
-    assert (await last(runs.run(id, budget=Budget()))).status == "answered"
+    assert (await last_answer(runs.run(id, budget=Budget()))).status == "answered"
 
 
 async def test_two_processes_never_run_one_thread(runs: Runs, stored: Settings) -> None:
@@ -185,7 +185,7 @@ async def test_two_processes_never_run_one_thread(runs: Runs, stored: Settings) 
     try:
         assert await asyncio.to_thread(here.poll, 60)
         with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by "):
-            await last(runs.run(id))
+            await last_answer(runs.run(id))
     finally:
         other.kill()
         await asyncio.to_thread(other.join)
@@ -196,7 +196,7 @@ async def test_two_processes_never_run_one_thread(runs: Runs, stored: Settings) 
 async def test_many_runs_at_once(runs: Runs, method: str) -> None:
     """More than a pool of connections has: none may be held for as long as a run takes."""
     names = [await runs.start(QUESTION, method) for _ in range(20)]
-    answers = await asyncio.gather(*(last(runs.run(name)) for name in names))
+    answers = await asyncio.gather(*(last_answer(runs.run(name)) for name in names))
     assert [answer.thread for answer in answers] == names
     assert {answer.status for answer in answers} == {"answered"}
 
@@ -239,7 +239,7 @@ async def freed(runs: Runs, id: str) -> Answer:
     """Runs a thread as soon as it can be: Postgres needs a moment to see that a client was killed."""
     for _ in range(50):
         try:
-            return await last(runs.run(id))
+            return await last_answer(runs.run(id))
         except ThreadBusy:
             await asyncio.sleep(0.1)
     raise AssertionError("the lease of a killed process stays")
@@ -252,7 +252,7 @@ def run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
 async def _run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
     model = InProcess(hold_at=1)
     async with open_store(settings) as store:
-        running = asyncio.create_task(last(Runs(store, services(model)).run(id)))
+        running = asyncio.create_task(last_answer(Runs(store, services(model)).run(id)))
         await model.holding.wait()
         pipe.send("held")
         await running
@@ -260,7 +260,7 @@ async def _run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
 
 async def test_a_run_of_the_longest_name_has_hops_like_any_other(runs: Runs) -> None:
     name = "n" * LONGEST_NAME
-    answer = await last(runs.run(await runs.start(QUESTION, "auto", thread=name)))
+    answer = await last_answer(runs.run(await runs.start(QUESTION, "auto", thread=name)))
     hops = await runs.store.threads.hops_of(name)
     assert answer.thread == name
     assert hops

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from sleuth.studio.cli.app import guarded
+from sleuth.studio.cli.app import run_cli
 from sleuth.studio.model_server import CONFIG, WEIGHTS, chosen, rank
 from sleuth.tools.errors import UsageError
 
@@ -52,4 +52,4 @@ def main(
 
 
 if __name__ == "__main__":
-    guarded(lambda: typer.run(main))
+    run_cli(lambda: typer.run(main))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sleuth.studio.cli.app import guarded
+from sleuth.studio.cli.app import run_cli
 from sleuth.studio.model_server import CONFIG, WEIGHTS, chosen, fingerprint, rank
 from sleuth.studio.training.roles.tuning.attention import attention_on
 from sleuth.studio.training.roles.tuning.batches import IGNORED, Row, padded, read_examples, tokenized
@@ -276,4 +276,4 @@ def main(
 
 
 if __name__ == "__main__":
-    guarded(lambda: typer.run(main))
+    run_cli(lambda: typer.run(main))
