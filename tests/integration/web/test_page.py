@@ -27,7 +27,7 @@ pytestmark = pytest.mark.integration
 async def test_documents_are_dropped_in_looked_at_and_deleted(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await page.reload()
-    await expect(page.get_by_text("3 files read in.")).to_be_visible()
+    await expect(page.get_by_text("3 files ingested.")).to_be_visible()
     await page.get_by_role("button", name="Bastian Oake", exact=True).click()
     await expect(page.get_by_role("dialog")).to_contain_text("could not remember learning to swim")
     await page.keyboard.press("Escape")
@@ -52,7 +52,7 @@ async def test_an_upload_can_be_cancelled_while_it_is_sent(page: Page, site: Sit
     await expect(page.get_by_text("Sending the files")).to_be_visible()
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.get_by_role("alert")).to_have_text("The upload was cancelled.")
-    await expect(page.get_by_text("There are none yet.")).to_be_visible()
+    await expect(page.get_by_text("No documents yet.")).to_be_visible()
 
 
 async def test_an_answer_has_footnotes_that_open_the_quoted_place(page: Page, site: Site, teller: Teller) -> None:
@@ -62,7 +62,7 @@ async def test_an_answer_has_footnotes_that_open_the_quoted_place(page: Page, si
     steps = page.get_by_role("region", name="Steps")
     await expect(steps).to_contain_text("drafts 1: Bastian Oake")
     await expect(steps).to_contain_text("Working: review")
-    await expect(steps.locator(".draft")).to_contain_text("review writes: status : PASS")
+    await expect(steps.locator(".draft")).to_contain_text("review: status : PASS")
     await expect(page.locator(".cost")).to_contain_text("2 calls")
     await picture(page, "steps")
     teller.gates["reviewer/review"].set()
@@ -85,7 +85,7 @@ async def test_a_run_is_stopped_resumed_and_watched_across_a_reload(page: Page, 
     await expect(steps).to_contain_text("Working: review")
     await page.get_by_role("button", name="Stop").click()
     await expect_status(page, "stopped")
-    await expect(steps).to_contain_text("Stopped. It can be resumed")
+    await expect(steps).to_contain_text("Stopped. Resume it to continue")
     await page.get_by_role("button", name="Resume").click()
     await expect(steps).to_contain_text("Working: review")
     before = await steps.locator("li strong").all_inner_texts()
@@ -106,15 +106,15 @@ async def test_a_document_is_found_by_its_title(page: Page, site: Site) -> None:
     await expect(page.locator("tbody tr")).to_have_count(1)
     await expect(page.get_by_role("button", name="Bastian Oake", exact=True)).to_be_visible()
     await page.get_by_label("Find by title").fill("nobody")
-    await expect(page.get_by_text("None has that in its title.")).to_be_visible()
+    await expect(page.get_by_text("No title contains this text.")).to_be_visible()
 
 
 async def test_what_is_missing_for_an_answer_is_told_before_one_asks(page: Page, tmp_path: Path) -> None:
     app = create_app(Settings(home=tmp_path, embedder="none", model_url=f"http://127.0.0.1:{free_port()}/v1"))
     async with app.router.lifespan_context(app), serving(app) as url:
         await page.goto(url)
-        await expect(page.get_by_text("There are no documents yet")).to_be_visible()
-        await expect(page.get_by_text("Nothing can be answered yet. No model server answers")).to_be_visible()
+        await expect(page.get_by_text("No documents yet")).to_be_visible()
+        await expect(page.get_by_text("The model server is not available. No model server answers")).to_be_visible()
 
 
 async def test_what_made_a_run_fail_is_told_and_the_run_resumed(page: Page, site: Site, teller: Teller) -> None:
@@ -164,7 +164,7 @@ async def test_a_wrong_plan_is_found_changed_and_the_branches_compared(page: Pag
     await page.get_by_role("button", name="plan step 1", exact=True).click()
     details = page.get_by_role("region", name="plan then retrieve_coarse")
     await expect(details).to_contain_text("plan 2: Which medal was named after #1?")
-    await details.get_by_text("Asked: planner/plan").click()
+    await details.get_by_text("Model call: planner/plan").click()
     await expect(details.get_by_role("region", name="Prompt")).to_contain_text(QUESTION)
     await expect(details.get_by_role("region", name="Reply")).to_contain_text("Which medal")
     await picture(page, "explorer")
@@ -185,8 +185,8 @@ async def test_a_wrong_plan_is_found_changed_and_the_branches_compared(page: Pag
 
     await open_tab(page, "Compare")
     first, second = (page.get_by_role("region", name=f"{which} branch") for which in ("First", "Second"))
-    await expect(first.locator(".said")).not_to_contain_text("Kelp Fair")
-    await expect(second.locator(".said")).to_contain_text("Kelp Fair")
+    await expect(first.locator(".answer-text")).not_to_contain_text("Kelp Fair")
+    await expect(second.locator(".answer-text")).to_contain_text("Kelp Fair")
     await expect(first).to_contain_text("3 checkpoints in common")
     await expect(second).to_contain_text("changed by hand")
     await picture(page, "compare")
@@ -214,7 +214,7 @@ async def test_a_fork_into_another_method_is_a_run_of_its_own(page: Page, site: 
     first = page.url
     await open_tab(page, "Explore")
     await page.get_by_role("button", name="Change the state and fork").click()
-    await page.get_by_label("Go on with").select_option("plain-rag")
+    await page.get_by_label("Continue with").select_option("plain-rag")
     await page.get_by_role("button", name="Fork and run").click()
     await expect(page.get_by_text("Forked from")).to_be_visible()
     assert page.url != first
@@ -243,14 +243,14 @@ async def test_what_a_run_has_found_is_drawn(
 
 async def test_a_server_with_keys_asks_for_one(page: Page, site: Site) -> None:
     await page.goto(await site(keys="anna:apple-secret"))
-    dialog = page.get_by_role("dialog", name="This server asks for a key")
+    dialog = page.get_by_role("dialog", name="This server requires an API key")
     await dialog.get_by_label("Key").fill("wrong")
     await dialog.get_by_role("button").click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("does not take that key")
+    await expect(dialog.get_by_role("alert")).to_contain_text("rejected this key")
     await dialog.get_by_label("Key").fill("apple-secret")
     await dialog.get_by_role("button").click()
     await expect(dialog).to_have_count(0)
-    await expect(page.get_by_text("There are no documents yet")).to_be_visible()
+    await expect(page.get_by_text("No documents yet")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
