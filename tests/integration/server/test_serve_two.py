@@ -28,7 +28,7 @@ def oracle() -> Oracle:
 
 @pytest.fixture
 def server(tmp_path: Path, postgres_url: str, oracle: Oracle) -> Server:
-    """Starts the server of a machine; all of them are one owner's."""
+    """Return a function that starts another server of the same owner."""
     own = uuid4().hex
 
     @asynccontextmanager
@@ -43,7 +43,7 @@ def server(tmp_path: Path, postgres_url: str, oracle: Oracle) -> Server:
 
 
 async def held(client: httpx.AsyncClient, oracle: Oracle) -> str:
-    """A run whose model call waits, and which has told its first three events."""
+    """Start a run whose model call waits; return when it has published three events."""
     oracle.asked.clear()
     oracle.free.clear()
     thread = await begin(client)
@@ -62,7 +62,7 @@ def refusal(response: httpx.Response) -> tuple[int, Any]:
     return response.status_code, response.json()["error"]["type"]
 
 
-async def test_what_the_other_one_runs_is_refused_and_nothing_is_lost(server: Server, oracle: Oracle) -> None:
+async def test_run_of_another_server_is_refused_without_loss(server: Server, oracle: Oracle) -> None:
     async with server("one") as (one, _), server("two") as (two, _):
         await upload(one)
         await upload(two)
@@ -79,7 +79,7 @@ async def test_what_the_other_one_runs_is_refused_and_nothing_is_lost(server: Se
         await assert_ends_well(two, thread)
 
 
-async def test_what_the_other_one_has_refused_is_picked_up(server: Server, oracle: Oracle) -> None:
+async def test_run_refused_by_another_server_is_recovered(server: Server, oracle: Oracle) -> None:
     async with server("two") as (two, _):
         async with server("one") as (one, _):
             await upload(one)
@@ -92,7 +92,7 @@ async def test_what_the_other_one_has_refused_is_picked_up(server: Server, oracl
             await assert_ends_well(again, thread)
 
 
-async def test_two_that_pick_up_at_once_share_what_was_left(server: Server, oracle: Oracle) -> None:
+async def test_concurrently_recovering_servers_share_the_queue(server: Server, oracle: Oracle) -> None:
     async with server("one") as (one, house_one), server("two") as (two, house_two):
         await upload(one)
         await upload(two)
@@ -103,13 +103,13 @@ async def test_two_that_pick_up_at_once_share_what_was_left(server: Server, orac
         begun = await asyncio.gather(house_one.jobs.pick_up(), house_two.jobs.pick_up())
         assert sum(begun) == len(left)
         for thread in threads:
-            await told(one, thread)  # to its end, whoever runs it
+            await told(one, thread)  # to its end, on either server
             await told(two, thread)
             await assert_ends_well(one, thread)
         assert len(oracle.requests) == len(threads)
 
 
-async def test_what_was_ended_meanwhile_is_not_picked_up(
+async def test_run_ended_by_another_server_is_not_recovered(
     server: Server, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By another server that has read just before that it was left."""

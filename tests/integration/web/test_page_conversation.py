@@ -20,7 +20,7 @@ async def ask_on(page: Page, message: str = FOLLOW_UP) -> None:
 
 
 async def expect_conversation(page: Page) -> None:
-    """The follow-up, with what was asked and answered before it."""
+    """Assert that the page shows the follow-up with the earlier question and answer."""
     await expect(page.get_by_role("heading", name=FOLLOW_UP)).to_be_visible()
     await expect(page.locator(".run-head")).to_contain_text(f"Rewritten as: {QUESTION}")
     await expect(page.get_by_role("region", name=f"Earlier: {QUESTION}")).to_contain_text("Kelp Fair")
@@ -28,7 +28,7 @@ async def expect_conversation(page: Page) -> None:
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
 
 
-async def test_a_follow_up_goes_on_in_the_conversation(page: Page, site: Site, teller: Teller, axe: str) -> None:
+async def test_follow_up_continues_the_conversation(page: Page, site: Site, teller: Teller, axe: str) -> None:
     await drop_documents(page, await site())
     await ask(page)
     await expect_status(page, "done")
@@ -57,7 +57,7 @@ async def test_a_follow_up_goes_on_in_the_conversation(page: Page, site: Site, t
     await expect_conversation(page)
 
 
-async def test_a_run_that_its_budget_ended_goes_on_with_another(page: Page, site: Site, axe: str) -> None:
+async def test_run_out_of_budget_resumes_with_a_larger_one(page: Page, site: Site, axe: str) -> None:
     await drop_documents(page, await site())
     await page.get_by_role("link", name="Ask", exact=True).click()
     await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
@@ -78,7 +78,7 @@ async def test_a_run_that_its_budget_ended_goes_on_with_another(page: Page, site
     await expect(page.get_by_role("region", name="Checkpoints")).to_contain_text("resumed from here")
 
 
-async def test_a_chat_is_shown_and_goes_on(page: Page, site: Site) -> None:
+async def test_chat_is_shown_and_continued(page: Page, site: Site) -> None:
     await drop_documents(page, url := await site())
     chat = {"question": QUESTION, "method": "chat", "thread": "talk", "values": {"method": "par-rag"}}
     async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
@@ -95,7 +95,7 @@ async def test_a_chat_is_shown_and_goes_on(page: Page, site: Site) -> None:
     await expect(page.get_by_text("Sub-run of")).to_be_visible()
 
 
-async def test_reading_is_stopped(page: Page, site: Site) -> None:
+async def test_ingest_is_stopped(page: Page, site: Site) -> None:
     gated = Gated()
     await page.goto(f"{await site(embedder=gated)}/#/documents")
     [(name, text)] = CORPUS.items()

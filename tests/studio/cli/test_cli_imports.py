@@ -1,4 +1,4 @@
-"""The modules that `sleuth` imports before it knows which command to run."""
+"""The modules that `sleuth` imports before it selects a command."""
 
 import subprocess
 import sys
