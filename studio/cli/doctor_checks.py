@@ -48,10 +48,13 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """A check whose `run` returns a detail, or raises if there is a problem; `fix` is the command that solves it."""
+    """A check whose `run` returns a detail or raises an error; `fix` is the command that solves the problem.
+
+    A `run` that is not a coroutine function runs in a thread.
+    """
 
     name: str
-    run: Callable[[Settings], Awaitable[str]]
+    run: Callable[[Settings], str | Awaitable[str]]
     fix: str
 
 
@@ -83,7 +86,7 @@ def _checks(settings: Settings) -> list[Check]:
 
 async def run_check(check: Check, settings: Settings) -> Finding:
     """Run a check; an unexpected exception is reported as a finding too."""
-    (result,) = await asyncio.gather(asyncio.wait_for(check.run(settings), SECONDS), return_exceptions=True)
+    (result,) = await asyncio.gather(asyncio.wait_for(_run(check, settings), SECONDS), return_exceptions=True)
     match result:
         case str():
             return Finding(name=check.name, ok=True, detail=result)
@@ -95,15 +98,17 @@ async def run_check(check: Check, settings: Settings) -> Finding:
             return Finding(name=check.name, ok=False, detail=f"{type(result).__name__}: {result}", fix=check.fix)
 
 
-async def _python(_settings: Settings) -> str:
+async def _run(check: Check, settings: Settings) -> str:
+    result = await asyncio.to_thread(check.run, settings)
+    return result if isinstance(result, str) else await result
+
+
+def _python(_settings: Settings) -> str:
     return f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} processors"
 
 
-async def _home(settings: Settings) -> str:
-    return await asyncio.to_thread(_writable_home, settings.home)
-
-
-def _writable_home(home: Path) -> str:
+def _home(settings: Settings) -> str:
+    home = settings.home
     present = next(folder for folder in (home, *home.parents) if folder.exists())
     if not (present.is_dir() and os.access(present, os.W_OK | os.X_OK)):
         raise StoreError(f"{present} is not writable")
@@ -194,13 +199,9 @@ async def _graph(settings: Settings) -> str:
         return f"{place} answers {len(graph.functions) if graph else 0} functions"
 
 
-async def _catalogue(settings: Settings) -> str:
-    url = make_url(catalogue_url(settings.home, settings.database_url))
-    return await asyncio.to_thread(_read_catalogue, settings, url)
-
-
-def _read_catalogue(settings: Settings, url: URL) -> str:
+def _catalogue(settings: Settings) -> str:
     """Read the tables directly: opening a `Catalogue` would migrate its schema."""
+    url = make_url(catalogue_url(settings.home, settings.database_url))
     if settings.database_url is None and not Path(str(url.database)).exists():
         return EMPTY
     own = documents.c.owner == settings.owner, documents.c.collection == settings.collection
@@ -214,12 +215,8 @@ def _read_catalogue(settings: Settings, url: URL) -> str:
     return f"schema {found}, {count} documents in {settings.collection!r}"
 
 
-async def _postgres(settings: Settings) -> str:
-    return await asyncio.to_thread(_postgres_version, catalogue_url(settings.home, settings.database_url))
-
-
-def _postgres_version(url: str | URL) -> str:
-    with _connection(make_url(url)) as connection:
+def _postgres(settings: Settings) -> str:
+    with _connection(make_url(catalogue_url(settings.home, settings.database_url))) as connection:
         return str(connection.scalar(text("SHOW server_version")))
 
 
@@ -255,14 +252,14 @@ def _embedded_chroma(file: Path) -> str:
     return f"{count} collections in {file.parent}"
 
 
-async def _tracing(settings: Settings) -> str:
+def _tracing(settings: Settings) -> str:
     if settings.tracing == "langsmith":
         return "on: questions, passages, prompts and replies of runs are sent to LangSmith (SLEUTH_TRACING)"
     ignored = tracing_variables(os.environ)
     return "off, nothing is sent to LangSmith" + (f"; ignored: {', '.join(ignored)}" if ignored else "")
 
 
-async def _extras(_settings: Settings) -> str:
+def _extras(_settings: Settings) -> str:
     installed = [name for name, modules in EXTRAS.items() if all(map(importlib.util.find_spec, modules))]
     missing = [name for name in EXTRAS if name not in installed]
     return f"installed: {', '.join(installed) or 'none'}" + (

@@ -24,6 +24,7 @@ from sleuth.studio.mcp.backend import AskRequest, Backend, Events
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
+from sleuth.tools.types import hit_json
 
 BackendOf = Callable[[str | None], Backend]
 """Returns the backend of an owner; the owner is None over stdio."""
@@ -134,17 +135,7 @@ class Tools:
         with _tool_errors():
             async with self._of(context).library() as library:
                 hits = await library.search(Query(text=query, k=k, mode=mode))
-        return [
-            SearchResult(
-                passage=hit.passage.id,
-                document=hit.passage.document_id,
-                title=hit.passage.title,
-                text=hit.passage.text,
-                score=hit.score,
-                rank=hit.rank,
-            )
-            for hit in hits
-        ]
+        return [SearchResult.model_validate(hit_json(hit)) for hit in hits]
 
     async def get_document(
         self,

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
 from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat import Rewriting, rewritten
+from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.locks import SharedHomeLock
@@ -34,6 +35,35 @@ class ServerState:
     ingestion: IngestionWorker
     home_lock: SharedHomeLock
     conversations: Conversations
+
+    async def require_ready(self, owner: str) -> None:
+        """Check that an owner can start a run.
+
+        Raises:
+            UsageError: the owner has no documents.
+            QuotaUsedUp: the owner's daily token quota is exhausted.
+        """
+        await (await self.tenants.library(owner)).require_documents()
+        await self.quota.require(owner)
+
+    async def start_run(
+        self,
+        owner: str,
+        question: str,
+        method: str,
+        *,
+        values: dict[str, Any],
+        budget: Budget,
+        thread: str | None = None,
+        expect_listener: bool = False,
+    ) -> str:
+        """Start a background run and return its thread; raise UsageError for an invalid question or setting."""
+        runs = await self.tenants.read_only_runs(owner)
+        id = await runs.start(
+            question, method, values=values, profile=self.settings.profile, budget=budget, thread=thread
+        )
+        await self.run_worker.start(owner, id, expect_listener=expect_listener)
+        return id
 
     async def rewrite_follow_up(self, owner: str, message: str, turns: Sequence[Turn]) -> Rewriting:
         """Rewrite a message of a conversation into a self-contained question, charged to the owner's quota.

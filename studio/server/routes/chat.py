@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 from starlette.responses import StreamingResponse
@@ -56,7 +57,8 @@ async def complete(form: forms.ChatForm, request: Request, server: ServerStateDe
     if form.model not in METHODS:
         return _unknown_model(form.model)
     builder = await _start(form, server, owner)
-    events = _events(server, builder.thread)
+    is_active = partial(server.run_worker.is_active, builder.thread)
+    events = server.log.follow(builder.thread, 0, is_active=is_active)
     if form.stream:
         usage = bool(form.stream_options and form.stream_options.include_usage)
         chunks = _with_keep_alive(builder.stream(events, usage=usage), server, builder.thread)
@@ -66,23 +68,12 @@ async def complete(form: forms.ChatForm, request: Request, server: ServerStateDe
 
 async def _start(form: forms.ChatForm, server: ServerState, owner: str) -> ChatCompletionBuilder:
     question = check_question(form.question())
-    library = await server.tenants.library(owner)
-    await library.require_documents()
+    await server.require_ready(owner)
     rewriting = await server.rewrite_follow_up(owner, question, form.turns())
-    runs = await server.tenants.read_only_runs(owner)
-    thread = await runs.start(
-        rewriting.question,
-        form.model,
-        values=form.sleuth.values,
-        profile=server.settings.profile,
-        budget=form.sleuth.budget.budget(),
+    thread = await server.start_run(
+        owner, rewriting.question, form.model, values=form.sleuth.values, budget=form.sleuth.budget.budget()
     )
-    await server.run_worker.start(owner, thread, expect_listener=False)
     return ChatCompletionBuilder(thread=thread, method=form.model, rewriting=rewriting)
-
-
-def _events(server: ServerState, thread: str) -> AsyncGenerator[Event]:
-    return server.log.follow(thread, 0, is_active=lambda: server.run_worker.is_active(thread))
 
 
 async def _complete(

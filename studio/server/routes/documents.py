@@ -1,6 +1,7 @@
 """Documents: upload, list, show, delete; passages and search."""
 
 from collections.abc import AsyncIterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -43,17 +44,7 @@ async def list_documents(
 ) -> list[forms.DocumentRow]:
     """List documents by id."""
     found = await library.documents(limit=limit, after=after, find=find)
-    return [
-        forms.DocumentRow(
-            id=each.id,
-            title=each.title,
-            source=_source(each.source, server, owner),
-            media_type=each.media_type,
-            passages=each.passages,
-            added_at=each.added_at,
-        )
-        for each in found
-    ]
+    return [forms.DocumentRow(**asdict(replace(each, source=_source(each.source, server, owner)))) for each in found]
 
 
 @router.post("/documents", status_code=202)
@@ -89,15 +80,8 @@ async def show_document(id: str, library: LibraryDep, server: ServerStateDep, ow
     """Return a document with its text and the positions of its passages."""
     document = await library.document(id)
     spans = [forms.Span(id=each.id, start=each.start, end=each.end) for each in await library.passages_of(id)]
-    return forms.DocumentView(
-        id=document.id,
-        title=document.title,
-        source=_source(document.source, server, owner),
-        media_type=document.media_type,
-        added_at=document.added_at,
-        text=document.text,
-        passages=spans,
-    )
+    shown = replace(document, source=_source(document.source, server, owner))
+    return forms.DocumentView(**asdict(shown), passages=spans)
 
 
 @router.delete("/documents/{id:path}", status_code=204)
@@ -140,15 +124,7 @@ async def show_passage(id: str, library: LibraryDep) -> forms.PassageView:
     found = await library.passages([id])
     if not found:
         raise UnknownName("passage", id, [])
-    passage = found[0]
-    return forms.PassageView(
-        id=passage.id,
-        document=passage.document_id,
-        title=passage.title,
-        text=passage.text,
-        start=passage.start,
-        end=passage.end,
-    )
+    return forms.PassageView(**asdict(found[0]), document=found[0].document_id)
 
 
 @router.get("/search")

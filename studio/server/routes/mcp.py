@@ -27,13 +27,10 @@ class ServerBackend:
 
     async def ask(self, request: AskRequest) -> Events:
         """Start a background run and follow it to its end."""
-        await (await self.server.tenants.library(self.owner)).require_documents()
-        await self.server.quota.require(self.owner)
-        runs, profile = await self.server.tenants.read_only_runs(self.owner), self.server.settings.profile
-        thread = await runs.start(
-            request.question, request.method, values=request.values, profile=profile, budget=request.budget
+        await self.server.require_ready(self.owner)
+        thread = await self.server.start_run(
+            self.owner, request.question, request.method, values=request.values, budget=request.budget
         )
-        await self.server.run_worker.start(self.owner, thread, expect_listener=False)
         async for event in self._follow(thread, after=0):
             yield event
 

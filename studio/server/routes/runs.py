@@ -75,22 +75,20 @@ async def start(form: forms.RunForm, server: ServerStateDep, owner: Owner, runs:
     With `after`, the question is first rewritten into one that is self-contained. With the thread of a chat (method
     `chat`), it is the next message of the chat.
     """
-    library = await server.tenants.library(owner)
-    await library.require_documents()
-    await server.quota.require(owner)
+    await server.require_ready(owner)
     id = uuid4().hex[:12]
     if form.thread:
         id = await _find_id(form.thread, runs, server, owner) or _scoped(form.thread, server, owner)
     question = form.question if form.after is None else await _follow_up(form, id, server, owner)
-    thread = await runs.start(
+    thread = await server.start_run(
+        owner,
         question,
         form.method,
         values=form.values,
-        profile=server.settings.profile,
         budget=form.budget.budget(),
         thread=id,
+        expect_listener=True,
     )
-    await server.run_worker.start(owner, thread)
     return forms.Begun(thread=thread)
 
 

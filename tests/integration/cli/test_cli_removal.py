@@ -57,7 +57,7 @@ async def test_prune_of_checkpoints_without_yes_counts_them(env: dict[str, str])
     assert len((await sleuth("runs", "history", "a", "--json", **env)).json()) == history
     removed = (await sleuth(*prune, "--yes", "--json", **env)).json()
     assert removed["checkpoints"] == sum(as_json["would_remove"]["checkpoints"].values())
-    assert "nothing to remove" in (await sleuth(*prune, **env)).out
+    assert "Nothing to remove" in (await sleuth(*prune, **env)).out
 
 
 async def test_delete_removes_runs_with_their_subruns(env: dict[str, str]) -> None:

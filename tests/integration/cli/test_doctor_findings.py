@@ -32,7 +32,7 @@ async def test_doctor_fresh_home_lacks_only_the_model_server(tmp_path: Path) -> 
 
 
 async def test_doctor_accepts_no_embedder(tmp_path: Path) -> None:
-    assert "without vectors" in (await findings(tmp_path, embedder="none"))["embedder"].detail
+    assert "keyword index only" in (await findings(tmp_path, embedder="none"))["embedder"].detail
 
 
 GRAPH = Path(__file__).parents[3] / "examples" / "knowledge_graph.json"

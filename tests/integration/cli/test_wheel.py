@@ -172,7 +172,7 @@ def test_wheel_contains_the_adapter(installed: Installed) -> None:
     script = "import pathlib\nfrom sleuth.studio.model_server.adapter import chosen, fingerprint\n"
     script += "print(fingerprint(pathlib.Path(*chosen(None))))"
     done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
-    assert done.stdout.strip() == fingerprint(ROOT / "studio" / "embedded" / "sleuth-small"), done.stderr
+    assert done.stdout.strip() == fingerprint(ROOT / "studio" / "model_server" / "sleuth-small"), done.stderr
 
 
 async def test_wheel_ingests_and_answers_writing_only_to_its_home(installed: Installed) -> None:

@@ -137,21 +137,21 @@ async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None
     await asyncio.to_thread(jobs.prepare)
     async with two.here.leases.hold("lost"), two.here.leases.hold("kept"):
         lost, kept = ((name, two.here.leases.token(name)) for name in ("lost", "kept"))
-        trails = [await log.trail(name, token=token) for name, token in (lost, kept)]
+        writers = [await log.writer(name, token=token) for name, token in (lost, kept)]
         for name, token in (lost, kept):
-            await asyncio.to_thread(jobs.write_down, "local", name, token)
+            await asyncio.to_thread(jobs.add, "local", name, token)
         await two.cut()
         async with two.elsewhere.leases.hold("lost"):
             pass
-        for trail in trails:
-            trail.tell("answer", {}, key="answer")
+        for writer in writers:
+            writer.append("answer", {}, key="answer")
         writing = asyncio.create_task(log.run())
         await log.flush()
         writing.cancel()
         assert [len(await log.after(name, 0)) for name, _ in (lost, kept)] == [0, 1]
         with pytest.raises(ThreadBusy):
-            await asyncio.to_thread(jobs.cross_out, *lost)
-        await asyncio.to_thread(jobs.cross_out, *kept)
+            await asyncio.to_thread(jobs.remove, *lost)
+        await asyncio.to_thread(jobs.remove, *kept)
         assert await asyncio.to_thread(jobs.left) == [("lost", "local")]
 
 

@@ -43,7 +43,7 @@ async def app(tmp_path: Path, oracle: Oracle) -> AsyncIterator[FastAPI]:
 
 
 @pytest.fixture
-def house(app: FastAPI) -> ServerState:
+def server(app: FastAPI) -> ServerState:
     return server_state_of(app)
 
 
@@ -55,12 +55,12 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def follow(
-    client: httpx.AsyncClient, house: ServerState, thread: str, oracle: Oracle, after: int = 0
+    client: httpx.AsyncClient, server: ServerState, thread: str, oracle: Oracle, after: int = 0
 ) -> list[tuple[int, str, Any]]:
     """Return the events of a run whose model continues after half a reply was received."""
     reading = asyncio.create_task(told(client, thread, after, words=True))
     async with asyncio.timeout(LIMIT):
-        while not house.log.ears.listening(thread):  # noqa: ASYNC110 - there is no event to wait for
+        while not server.log.subscribers.want_deltas(thread):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
     await oracle.asked.wait()
     oracle.free.set()
@@ -68,10 +68,10 @@ async def follow(
 
 
 async def test_deltas_arrive_within_their_step_without_id_and_once(
-    client: httpx.AsyncClient, house: ServerState, oracle: Oracle
+    client: httpx.AsyncClient, server: ServerState, oracle: Oracle
 ) -> None:
     thread = await begin(client)
-    events = await follow(client, house, thread, oracle)
+    events = await follow(client, server, thread, oracle)
     names = [name for _, name, _ in events]
     heard = [(id, data) for id, name, data in events if name == "delta"]
     assert names[:3] == ["step", "step", "step"]
@@ -96,7 +96,7 @@ async def test_chat_completion_streams_no_deltas(client: httpx.AsyncClient, orac
 
 
 async def test_text_before_a_stop_is_reset_when_the_run_is_resumed(
-    client: httpx.AsyncClient, house: ServerState, oracle: Oracle
+    client: httpx.AsyncClient, server: ServerState, oracle: Oracle
 ) -> None:
     thread = await begin(client)
     await oracle.asked.wait()
@@ -104,7 +104,7 @@ async def test_text_before_a_stop_is_reset_when_the_run_is_resumed(
     before = await told(client, thread)
     oracle.asked.clear()
     await client.post(f"/v1/runs/{thread}/resume")
-    after = await follow(client, house, thread, oracle, before[-1][0])
+    after = await follow(client, server, thread, oracle, before[-1][0])
     first, second = oracle.requests
     assert first.call_id == second.call_id
     said = [(name, data) for _, name, data in after if name in ("delta", "reset")]

@@ -93,14 +93,14 @@ async def test_run_refused_by_another_server_is_recovered(server: Server, oracle
 
 
 async def test_concurrently_recovering_servers_share_the_queue(server: Server, oracle: Oracle) -> None:
-    async with server("one") as (one, house_one), server("two") as (two, house_two):
+    async with server("one") as (one, server_one), server("two") as (two, server_two):
         await upload(one)
         await upload(two)
         threads = await left_by_a_third(server, oracle)
         oracle.free.set()
-        left = await asyncio.to_thread(RunQueue(house_one.tenants.store.engine).left)
+        left = await asyncio.to_thread(RunQueue(server_one.tenants.store.engine).pending)
         assert set(threads) <= {thread for thread, _ in left}
-        begun = await asyncio.gather(house_one.jobs.pick_up(), house_two.jobs.pick_up())
+        begun = await asyncio.gather(server_one.run_worker.recover(), server_two.run_worker.recover())
         assert sum(begun) == len(left)
         for thread in threads:
             await told(one, thread)  # to its end, on either server
@@ -113,17 +113,17 @@ async def test_run_ended_by_another_server_is_not_recovered(
     server: Server, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By another server that has read just before that it was left."""
-    async with server("one") as (one, house_one), server("two") as (two, house_two):
+    async with server("one") as (one, server_one), server("two") as (two, server_two):
         await upload(one)
         await upload(two)
         (thread, *_) = await left_by_a_third(server, oracle)
-        left = await asyncio.to_thread(RunQueue(house_one.tenants.store.engine).left)
-        await house_one.jobs.pick_up()
+        left = await asyncio.to_thread(RunQueue(server_one.tenants.store.engine).pending)
+        await server_one.run_worker.recover()
         assert (await one.post(f"/v1/runs/{thread}/stop")).status_code == 202
         before = await told(one, thread)
         assert before[-1][1] == "stopped"
         monkeypatch.setattr(RunQueue, "left", lambda _: [row for row in left if row[0] == thread])
-        assert await house_two.jobs.pick_up() == 0
+        assert await server_two.run_worker.recover() == 0
         assert await told(two, thread) == before
         assert (await two.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "interrupted"
 

@@ -45,8 +45,8 @@ class Away(HashingEmbedder):
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingests, "SOON", 0.05)
-    monkeypatch.setattr(ingests, "LATE", 0.2)
+    monkeypatch.setattr(ingests, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(ingests, "LONGEST_PAUSE", 0.2)
 
 
 @asynccontextmanager
@@ -188,24 +188,24 @@ def test_orphaned_files_of_a_kill_are_removed(tmp_path: Path) -> None:
     uploads = Uploads(create_engine(f"sqlite:///{tmp_path / 'serve.db'}"), tmp_path / "uploads")
     with (tmp_path / "sent").open("wb+") as sent:
         kept = Ingest(id="a1", owner="anna", files=("notes.txt",), at="2026-01-01")
-        uploads.keep(kept, {"notes.txt": sent})
-        uploads.keep(replace(kept, id="b2"), {"notes.txt": sent})
-    uploads.finish(replace(kept, id="b2", status="done"), placed=False)
+        uploads.add(kept, {"notes.txt": sent})
+        uploads.add(replace(kept, id="b2"), {"notes.txt": sent})
+    uploads.finish(replace(kept, id="b2", status="done"), is_placed=False)
     left = [tmp_path / "uploads" / "c3" / "notes.txt", uploads.folder_of("anna") / "more.txt"]
     placed = uploads.folder_of("anna") / "notes.txt"
     for path in (*left, placed):
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    uploads.sweep()
+    uploads.remove_orphans()
     assert all(path.exists() for path in left), "it may be about to be written down"
     before = time.time() - HOUR - 1
     for path in (*left, placed, *(tmp_path / "uploads").iterdir()):
         os.utime(path, (before, before))
-    uploads.sweep()
+    uploads.remove_orphans()
     assert not any(path.exists() for path in left)
     assert placed.exists()
     assert (tmp_path / "uploads" / "a1" / "notes.txt").exists()
-    assert uploads.left() == [kept]
+    assert uploads.unfinished() == [kept]
 
 
 def test_failure_belongs_to_the_file_that_it_names() -> None:
