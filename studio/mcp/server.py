@@ -172,7 +172,7 @@ async def _answer_of(events: Events, context: Context[Any, Any]) -> AnswerResult
                 number, thread = number + 1, thread or event.part_of or event.thread
                 await context.report_progress(number, None, f"{event.method}: {event.node} {event.state}")
     except SleuthError as error:
-        resumable = f" Call `resume` with its thread, {thread}, to continue." if thread else ""
+        resumable = f" To continue, call `resume` with its thread, {thread}." if thread else ""
         raise ToolError(f"{error}{resumable}") from error
     raise ToolError("The run ended without an answer.")
 

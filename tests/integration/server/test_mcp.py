@@ -135,7 +135,7 @@ async def test_failed_run_is_resumed_by_the_tool(tmp_path: Path) -> None:
     knows, oracle.said = oracle.said, lambda _request: ModelUnavailable("It is down.")
     async with server(tmp_path, oracle) as connect, connect(ANNA) as client:
         said = await refused(client, "ask", **PLAIN)
-        assert said.startswith("Error executing tool ask: It is down. Call `resume` with its thread, ")
+        assert said.startswith("Error executing tool ask: It is down. To continue, call `resume` with its thread, ")
         oracle.said = knows
         thread = said.rstrip(".").rsplit(" ", 1)[-1]
         assert value(await client.call_tool("resume", {"thread": thread}))["text"] == "Edric Gannow"

@@ -122,7 +122,7 @@ async def test_run_ended_by_another_server_is_not_recovered(
         assert (await one.post(f"/v1/runs/{thread}/stop")).status_code == 202
         before = await told(one, thread)
         assert before[-1][1] == "stopped"
-        monkeypatch.setattr(RunQueue, "left", lambda _: [row for row in left if row[0] == thread])
+        monkeypatch.setattr(RunQueue, "pending", lambda _: [row for row in left if row[0] == thread])
         assert await server_two.run_worker.recover() == 0
         assert await told(two, thread) == before
         assert (await two.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "interrupted"
