@@ -152,7 +152,7 @@ async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None
         with pytest.raises(ThreadBusy):
             await asyncio.to_thread(jobs.remove, *lost)
         await asyncio.to_thread(jobs.remove, *kept)
-        assert await asyncio.to_thread(jobs.left) == [("lost", "local")]
+        assert await asyncio.to_thread(jobs.pending) == [("lost", "local")]
 
 
 async def test_a_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:
