@@ -32,7 +32,7 @@ from sleuth.agents.llm import ScriptedModel
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService, Services
 from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.studio.client import last
+from sleuth.studio.client import last_answer
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit, Passage
@@ -100,7 +100,7 @@ async def measure(steps: int, home: Path) -> dict[str, int]:
     model = ScriptedModel(replies(steps), context_window=100_000)
     async with open_store(Settings(home=home)) as store:
         runs = RunService(store, Services(model=model, retriever=Shelf()))
-        answer = await last(runs.run(await runs.start("Who was the last of the line?", "par-rag")))
+        answer = await last_answer(runs.run(await runs.start("Who was the last of the line?", "par-rag")))
     model.done()
     assert len(answer.notes) == steps
     assert len(answer.citations) == 3 * steps, "two of each draft, and one of its review"
@@ -117,7 +117,7 @@ async def long_run(steps: int, again: int, home: Path) -> dict[str, float]:
     async with open_store(Settings(home=home)) as store:
         runs = RunService(store, Services(model=model, retriever=Shelf()))
         thread = await runs.start("Who was the last of the line?", "par-rag", values={"max_requeries": again})
-        answer = await last(runs.run(thread))
+        answer = await last_answer(runs.run(thread))
         began = time.process_time()
         moments = (await list_checkpoints(runs, thread))[::-1]
         looked = time.process_time() - began

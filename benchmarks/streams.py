@@ -25,7 +25,7 @@ import httpx
 import psutil
 
 from sleuth.agents.model import Message, Reply, Request, Usage
-from sleuth.studio.client import Named
+from sleuth.studio.client import NamedModel
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.main import server_of
 from sleuth.tools.settings import Settings
@@ -53,7 +53,7 @@ class Instant:
 
 
 @asynccontextmanager
-async def instant(_settings: Settings) -> AsyncIterator[Named]:
+async def instant(_settings: Settings) -> AsyncIterator[NamedModel]:
     yield Instant()
 
 

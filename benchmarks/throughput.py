@@ -42,7 +42,7 @@ from sleuth.agents.model import Message, Reply, Request
 from sleuth.graphs.ingestion import ingest
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService, Services
-from sleuth.studio.client import last
+from sleuth.studio.client import last_answer
 from sleuth.studio.simulation import SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
 
@@ -83,7 +83,7 @@ async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tup
         for gold in known:
             model = Noting(SimulatedModel(gold, Simulation()), said)
             runs = RunService(store, Services(model=model, retriever=library, embedder=library.embedder))
-            await last(runs.run(await runs.start(gold.question, method)))
+            await last_answer(runs.run(await runs.start(gold.question, method)))
     return [gold.question for gold in known], said
 
 

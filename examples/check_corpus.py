@@ -2,7 +2,7 @@
 
     python examples/check_corpus.py
 
-Prints what is wrong, one line each, and exits with status 1; prints a summary when all is well.
+Prints one line per problem and exits with status 1, or prints a summary if there is none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_ANSWER = ("unanswerable", "false_premise")
 
 
 def read(path: Path) -> str:
-    """Text of one article; a PDF or DOCX is read from the Markdown it was built from."""
+    """Return the text of an article; for a PDF or DOCX, that of its Markdown source."""
     source = SOURCES / f"{path.stem}.md" if path.suffix in {".pdf", ".docx"} else path
     text = source.read_text(encoding="utf-8")
     if path.suffix == ".html":
@@ -36,7 +36,7 @@ def read(path: Path) -> str:
 
 
 def title(path: Path) -> str:
-    """Name of an article as others would mention it: its heading without a bracketed note."""
+    """Return the name of an article: its heading without a note in parentheses."""
     source = SOURCES / f"{path.stem}.md" if path.suffix in {".pdf", ".docx"} else path
     text = source.read_text(encoding="utf-8")
     found = re.search(r"<title>(.*?)</title>", text) or re.match(r"# (.*)", text)
@@ -45,7 +45,7 @@ def title(path: Path) -> str:
 
 
 def orphans(texts: dict[str, str]) -> list[str]:
-    """Articles whose name no other article mentions."""
+    """Return a problem for each article that no other article mentions."""
     names = {name: title(CORPUS / name) for name in texts}
     return [
         f"{name}: mentioned in no other article"
@@ -55,7 +55,7 @@ def orphans(texts: dict[str, str]) -> list[str]:
 
 
 def check_hops(item: dict[str, Any], texts: dict[str, str]) -> list[str]:
-    """Gold ids exist and every answer on the way stands in the text of its gold document."""
+    """Return missing gold documents, and answers of hops that their gold document does not contain."""
     missing = [f"no such article {gold}" for gold in item["gold_ids"] if gold not in texts]
     for hop in item["decomposition"]:
         if hop["gold_id"] not in item["gold_ids"]:
@@ -66,9 +66,9 @@ def check_hops(item: dict[str, Any], texts: dict[str, str]) -> list[str]:
 
 
 def check_chain(item: dict[str, Any], texts: dict[str, str]) -> list[str]:
-    """No article of a chain gives away an earlier link.
+    """Return the articles of a chain that reveal an earlier hop.
 
-    The last article names no earlier subject; no article names the subject just before its own.
+    The last article must name no earlier subject, and no article the subject of the hop before.
     """
     subjects = [re.sub(r"\s*\(.*\)", "", triple[0]).casefold() for triple in item["evidence_triples"]]
     golds = [hop["gold_id"] for hop in item["decomposition"]]
@@ -78,7 +78,7 @@ def check_chain(item: dict[str, Any], texts: dict[str, str]) -> list[str]:
 
 
 def check_shape(item: dict[str, Any]) -> list[str]:
-    """The fields agree with the type of the question."""
+    """Return the fields that do not match the type of the question."""
     kind, hops = item["type"], item["decomposition"]
     wrong = []
     if len(hops) != HOPS.get(kind, len(hops)):
@@ -106,7 +106,7 @@ def main() -> int:
         if not found and item["type"] in CHAINS:
             found = check_chain(item, texts)
         problems += [f"{item['id']}: {problem}" for problem in found]
-    print("\n".join(problems) if problems else f"{len(texts)} articles, {len(items)} questions: all well")
+    print("\n".join(problems) if problems else f"{len(texts)} articles, {len(items)} questions, no problems")
     return 1 if problems else 0
 
 

@@ -1,6 +1,6 @@
-"""What `make demo` shows: documents read in, two methods asked, a run killed and resumed, a run forked.
+"""The demonstration of `make demo`: ingest documents, ask with two methods, kill and resume a run, fork a run.
 
-Every line that begins with $ is a command that you can type yourself.
+Every line that starts with $ is a command that you can run yourself.
 """
 
 import json
@@ -21,17 +21,17 @@ PORT = 8017
 SIMPLE = "For how many weeks is Quarve Blue aged?"
 HARD = "Where was the builder of the Pellowrig Light born?"
 FEW = ("--set", "coarse_k=3", "--set", "fine_k=3", "--set", "skip_supported=false")
-"""A very small model reads few passages better than many; every draft is reviewed, so that there is a review to see."""
+"""Settings for a very small model: fewer passages, and a review of every draft."""
 
 
 def main() -> int:
-    """Runs the whole demonstration; returns the exit status."""
+    """Run the demonstration; return the exit status."""
     began = time.monotonic()
     os.environ["SLEUTH_HOME"] = str(HOME)
     serving = "SLEUTH_MODEL_URL" not in os.environ
     if serving:
         os.environ["SLEUTH_MODEL_URL"] = f"http://127.0.0.1:{PORT}/v1"
-        title("A model: sleuth-small, 135 million parameters, on vLLM's CPU build (or any that SLEUTH_MODEL_URL names)")
+        title("A model: sleuth-small, 135 million parameters, on vLLM's CPU build (or the server at SLEUTH_MODEL_URL)")
         sleuth("model", "install")
         sleuth("model", "serve", "--port", str(PORT))
     title("Documents: the islands of Ullavar, in Markdown, HTML, PDF, DOCX, CSV and text")
@@ -40,25 +40,25 @@ def main() -> int:
     sleuth("ask", SIMPLE, "--method", "plain-rag")
     title("A question that takes two look-ups, with PAR-RAG")
     sleuth("ask", HARD, "--method", "par-rag", *FEW, "--thread", thread("whole"))
-    title("The same again, killed (kill -9) before its review, then resumed: what was done is not done again")
+    title("The same run, killed (kill -9) before its review, then resumed: finished steps are not repeated")
     kill_after("retrieve_fine", "ask", HARD, "--method", "par-rag", *FEW, "--thread", thread("killed"))
     sleuth("resume", thread("killed"))
-    title("Every step is a checkpoint; a fork goes on from an earlier one with something changed")
+    title("Every step is a checkpoint; a fork continues from an earlier one with a changed state")
     sleuth("runs", "history", thread("whole"))
     fork()
     sleuth("runs", "list")
-    title(f"Done in {time.monotonic() - began:.0f} s. The model is very small: its answers are what it can do.")
+    title(f"Done in {time.monotonic() - began:.0f} s. The model is very small, and its answers are often wrong.")
     print(next_steps(serving))
     return 0
 
 
 def thread(name: str) -> str:
-    """A thread name of this demonstration's own."""
+    """Return a thread id of this demonstration."""
     return f"demo-{os.getpid()}-{name}"
 
 
 def fork() -> None:
-    """Forks the whole run from before its review, with another draft, and runs the branch."""
+    """Fork the first run before its review with another draft, and run the branch."""
     moments: list[dict[str, Any]] = json.loads(sleuth("runs", "history", thread("whole"), "--json", quiet=True))
     before = next((moment for moment in reversed(moments) if "retrieve_fine" in moment["next"]), moments[-2])
     changed = 'drafts={"1": {"answer": "Hesper Lodewick", "citations": []}}'
@@ -67,17 +67,17 @@ def fork() -> None:
 
 
 def title(text: str) -> None:
-    """A heading between two parts."""
+    """Print a heading."""
     print(f"\n\033[1m── {text}\033[0m", flush=True)
 
 
 def shown(arguments: tuple[str, ...]) -> str:
-    """The command as one would type it."""
+    """Return the command as typed in a shell."""
     return f"\033[36m$ sleuth {shlex.join(arguments)}\033[0m"
 
 
 def sleuth(*arguments: str, quiet: bool = False) -> str:
-    """Runs one command; ends the demonstration where it fails."""
+    """Run a command; exit if it fails."""
     if not quiet:
         print(shown(arguments), flush=True)
     done = subprocess.run([SLEUTH, *arguments], stdout=subprocess.PIPE if quiet else None, text=True, check=False)
@@ -87,7 +87,7 @@ def sleuth(*arguments: str, quiet: bool = False) -> str:
 
 
 def kill_after(node: str, *arguments: str) -> None:
-    """Starts a command and ends it the hard way as soon as it reports that a node has finished."""
+    """Start a command and kill it when it reports that a node has finished."""
     print(shown(arguments), flush=True)
     with subprocess.Popen([SLEUTH, *arguments], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
@@ -100,13 +100,9 @@ def kill_after(node: str, *arguments: str) -> None:
 
 
 def next_steps(serving: bool) -> str:
-    """What to try now."""
+    """Return commands to try next."""
     url = f"\n    export SLEUTH_MODEL_URL={os.environ['SLEUTH_MODEL_URL']}" if serving else ""
-    stop = (
-        "\n    sleuth model stop                                   # the model server runs on until you do"
-        if serving
-        else ""
-    )
+    stop = "\n    sleuth model stop                                   # stops the model server" if serving else ""
     return f"""
 Try next:
     export PATH="{SLEUTH.parent}:$PATH" SLEUTH_HOME={HOME}{url}

@@ -1,1 +1,1 @@
-"""What people touch: the command line, the Python interface, LangGraph Studio, the embedded model server."""
+"""User interfaces: command line, Python API, HTTP server, chat page, LangGraph Studio, embedded model server."""

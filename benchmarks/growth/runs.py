@@ -33,7 +33,7 @@ from sleuth.agents.llm import ScriptedModel
 from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.runs import RunService, Services, prune
 from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.studio.client import last
+from sleuth.studio.client import last_answer
 
 REPEATS, RECENT = 20, 200
 Row = dict[str, Any]
@@ -54,7 +54,7 @@ async def make(store: Store, _place: RunStore, threads: int) -> Row:
     runs, taken = RunService(store, Services(model=Instant(), retriever=Shelf())), []
     for number in range(len(await store.threads.list_newest()), threads):
         with clock() as each:
-            await last(runs.run(await runs.start(f"Who kept the light of number {number}?", "plain-rag")))
+            await last_answer(runs.run(await runs.start(f"Who kept the light of number {number}?", "plain-rag")))
         taken.append(1000 * each.wall)
     return {"run_ms": median(taken[-RECENT:]), "make_mib": peak_mib()} if taken else {}
 
@@ -83,7 +83,7 @@ async def walk(store: Store, place: RunStore, steps: int) -> Row:
     runs = RunService(store, Services(model=ScriptedModel(replies(steps), context_window=100_000), retriever=Shelf()))
     thread = await runs.start("Who was the last of the line?", "par-rag")
     with clock() as taken:
-        answer = await last(runs.run(thread))
+        answer = await last_answer(runs.run(thread))
     assert len(answer.notes) == steps
     with clock() as looked:
         moments = await list_checkpoints(runs, thread)

@@ -1,4 +1,4 @@
-"""One question from Python: its steps as they happen, then its answer."""
+"""One question from Python: print its steps, then its answer."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""The chat graph in an application of one's own: a conversation on the terminal, with an own checkpointer."""
+"""The chat graph in another application: a conversation on the terminal with the application's checkpointer."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ import sleuth
 
 
 async def main() -> None:
-    saver = InMemorySaver()  # a conversation that outlives the process needs one that lasts
+    saver = InMemorySaver()  # use a persistent one to keep conversations
     chat = sleuth.graph("chat").compile(checkpointer=saver)
     thread = {"configurable": {"thread_id": "chat-1"}}
     async with sleuth.open() as app:
@@ -19,7 +19,7 @@ async def main() -> None:
         for line in sys.stdin:
             given = Command(resume=line.strip()) if waiting else {"messages": [("user", line.strip())]}
             state = await chat.ainvoke(given, thread, context=context)
-            waiting = "__interrupt__" in state  # it has asked back
+            waiting = "__interrupt__" in state  # the chat asks for clarification
             print(state["messages"][-1].text)
 
 

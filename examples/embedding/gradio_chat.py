@@ -9,7 +9,7 @@ from openai import OpenAI
 URL = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8100/v1"
 METHOD = sys.argv[2] if len(sys.argv) > 2 else "par-rag"
 
-client = OpenAI(base_url=URL, api_key="none")  # the key, where the server has keys
+client = OpenAI(base_url=URL, api_key="none")  # or your API key
 
 
 def reply(message: str, history: list[dict]) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""A method as a node of another graph: the answer is looked up, then put into a letter.
+"""A method as a node of another graph: find the answer, then write it into a letter.
 
-The node asks through `once`: after an interruption LangGraph runs it again, and the run that it had begun goes on.
+The node calls `once`: if LangGraph runs it again after an interruption, the earlier run is resumed.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ async def main(question: str) -> None:
         graph.add_edge(START, "look_up")
         graph.add_edge("look_up", "write")
         graph.add_edge("write", END)
-        letters = graph.compile(checkpointer=InMemorySaver())  # one that lasts, in an application that may be killed
+        letters = graph.compile(checkpointer=InMemorySaver())  # use a persistent one to survive a kill
         state = await letters.ainvoke({"question": question}, {"configurable": {"thread_id": "letter-1"}})
     print(state["text"])
 

@@ -1,4 +1,4 @@
-"""A method as a tool of another agent: a model that is given tools decides when to look something up."""
+"""A method as a tool of another agent: the model decides when to call it."""
 
 import asyncio
 import os

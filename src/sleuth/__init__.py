@@ -63,7 +63,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Loads a public name when it is first used: `import sleuth` itself takes no time."""
+    """Import a public name at its first use, so that `import sleuth` is fast."""
     if name not in _WHERE:
         raise AttributeError(f"module 'sleuth' has no attribute {name!r}")
     return getattr(import_module(f"sleuth.{_WHERE[name]}"), _CALLED.get(name, name))

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line `sleuth`."""
 
 from sleuth.studio.cli.app import main
 

@@ -18,37 +18,36 @@ _NO_UTF8 = "surrogates not allowed"
 COMMANDS = {
     "ingest": (
         "documents.ingest",
-        "Read documents in; goes on where it was interrupted, and skips what has not changed.",
+        "Ingest documents; resume an interrupted ingest and skip unchanged files.",
     ),
-    "docs": ("documents.docs_app", "Documents that were read in."),
-    "search": ("documents.search", "Search passages without asking a model."),
-    "triples": ("triples.triples_app", "Facts that models read in passages, for graph search and RAS."),
+    "docs": ("documents.docs_app", "List, show and delete ingested documents."),
+    "search": ("documents.search", "Search passages; no model is called."),
+    "triples": ("triples.triples_app", "Extract or import triples for graph search and RAS."),
     "ask": ("ask.ask", "Answer a question from the documents of the collection, or from web pages."),
     "resume": (
         "ask.resume",
-        "Go on with a run that was interrupted, killed or forked; show the answer of one that is finished.",
+        "Resume an interrupted or forked run, or show the answer of a finished one.",
     ),
-    "runs": ("runs.runs_app", "Runs: what was asked, step by step, and branches of it."),
+    "runs": ("runs.runs_app", "List, inspect, fork, export, delete and prune runs."),
     "methods": (
         "methods.methods",
-        "List the methods: what each does, where it was published, its typical model calls, nodes and settings.",
+        "List the methods with their papers, typical model calls, nodes and settings.",
     ),
     "eval": (
         "evaluate.evaluate_command",
-        "Judge search and methods on questions with known answers; the budget is that of the whole evaluation.",
+        "Evaluate search modes and methods on questions with known answers.",
     ),
     "calibrate": (
         "calibrate.calibrate_command",
-        "Fit CRP-RAG's perplexity threshold for the model, on questions of the collection whose answers are known.",
+        "Fit CRP-RAG's perplexity threshold for the model, on questions with known answers.",
     ),
-    "model": ("model.model_app", "The embedded vLLM server, or the flags for a bigger one."),
+    "model": ("model.model_app", "Manage the embedded vLLM server, or print the flags of a larger one."),
     "serve": ("serve.serve", "Serve the chat page, the OpenAI-compatible API and the runs API over HTTP."),
     "mcp": (
         "mcp.mcp",
-        "Offer ask, search, get_document and resume to a client of the Model Context Protocol, "
-        "which starts this command.",
+        "Serve the tools ask, search, get_document and resume to an MCP client over standard input and output.",
     ),
-    "doctor": ("doctor.doctor", "Look at what works and what is missing; exit status 1 when something is."),
+    "doctor": ("doctor.doctor", "Check the installation and the servers; exit with status 1 if a check fails."),
 }
 """Each command's function or Typer app in `sleuth.studio.cli.commands`, and the first line of its help."""
 
@@ -63,9 +62,9 @@ app = typer.Typer(
 
 
 class _LazyCommand(TyperCommand):
-    """Command that imports its module when it is used: `sleuth --help` imports none of them."""
+    """Command that imports its module at its first use: `sleuth --help` imports none of them."""
 
-    def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - as Typer has it
+    def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - as in Typer
         return load(str(self.name)).make_context(*args, **extra)
 
 
@@ -106,43 +105,43 @@ def root(
 
 
 def main() -> None:
-    """Runs the command line."""
-    guarded(app)
+    """Run the command line."""
+    run_cli(app)
 
 
-def guarded(command: Callable[[], object]) -> None:
-    """Runs a command; what a person can mend is a line or two, never a traceback."""
+def run_cli(command: Callable[[], object]) -> None:
+    """Run a command; print errors that a user can fix as a message, without a traceback."""
     try:
         command()
     except SleuthError as error:
-        _complain(str(error), 2 if isinstance(error, UsageError) else 1)
+        _exit_with(str(error), 2 if isinstance(error, UsageError) else 1)
     except UnicodeEncodeError as error:
         if error.reason != _NO_UTF8:
             raise
-        _complain(f"{error.object[:100]!r} holds bytes that are no UTF-8: see how the terminal encodes text.", 2)
+        _exit_with(f"{error.object[:100]!r} contains bytes that are not UTF-8. Check the encoding of the terminal.", 2)
     except ValueError as error:
         message = _setting_fault(error)
         if message is None:
             raise
-        _complain(message, 2)
+        _exit_with(message, 2)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 
 
 def _setting_fault(error: ValueError) -> str | None:
-    """Return the line about a setting that cannot be used; None for any other error."""
+    """Return the message for an invalid setting; None for any other error."""
     from pydantic import ValidationError
     from pydantic_settings import SettingsError
 
     if isinstance(error, ValidationError):
         faults = "; ".join(f"SLEUTH_{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors())
-        return f"A setting cannot be used: {faults}."
+        return f"A setting is invalid: {faults}."
     if isinstance(error, SettingsError):
-        return f"A setting cannot be read: {error}. What has several parts is written as JSON."
+        return f"A setting cannot be parsed: {error}. Write values with several parts as JSON."
     return None
 
 
-def _complain(message: str, status: int) -> None:
+def _exit_with(message: str, status: int) -> None:
     from rich.text import Text
 
     from sleuth.studio.console.output import progress_console

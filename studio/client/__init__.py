@@ -1,6 +1,23 @@
 """The Python API: open a home, ask, stream, resume."""
 
-from sleuth.studio.client.services import furnished
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, Named, Sleuth, gateway_class, last, open_services, open_sleuth
+from sleuth.studio.client.services import build_services
+from sleuth.studio.client.sleuth import (
+    DEFAULT_METHOD,
+    NamedModel,
+    Sleuth,
+    gateway_class,
+    last_answer,
+    open_services,
+    open_sleuth,
+)
 
-__all__ = ["DEFAULT_METHOD", "Named", "Sleuth", "furnished", "gateway_class", "last", "open_services", "open_sleuth"]
+__all__ = [
+    "DEFAULT_METHOD",
+    "NamedModel",
+    "Sleuth",
+    "build_services",
+    "gateway_class",
+    "last_answer",
+    "open_services",
+    "open_sleuth",
+]

@@ -1,4 +1,4 @@
-"""A method as a LangChain tool, for agents that are given tools."""
+"""Methods as LangChain tools of other agents."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,9 +13,9 @@ from sleuth.tools.tracing import PrivateTool
 
 
 def tool_of(ask: Callable[[str], Awaitable[Answer]], method: str) -> BaseTool:
-    """Takes a question; the agent reads the answer with footnotes, its message carries the whole answer as `artifact`.
+    """Return a tool that answers a question with footnotes; its message has the whole answer as `artifact`.
 
-    What a person can mend is told to the agent in the place of an answer.
+    The tool returns the message of a `SleuthError` instead of an answer.
     """
     name = method_of(method).name.replace("-", "_")
 

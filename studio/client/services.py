@@ -1,4 +1,4 @@
-"""What runs are made with beside their store: the same for questions that people ask and for those of an evaluation."""
+"""Services that runs need in addition to their store, for single questions and for evaluations."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -14,22 +14,24 @@ from sleuth.tools.sources.knowledge_graph import open_graph
 from sleuth.tools.sources.question_attributes.svm import find_svm
 from sleuth.tools.storage import SqlTriples
 
-Furnish = Callable[..., Services]
-"""Makes services of a `model` and the `triples` that its runs share."""
+ServiceFactory = Callable[..., Services]
+"""Creates services from a `model` and the `triples` that its runs share."""
 
 
 @asynccontextmanager
-async def furnished(
+async def build_services(
     settings: Settings, library: Collection, *, model_of: Callable[[str], str], triples: SqlTriples | None = None
-) -> AsyncIterator[Furnish]:
-    """All that does not depend on the model, open as long as the block lasts.
+) -> AsyncIterator[ServiceFactory]:
+    """Open everything that does not depend on the model, and yield a factory of services.
 
     Args:
-        model_of: the name of the model that answers for a role.
-        triples: those of the collection, asked as a knowledge graph where the settings name none.
+        settings: the settings of the home.
+        library: the open collection.
+        model_of: returns the name of the model of a role.
+        triples: triples of the collection, used as knowledge graph if the settings name none.
 
     Raises:
-        StoreError: what was trained or fitted here, or the knowledge graph's file, cannot be read.
+        StoreError: a trained classifier, a fitted threshold or the knowledge graph's file cannot be read.
     """
     async with open_graph(settings.knowledge_graph, triples) as graph:
         yield partial(

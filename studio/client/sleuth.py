@@ -1,4 +1,4 @@
-"""The Python interface: one open `Sleuth` for many questions, or the functions in `sleuth` for one."""
+"""The Python API: an open `Sleuth` for many questions, or the functions of `sleuth` for a single one."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -16,7 +16,7 @@ from sleuth.graphs.core import Answer, Budget, Context, Event, PrivateGraph, in_
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import CheckpointerSubruns, RunService, Services
-from sleuth.studio.client.services import furnished
+from sleuth.studio.client.services import build_services
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 from sleuth.tools.settings import Settings
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 DEFAULT_METHOD = "par-rag"
 
 
-class Named(Model, Protocol):
-    """A model that tells by which name it answers for a role."""
+class NamedModel(Model, Protocol):
+    """A model client that returns the name of each role's model."""
 
     def name_of(self, role: str) -> str:
-        """The name of the model that answers for a role."""
+        """Return the name of the model of a role."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sleuth:
-    """Asks and resumes over one collection, one store of runs and one model server; made by `open_sleuth`."""
+    """An open collection, store of runs and model client; created by `open_sleuth`."""
 
     runs: RunService
     library: Collection
@@ -59,21 +59,21 @@ class Sleuth:
         with_collection: bool = False,
         deltas: bool = False,
     ) -> AsyncGenerator[Event]:
-        """A question's steps as they happen, then its `Answer`.
+        """Run a method; yield its steps as they happen, then the `Answer`.
 
         Args:
-            question: what to find out.
+            question: the question.
             method: a name from `sleuth.METHODS`.
             values: settings of the method, such as `{"coarse_k": 5}`.
             budget: what the run may spend.
-            thread: a name for the run; one is made up where none is given.
-            pages: web pages that are searched instead of the collection; what was read of them is kept with the run.
-            with_collection: searches the collection beside the pages.
-            deltas: tells also what the model writes while it writes it, as `Delta`, and takes it back by a `Reset`
-                where a call is repeated. What the run does is the same.
+            thread: the thread id, generated if omitted.
+            pages: web pages to search instead of the collection; their text is stored with the run.
+            with_collection: search the collection as well as the pages.
+            deltas: also yield text while the model writes it, as `Delta`, and a `Reset` if a call is repeated. The run
+                itself is the same.
 
         Raises:
-            SleuthError: see `sleuth.tools.errors`; a run that had begun can be resumed.
+            SleuthError: see `sleuth.tools.errors`; a run that was started can be resumed.
         """
         if with_collection or not pages:
             await self.library.require_documents()
@@ -102,7 +102,7 @@ class Sleuth:
         pages: Sequence[Page] = (),
         with_collection: bool = False,
     ) -> Answer:
-        """Like `stream`, but only the answer; may be called in a node of another graph."""
+        """Run a method and return the answer; takes the arguments of `stream`. Works inside nodes of other graphs."""
         events = self.stream(
             question,
             method=method,
@@ -112,20 +112,20 @@ class Sleuth:
             pages=pages,
             with_collection=with_collection,
         )
-        return await in_fresh_context(last(events))
+        return await in_fresh_context(last_answer(events))
 
     async def resume(self, thread: str, *, budget: Budget | None = None) -> Answer:
-        """Goes on with a run from its last checkpoint; the answer at once where it is finished."""
-        return await in_fresh_context(last(self.runs.run(thread, budget=budget)))
+        """Resume a run from its last checkpoint; return the stored answer if it is finished."""
+        return await in_fresh_context(last_answer(self.runs.run(thread, budget=budget)))
 
     def tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
-        """A method as a tool of another agent; see `sleuth.studio.client.langchain_tool`."""
+        """Return a method as a tool of another agent; see `sleuth.studio.client.langchain_tool`."""
         from sleuth.studio.client.langchain_tool import tool_of
 
         return tool_of(partial(self.ask, method=method, **options), method)
 
     async def once(self, key: str, question: str, **options: Any) -> Answer:  # noqa: ANN401 - those of ask
-        """`ask`, but at most once for a key: where it was asked before, that run goes on, or its answer is had at once.
+        """Ask a question at most once per key: resume the earlier run of this key, or return its answer.
 
         For nodes of other graphs, which LangGraph runs again after an interruption.
         """
@@ -142,13 +142,13 @@ class Sleuth:
         budget: Budget | None = None,
         saver: BaseCheckpointSaver[Any] | None = None,
     ) -> Context:
-        """What `sleuth.graph(name)` is run with in another application.
+        """Return the context with which another application runs `sleuth.graph(name)`.
 
         Args:
             name: a method, or chat.
-            values: its settings.
+            values: settings of the method.
             budget: what the run may spend.
-            saver: where the threads of methods run by auto and chat are kept; the application's own checkpointer.
+            saver: checkpointer of the application, for the threads of methods that auto and chat run.
         """
         assert self.runs.services
         settings, profile = configure(runnable(name), values or {}, self.settings.profile), self.settings.profile
@@ -165,8 +165,8 @@ def _always() -> bool:
     return True
 
 
-async def last(events: AsyncGenerator[Event]) -> Answer:
-    """The answer at the end of a run."""
+async def last_answer(events: AsyncGenerator[Event]) -> Answer:
+    """Return the answer of a run, ignoring its steps."""
     async with aclosing(events) as stream:
         async for event in stream:
             if isinstance(event, Answer):
@@ -176,11 +176,15 @@ async def last(events: AsyncGenerator[Event]) -> Answer:
 
 @asynccontextmanager
 async def open_sleuth(settings: Settings | None = None, *, command: str = "sleuth") -> AsyncIterator[Sleuth]:
-    """Everything that asking takes, open as long as the block lasts.
+    """Open the collection, the store and the model client.
+
+    Args:
+        settings: those of the environment by default.
+        command: the name of this process in the home lock.
 
     Raises:
         ModelUnavailable: no model server answers.
-        StoreBusy: documents are being read in or deleted; says by whom.
+        StoreBusy: another process ingests or deletes documents; the message names it.
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
@@ -195,43 +199,43 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, model: Named, library: Collection) -> AsyncIterator[Services]:
-    """What runs are made with, over a model and a library that are open."""
+async def open_services(settings: Settings, model: NamedModel, library: Collection) -> AsyncIterator[Services]:
+    """Open the services of runs with an open model client and library."""
     triples = library.triples(model=model.name_of("extractor"))
-    async with furnished(settings, library, model_of=model.name_of, triples=triples) as make:
+    async with build_services(settings, library, model_of=model.name_of, triples=triples) as make:
         yield make(model=model, triples=triples)
 
 
 def gateway_class() -> "type[LLMClient]":
-    """Imported when it is needed, which takes a while: commands that ask nothing start without openai."""
+    """Import and return the model client; commands that call no model start without importing openai."""
     from sleuth.agents.llm.client import LLMClient
 
     return LLMClient
 
 
 async def ask(question: str, **options: Any) -> Answer:  # noqa: ANN401 - those of Sleuth.ask
-    """Answers one question with the settings of the environment; takes the arguments of `Sleuth.ask`."""
+    """Answer one question with the settings of the environment; takes the arguments of `Sleuth.ask`."""
     async with open_sleuth() as sleuth:
         return await sleuth.ask(question, **options)
 
 
 async def stream(question: str, **options: Any) -> AsyncGenerator[Event]:  # noqa: ANN401 - those of Sleuth.stream
-    """Like `ask`, with the steps on the way; takes the arguments of `Sleuth.stream`."""
+    """Answer one question and yield its steps; takes the arguments of `Sleuth.stream`."""
     async with open_sleuth() as sleuth, aclosing(sleuth.stream(question, **options)) as events:
         async for event in events:
             yield event
 
 
 def tool(method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of Sleuth.ask
-    """A method as a tool of another agent; each call opens everything anew, which `Sleuth.tool` does not."""
+    """Return a method as a tool of another agent; each call opens the home, unlike `Sleuth.tool`."""
     from sleuth.studio.client.langchain_tool import tool_of
 
     return tool_of(partial(ask, method=method, **options), method)
 
 
 def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
-    """The state machine of a method, or of the `chat`, not compiled, for other people's applications.
+    """Return the uncompiled state machine of a method or of `chat`, for other applications.
 
-    Run it with a `sleuth.Context`; what runs other methods (auto, chat) needs `hops` in it.
+    Run it with a `sleuth.Context`; auto and chat, which run other methods, need `hops` in it.
     """
     return PrivateGraph(runnable(name).graph())

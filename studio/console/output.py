@@ -1,4 +1,4 @@
-"""How commands speak: the result to standard output, all else to standard error."""
+"""Output of commands: the result on standard output, everything else on standard error."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -103,7 +103,7 @@ def _lines(human: RenderableType) -> Iterator[str]:
 
 @contextmanager
 def activity(title: str, *, live: bool = True) -> Iterator[Report]:
-    """Shows what is going on and for how long; not `live`, or away from a terminal, each stage is one line."""
+    """Show the current stage and its duration; without `live` or a terminal, print a line for each stage."""
     console = progress_console()
     if not (live and console.is_terminal):
         yield lambda stage: console.print(stage, markup=False, soft_wrap=True)

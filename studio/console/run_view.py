@@ -1,4 +1,4 @@
-"""How runs look in a terminal: steps while they happen, the answer with its evidence, what it cost."""
+"""Terminal views of runs: live steps, the answer with its evidence, the cost."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -22,7 +22,7 @@ _CITED = {"expression": "worked out", "graph": "knowledge graph", "model": "the 
 async def watch(
     events: AsyncGenerator[Event], console: Console, *, on_stop: Callable[[str], Awaitable[None]] | None = None
 ) -> Answer:
-    """Shows the steps of a run as they happen; returns its answer. A thread that is stopped is passed to `on_stop`."""
+    """Print the steps of a run as they finish; return its answer. On cancellation, call `on_stop` with the thread."""
     thread = shown = ""
     try:
         async with aclosing(events) as stream:
@@ -39,13 +39,13 @@ async def watch(
         if thread and on_stop:
             await on_stop(thread)
         if thread:
-            console.print(Text(f"Stopped. `sleuth resume {thread}` goes on from the last step.", style="yellow"))
+            console.print(Text(f"Stopped. To resume from the last step: sleuth resume {thread}", style="yellow"))
         raise
     raise RunError("The run ended without an answer.")
 
 
 def show_step(step: Step, console: Console) -> None:
-    """A finished node in a line, and what it found out in further ones."""
+    """Print a line for a finished node and a line for each of its findings."""
     if step.state == "started":
         return
     node = Text.assemble(("● ", "cyan"), f"{step.method} " if step.part_of else "", (step.node, "bold"))
@@ -55,7 +55,9 @@ def show_step(step: Step, console: Console) -> None:
 
 
 def _summary(update: dict[str, Any]) -> str:
-    calls = [call for call in (update.get("calls") or {}).values() if call]  # None: forgotten, as a chat's turn begins
+    calls = [
+        call for call in (update.get("calls") or {}).values() if call
+    ]  # None: removed at the start of a chat's turn
     tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
     seconds = sum(call["seconds"] for call in calls)
     return f"{_calls(len(calls))}, {tokens:,} tokens, {seconds:.1f} model seconds" if calls else ""
@@ -65,21 +67,21 @@ def _calls(number: int) -> str:
     return f"{number} model call{'' if number == 1 else 's'}"
 
 
-def hops_view(hops: Sequence[Subrun]) -> RenderableType:
-    """The methods that `auto` has asked, each with why it was its turn and its thread."""
+def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
+    """Return the methods that `auto` ran, each with its reason and thread."""
     lines = []
     for number, hop in enumerate(hops, 1):
         status = hop["status"].replace("_", " ")
-        sure = "" if hop["confidence"] is None else f", P(it holds) {hop['confidence']:.2f}"
+        sure = "" if hop["confidence"] is None else f", P(correct) {hop['confidence']:.2f}"
         about = f"  {status}{sure}, {_calls(hop['cost']['calls'])}, thread {hop['thread']}"
         lines.append(Text.assemble(f"{number}. ", (hop["method"], "bold"), (about, "dim")))
-        lines.append(Text(f"   because: {hop['why']}", style="dim"))
-        lines += [Text(f"   it said: {hop['text']}", style="dim")] if hop["doubt"] and hop["text"] else []
+        lines.append(Text(f"   reason: {hop['why']}", style="dim"))
+        lines += [Text(f"   answer: {hop['text']}", style="dim")] if hop["doubt"] and hop["text"] else []
     return Group(*lines)
 
 
 def answer_view(answer: Answer) -> RenderableType:
-    """The answer with its citations, the warnings, and the cost by node."""
+    """Return the answer with its citations, warnings, sub-runs and cost by node."""
     style = STYLES.get(answer.status, "red")
     text = answer.text or "(no answer)"
     title = Text(f" {answer.status.replace('_', ' ')} · {answer.method} · thread {answer.thread} ", style=style)
@@ -92,19 +94,21 @@ def answer_view(answer: Answer) -> RenderableType:
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
     if answer.asks is not None:
         options = f" ({' / '.join(answer.asks['options'])})" if answer.asks.get("options") else ""
-        reply = f"It waits for your reply{options}: sleuth ask REPLY --method chat --thread {answer.thread}"
+        reply = f"Waiting for your reply{options}: sleuth ask REPLY --method chat --thread {answer.thread}"
         parts.append(Text(reply, style="cyan"))
     if answer.status == "out_of_budget":
-        parts.append(Text(f"To go on with more: sleuth resume {answer.thread} --max-calls N", style="cyan"))
+        parts.append(
+            Text(f"To continue with a larger budget: sleuth resume {answer.thread} --max-calls N", style="cyan")
+        )
     if answer.threshold is not None:
         measure = "consistency" if answer.method == "retro-rag" else "perplexity"
         bound = f"{measure} threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))
-    return Group(*parts, *([hops_view(answer.hops)] if answer.hops else []), cost_table(answer.cost, answer.seconds))
+    return Group(*parts, *([subruns_view(answer.hops)] if answer.hops else []), cost_table(answer.cost, answer.seconds))
 
 
 def _where(citation: Citation) -> str:
-    """A place in a document, or what else is cited: a calculation, a call to a knowledge graph, the model itself."""
+    """Return the cited place in a document, or the cited calculation, knowledge graph call or model."""
     reference = citation.get("reference", "")
     if not citation["document"]:
         return f"{_CITED.get(citation.get('kind', ''), 'source')}: {reference}"
@@ -113,7 +117,7 @@ def _where(citation: Citation) -> str:
 
 
 def graph_view(graph: Graph) -> RenderableType:
-    """A question's graph, a line for each edge: what relates which entities, and where that stands."""
+    """Return a question's graph, one line per edge with its passages."""
     names = {node["id"]: node["name"] for node in graph["nodes"]}
     lines = [Text(f"graph: {len(graph['nodes'])} entities, {len(graph['edges'])} relations", style="dim")]
     for edge in graph["edges"]:
@@ -124,7 +128,7 @@ def graph_view(graph: Graph) -> RenderableType:
 
 
 def cost_table(cost: Cost, seconds: float | None = None) -> Table:
-    """Show calls, tokens and model seconds by node and in all, and the seconds that the run took."""
+    """Return a table of calls, tokens and model seconds by node and in total, and the duration of the run."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for heading in ("node", "calls", "prompt tokens", "completion tokens", "model seconds"):
         table.add_column(heading, justify="left" if heading == "node" else "right")

@@ -1,4 +1,4 @@
-"""Why graph search found a passage, in words."""
+"""Explanations of graph search scores."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ _KINDS: Mapping[str, str] = {
 
 
 def explanation_lines(why: Explanation) -> list[Text]:
-    """The parts of the score, then each way with the sentence that has the name."""
+    """Return the parts of the score, then each link with the sentence that contains the name."""
     parts = ", ".join(f"{name} {_short(value)}" for name, value in why.parts.items() if value)
     lines = [Text(f"   · {parts}", style="dim")]
     if why.note:
@@ -36,5 +36,5 @@ def _reason_lines(reason: Reason) -> list[Text]:
 
 
 def _short(value: float) -> str:
-    """Two decimals; of shares that small, one digit that counts."""
+    """Return two decimals, or one significant digit for small values."""
     return f"{value:.2f}" if abs(value) >= 0.005 else f"{value:.1g}"

@@ -14,7 +14,7 @@ from sleuth import prompts
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core import Threshold, store_threshold
 from sleuth.graphs.methods.crp_rag import SOURCE
-from sleuth.studio.client import Sleuth, last, open_sleuth
+from sleuth.studio.client import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
 from sleuth.studio.evaluation.reporting import Block, Heading, Paragraph, Picture, Table, draw_svg, to_html, to_markdown
 from sleuth.studio.evaluation.running import open_folder
@@ -250,7 +250,7 @@ async def _ask(sleuth: Sleuth, probe: Probe) -> MeasuredAnswer:
     runs, id = sleuth.runs, f"probe-{sha256(probe.question.encode()).hexdigest()[:16]}"
     if not await runs.store.threads.exists(id):
         await runs.start(probe.question, METHOD, values=ALONE, thread=id)
-    await last(runs.run(id))
+    await last_answer(runs.run(id))
     thread = await runs.store.threads.get(id)
     state = (await runs.graph(thread).aget_state(runs.config(thread))).values
     verified = state["verified"].get(SOURCE)

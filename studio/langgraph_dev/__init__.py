@@ -1,1 +1,1 @@
-"""The methods in LangGraph Studio (`langgraph dev`)."""
+"""LangGraph Studio (`langgraph dev`): graphs, checkpointer, mounted routes."""

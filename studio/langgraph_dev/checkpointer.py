@@ -1,7 +1,7 @@
-"""Where `langgraph dev` keeps its checkpoints (langgraph.json): in a file, so that a kill loses none.
+"""The checkpointer of `langgraph dev` (langgraph.json): a SQLite file, so that a kill loses no checkpoint.
 
-The server itself writes down every ten seconds which threads there are. One that is younger when it is killed has its
-checkpoints all the same: they are found again once the thread is made anew under its id.
+The server stores its list of threads every ten seconds. After a kill, a younger thread still has its checkpoints:
+create the thread again with the same id to use them.
 """
 
 import asyncio
@@ -51,32 +51,36 @@ _COPY = (
 
 
 class DevCheckpoints(SqliteCheckpoints):
-    """What a LangGraph server asks of a checkpointer beyond keeping: to take runs back, to copy and to prune threads.
+    """Checkpointer with the operations of a LangGraph server: roll back runs, copy threads, prune threads.
 
-    Our graphs keep what grows as changes on top of earlier checkpoints. Whichever stays while earlier ones go is first
-    rewritten with its whole state.
+    Graphs of sleuth store growing data as changes on top of earlier checkpoints. A checkpoint whose predecessors are
+    deleted is first rewritten with its whole state.
     """
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Takes runs back: their checkpoints go, and what they began with."""
+        """Roll back runs: delete their checkpoints and their input."""
         await self._drop(_OF_RUNS, run_ids)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """All checkpoints of a thread once more, as another thread's."""
+        """Copy all checkpoints of a thread to another thread."""
         await self.transact(partial(_copy, source_thread_id, target_thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Leaves of each thread the latest checkpoint (`keep_latest`), or nothing (`delete`)."""
+        """Delete all checkpoints of the threads, except the latest of each with `keep_latest`.
+
+        Raises:
+            ValueError: `strategy` is neither `keep_latest` nor `delete`.
+        """
         if strategy == "keep_latest":
             await self._drop(_OLDER, thread_ids)
         elif strategy == "delete":
             for thread in thread_ids:
                 await self.adelete_thread(thread)
         else:
-            raise ValueError(f"There is no way of pruning that is called {strategy!r}: keep_latest or delete.")
+            raise ValueError(f"Unknown strategy {strategy!r}. Use keep_latest or delete.")
 
     async def _drop(self, which: str, ids: Sequence[str]) -> None:
-        for place in await self.transact(partial(_left_behind, which, ids)):
+        for place in await self.transact(partial(_orphans, which, ids)):
             await self._make_whole(place)
         await self.transact(partial(_delete, which, ids))
 
@@ -89,13 +93,13 @@ class DevCheckpoints(SqliteCheckpoints):
 
 
 def _graph_of(thread: str, cursor: Cursor) -> str:
-    """The graph that a thread belongs to, if it is known: runs write it down, changes of the state do not."""
+    """Return the name of a thread's graph, or "None": runs store it, updates of the state do not."""
     named = "SELECT max(json_extract(CAST(metadata AS TEXT), '$.graph_id')) FROM checkpoints WHERE thread_id = ?"
     return str(cursor.execute(named, [thread]).fetchone()[0])
 
 
-def _left_behind(which: str, ids: Sequence[str], cursor: Cursor) -> list[Place]:
-    """The checkpoints that stay and whose parents go."""
+def _orphans(which: str, ids: Sequence[str], cursor: Cursor) -> list[Place]:
+    """Return the checkpoints that are kept although their parents are deleted."""
     places = f"SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {which}"  # noqa: S608 - ours
     gone = set(cursor.execute(places, [json.dumps(ids)]).fetchall())
     children = [
@@ -107,7 +111,7 @@ def _left_behind(which: str, ids: Sequence[str], cursor: Cursor) -> list[Place]:
 
 
 def _delete(which: str, ids: Sequence[str], cursor: Cursor) -> None:
-    """Deletes checkpoints with what hangs on them; where a thread ends now, it is as it was before it went on."""
+    """Delete checkpoints and their writes; undo what they left in the checkpoints that are now the last."""
     deleted = "RETURNING thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id"
     rows = cursor.execute(f"DELETE FROM checkpoints WHERE {which} {deleted}", [json.dumps(ids)]).fetchall()  # noqa: S608
     gone = [tuple(row[:3]) for row in rows]
@@ -119,10 +123,10 @@ def _delete(which: str, ids: Sequence[str], cursor: Cursor) -> None:
 
 
 def _undo(place: Place, cursor: Cursor) -> None:
-    """Takes from a checkpoint what a run that went on from it has left there.
+    """Delete the writes that a run left in the checkpoint from which it continued.
 
-    That is its input, under a task's id that the next run would use again; replies to whoever waited; and what these
-    did once they were replied to.
+    These are its input, stored under a task id that the next run uses again; replies to interrupts; and the writes of
+    the tasks that received the replies.
     """
     thread, namespace, id = place
     begun = {"input": str(uuid5(UUID(id), "__input__")), "nobody": str(UUID(int=0))}
@@ -138,7 +142,7 @@ def _copy(source: str, target: str, cursor: Cursor) -> None:
 
 @asynccontextmanager
 async def saver() -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """Checkpoints in SLEUTH_HOME, apart from those of `sleuth runs`: the server's threads are no runs of ours."""
+    """Open the checkpointer, a file of its own in SLEUTH_HOME: the server's threads are not in `sleuth runs`."""
     settings = await asyncio.to_thread(Settings)
     await asyncio.to_thread(settings.home.mkdir, parents=True, exist_ok=True)
     async with DevCheckpoints.open(settings.home / "studio-checkpoints.sqlite", CheckpointSerializer()) as made:

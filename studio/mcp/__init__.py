@@ -1,5 +1,5 @@
-"""sleuth as tools of any client of the Model Context Protocol."""
+"""Tools for clients of the Model Context Protocol."""
 
-from sleuth.studio.mcp.backend import Asked, Events, Local
+from sleuth.studio.mcp.backend import AskRequest, Events, LocalBackend
 
-__all__ = ["Asked", "Events", "Local"]
+__all__ = ["AskRequest", "Events", "LocalBackend"]

@@ -1,4 +1,4 @@
-"""What the tools work with: one owner's documents and runs."""
+"""Backends of the tools: access to one owner's documents and runs."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
@@ -15,8 +15,8 @@ Events = AsyncGenerator[Event]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A question, and how it is to be answered."""
+class AskRequest:
+    """A question with its method, settings and budget."""
 
     question: str
     method: str
@@ -25,49 +25,49 @@ class Asked:
 
 
 class Backend(Protocol):
-    """Answers, searches and shows, for one owner."""
+    """The operations of the tools, for one owner."""
 
     def library(self) -> AbstractAsyncContextManager[Collection]:
-        """The owner's documents, as long as the block lasts."""
+        """Open the owner's documents."""
         ...
 
-    def ask(self, asked: Asked) -> Events:
-        """A run of the owner's: its steps, then its answer; raises SleuthError."""
+    def ask(self, request: AskRequest) -> Events:
+        """Run a method; yield its steps, then its answer; raise SleuthError."""
         ...
 
     def resume(self, thread: str, budget: Budget | None) -> Events:
-        """Goes on with a run of the owner's; raises SleuthError."""
+        """Resume a run of the owner; raise SleuthError."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Local:
-    """Opens what a call needs for that call alone: in between, documents can be read in from the command line."""
+class LocalBackend:
+    """Backend that opens the home for each call: between calls, the command line can ingest documents."""
 
     settings: Settings
 
     @asynccontextmanager
     async def library(self) -> AsyncIterator[Collection]:
-        """The documents of the settings' owner."""
+        """Open the documents of the settings' owner."""
         async with (
             hold(self.settings.home, "shared", command="sleuth mcp"),
             await Collection.open(self.settings) as found,
         ):
             yield found
 
-    async def ask(self, asked: Asked) -> Events:
-        """A run in the store of the settings."""
+    async def ask(self, request: AskRequest) -> Events:
+        """Run a method in the store of the settings."""
         async with (
             open_sleuth(self.settings, command="sleuth mcp") as sleuth,
             aclosing(
-                sleuth.stream(asked.question, method=asked.method, values=asked.values, budget=asked.budget)
+                sleuth.stream(request.question, method=request.method, values=request.values, budget=request.budget)
             ) as events,
         ):
             async for event in events:
                 yield event
 
     async def resume(self, thread: str, budget: Budget | None) -> Events:
-        """Goes on with a run in the store of the settings."""
+        """Resume a run in the store of the settings."""
         async with (
             open_sleuth(self.settings, command="sleuth mcp") as sleuth,
             aclosing(sleuth.runs.run(thread, budget=budget)) as events,

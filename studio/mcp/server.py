@@ -1,6 +1,6 @@
-"""The tools: ask, search, get_document and resume, over stdio or streamable HTTP.
+"""The tools ask, search, get_document and resume, over stdio or streamable HTTP.
 
-A run tells its steps as progress; what a person can mend is a tool error with the message that says how.
+The steps of a run are sent as progress. A `SleuthError` becomes a tool error with its message.
 """
 
 import asyncio
@@ -20,16 +20,17 @@ from starlette.applications import Starlette
 from sleuth.graphs.core import Answer, Budget, Citation, Cost, Note, Status, Step
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.client import DEFAULT_METHOD
-from sleuth.studio.mcp.backend import Asked, Backend, Events
+from sleuth.studio.mcp.backend import AskRequest, Backend, Events
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
+from sleuth.tools.types import hit_to_json
 
 BackendOf = Callable[[str | None], Backend]
-"""Makes the backend of an owner; of None over stdio, where there is nobody else."""
+"""Returns the backend of an owner; the owner is None over stdio."""
 
-MOST_TEXT = 50_000
-"""Characters of a document that one call gives at most."""
+MAX_TEXT = 50_000
+"""Maximum characters of a document in one reply."""
 
 _HINT = "Questions about the user's own documents: `ask` for an answer with citations, `search` for passages."
 
@@ -38,8 +39,8 @@ Tokens = Annotated[int | None, Field(ge=1, description="tokens that the run may 
 Seconds = Annotated[float | None, Field(gt=0, description="seconds that the run may take")]
 
 
-class Answered(BaseModel):
-    """The answer of a run; every citation is a quote that stands at start:end of its document."""
+class AnswerResult(BaseModel):
+    """The answer of a run; every citation is a quote from start:end of its document."""
 
     thread: str
     method: str
@@ -52,8 +53,8 @@ class Answered(BaseModel):
     warnings: list[str]
 
 
-class Found(BaseModel):
-    """A passage that a search has found."""
+class SearchResult(BaseModel):
+    """A passage found by a search."""
 
     passage: str
     document: str
@@ -63,8 +64,8 @@ class Found(BaseModel):
     rank: int
 
 
-class Shown(BaseModel):
-    """A document, or a part of it: `text` is what stands from `start` on, of `length` characters in all."""
+class DocumentResult(BaseModel):
+    """A document or a part of it: `text` begins at character `start` of `length` characters."""
 
     id: str
     title: str
@@ -75,7 +76,7 @@ class Shown(BaseModel):
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _tool_errors() -> Iterator[None]:
     try:
         yield
     except SleuthError as error:
@@ -90,75 +91,65 @@ Method = Annotated[str, Field(description=_methods(), json_schema_extra={"enum":
 
 
 class Tools:
-    """The four tools, over the backend of whoever calls."""
+    """The four tools, on the backend of the caller."""
 
     def __init__(self, backend_of: BackendOf) -> None:
         self._backend_of = backend_of
 
-    async def ask(  # noqa: PLR0917 - called by name, as the tool's schema says
+    async def ask(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
-        question: Annotated[str, Field(description="a whole question, which needs nothing else to be understood")],
+        question: Annotated[str, Field(description="a complete question that can be understood by itself")],
         context: Context[Any, Any],
         method: Method = DEFAULT_METHOD,
         settings: Annotated[dict[str, Any] | None, Field(description="settings of the method by name")] = None,
         max_calls: Calls = None,
         max_tokens: Tokens = None,
         max_seconds: Seconds = None,
-    ) -> Answered:
-        """Answer a question from the documents, in several steps where it takes them, with checked citations."""
+    ) -> AnswerResult:
+        """Answer a question from the documents, in several steps if necessary, with checked citations."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        asked = Asked(question=question, method=method, values=settings or {}, budget=budget)
-        return await _followed(self._of(context).ask(asked), context)
+        request = AskRequest(question=question, method=method, values=settings or {}, budget=budget)
+        return await _answer_of(self._of(context).ask(request), context)
 
     async def resume(
         self,
-        thread: Annotated[str, Field(description="the `thread` of a run that was interrupted or has failed")],
+        thread: Annotated[str, Field(description="the `thread` of an interrupted or failed run")],
         context: Context[Any, Any],
         max_calls: Calls = None,
         max_tokens: Tokens = None,
         max_seconds: Seconds = None,
-    ) -> Answered:
-        """Go on with a run from its last checkpoint; of one that is finished, the answer at once."""
+    ) -> AnswerResult:
+        """Resume a run from its last checkpoint; return the stored answer of a finished one."""
         given = (max_calls, max_tokens, max_seconds) != (None, None, None)
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds) if given else None
-        return await _followed(self._of(context).resume(thread, budget), context)
+        return await _answer_of(self._of(context).resume(thread, budget), context)
 
     async def search(
         self,
-        query: Annotated[str, Field(description="words or a question")],
+        query: Annotated[str, Field(description="keywords or a question")],
         context: Context[Any, Any],
-        mode: Annotated[Mode, Field(description="how to search")] = "hybrid",
-        k: Annotated[int, Field(ge=1, le=100, description="how many passages")] = 5,
-    ) -> list[Found]:
-        """Search the documents' passages, without asking a model; the best first."""
-        with _told():
+        mode: Annotated[Mode, Field(description="search mode")] = "hybrid",
+        k: Annotated[int, Field(ge=1, le=100, description="number of passages")] = 5,
+    ) -> list[SearchResult]:
+        """Search the passages of the documents, without a model; the best first."""
+        with _tool_errors():
             async with self._of(context).library() as library:
                 hits = await library.search(Query(text=query, k=k, mode=mode))
-        return [
-            Found(
-                passage=hit.passage.id,
-                document=hit.passage.document_id,
-                title=hit.passage.title,
-                text=hit.passage.text,
-                score=hit.score,
-                rank=hit.rank,
-            )
-            for hit in hits
-        ]
+        return [SearchResult.model_validate(hit_to_json(hit)) for hit in hits]
 
     async def get_document(
         self,
-        id: Annotated[str, Field(description="the `document` of a citation or of a passage found")],
+        id: Annotated[str, Field(description="the `document` of a citation or search result")],
         context: Context[Any, Any],
-        start: Annotated[int, Field(ge=0, description="character to begin with")] = 0,
-        length: Annotated[int, Field(ge=1, le=MOST_TEXT, description="characters at most")] = MOST_TEXT,
-    ) -> Shown:
+        start: Annotated[int, Field(ge=0, description="position of the first character")] = 0,
+        length: Annotated[int, Field(ge=1, le=MAX_TEXT, description="maximum number of characters")] = MAX_TEXT,
+    ) -> DocumentResult:
         """Read a document, or the part of it around a citation."""
-        with _told():
+        with _tool_errors():
             async with self._of(context).library() as library:
                 found = await library.document(id)
         part = found.text[start : start + length]
-        return Shown(
+        return DocumentResult(
             id=found.id, title=found.title, source=found.source, text=part, start=start, length=len(found.text)
         )
 
@@ -167,27 +158,27 @@ class Tools:
         return self._backend_of(request.scope["state"]["owner"] if request else None)
 
 
-async def _followed(events: Events, context: Context[Any, Any]) -> Answered:
-    """The answer at the end of a run, its steps as progress on the way; a fault names the thread to be resumed."""
+async def _answer_of(events: Events, context: Context[Any, Any]) -> AnswerResult:
+    """Report the steps of a run as progress and return its answer; an error names the thread to resume."""
     number, thread = 0, ""
     try:
         async with aclosing(events) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
-                    shown = {name: value for name, value in asdict(event).items() if name in Answered.model_fields}
-                    return Answered(**shown)
+                    fields = {name: value for name, value in asdict(event).items() if name in AnswerResult.model_fields}
+                    return AnswerResult(**fields)
                 if not isinstance(event, Step):
                     continue
                 number, thread = number + 1, thread or event.part_of or event.thread
                 await context.report_progress(number, None, f"{event.method}: {event.node} {event.state}")
     except SleuthError as error:
-        resumable = f" `resume` goes on with its thread, {thread}." if thread else ""
+        resumable = f" To continue, call `resume` with its thread, {thread}." if thread else ""
         raise ToolError(f"{error}{resumable}") from error
     raise ToolError("The run ended without an answer.")
 
 
 def mcp_server(backend_of: BackendOf) -> MCPServer:
-    """The server, to be run over stdio with `run_stdio_async`."""
+    """Return the server; run it over stdio with `run_stdio_async`."""
     server = MCPServer("sleuth", version=version(DISTRIBUTION), instructions=_HINT, log_level="WARNING")
     tools = Tools(backend_of)
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -200,11 +191,10 @@ def mcp_server(backend_of: BackendOf) -> MCPServer:
 
 
 def mcp_app(backend_of: BackendOf, *, path: str = "/mcp") -> Starlette:
-    """An ASGI application that speaks streamable HTTP at `path`, without sessions: every request stands alone.
+    """Return an ASGI application with streamable HTTP at `path`, without sessions: requests are independent.
 
-    Who asks is `scope["state"]["owner"]`, which a middleware before it must have set; hosts and origins are its to
-    check too. Another application takes over its route, `app.router.routes.extend(mcp.routes)`, and has it `alive`
-    during its own lifespan.
+    The owner is `scope["state"]["owner"]`, which a middleware must have set after checking host and origin. Another
+    application adds its routes, `app.router.routes.extend(mcp.routes)`, and keeps it `running` during its own lifespan.
     """
     checked_before = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     server = mcp_server(backend_of)
@@ -212,18 +202,18 @@ def mcp_app(backend_of: BackendOf, *, path: str = "/mcp") -> Starlette:
 
 
 @asynccontextmanager
-async def alive(app: Starlette) -> AsyncIterator[None]:
-    """An application within another one, from its start to its end: in a task of its own, which must be the same."""
-    began, over = asyncio.Event(), asyncio.Event()
+async def running(app: Starlette) -> AsyncIterator[None]:
+    """Run the lifespan of an application inside another one, entered and left in the same task as it requires."""
+    started, over = asyncio.Event(), asyncio.Event()
 
     async def live() -> None:
         async with app.router.lifespan_context(app):
-            began.set()
+            started.set()
             await over.wait()
 
     task = asyncio.create_task(live())
-    task.add_done_callback(lambda _: began.set())
-    await began.wait()
+    task.add_done_callback(lambda _: started.set())
+    await started.wait()
     try:
         yield
     finally:

@@ -1,1 +1,1 @@
-"""`sleuth serve`: runs, documents and chat over HTTP."""
+"""The HTTP server of `sleuth serve`: chat page, runs, documents and the OpenAI-compatible API."""

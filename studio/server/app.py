@@ -9,34 +9,36 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from sleuth.studio.client import gateway_class
-from sleuth.studio.mcp.server import alive, mcp_app
-from sleuth.studio.server.middleware.auth import Guard, parse_keys
-from sleuth.studio.server.middleware.body_limit import Bounds
+from sleuth.studio.mcp.server import mcp_app, running
+from sleuth.studio.server.middleware.auth import Authentication, parse_keys
+from sleuth.studio.server.middleware.body_limit import BodyLimit
 from sleuth.studio.server.middleware.rate_limit import RateLimit
-from sleuth.studio.server.middleware.request_log import Observed
+from sleuth.studio.server.middleware.request_log import RequestLog
 from sleuth.studio.server.routes import about, chat, documents, page, runs
-from sleuth.studio.server.routes.mcp import Served
-from sleuth.studio.server.schemas import errors as faults
-from sleuth.studio.server.state import House, open_house
+from sleuth.studio.server.routes.mcp import ServerBackend
+from sleuth.studio.server.schemas import errors
+from sleuth.studio.server.state import ServerState, open_server_state
 from sleuth.studio.server.telemetry import Telemetry
-from sleuth.studio.server.tenants import OpenModel
+from sleuth.studio.server.tenants import ModelOpener
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 
-DESCRIPTION = "Multi-hop question answering over your own documents: runs that survive whatever happens, and chat."
+DESCRIPTION = "Multi-hop question answering over your own documents: runs that survive a crash, and chat."
 
 
-def create_app(settings: Settings, *, open_model: OpenModel | None = None, embedder: Embedder | None = None) -> FastAPI:
-    """The application; what it needs is opened when it starts.
+def create_app(
+    settings: Settings, *, open_model: ModelOpener | None = None, embedder: Embedder | None = None
+) -> FastAPI:
+    """Return the application; its resources are opened by its lifespan.
 
     Args:
-        settings: those of the server; keys say whose requests are whose.
-        open_model: another way to a model than the gateway to `settings.model_url`.
-        embedder: another one than `settings.embedder`.
+        settings: settings of the server; its API keys map requests to owners.
+        open_model: replacement for the model client of `settings.model_url`.
+        embedder: replacement for `settings.embedder`.
 
     Raises:
-        UsageError: the keys cannot be read.
+        UsageError: the API keys cannot be parsed.
     """
 
     telemetry = Telemetry()
@@ -44,9 +46,9 @@ def create_app(settings: Settings, *, open_model: OpenModel | None = None, embed
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         opener = open_model or (await asyncio.to_thread(gateway_class)).open
-        opening = open_house(settings, open_model=opener, telemetry=telemetry, embedder=embedder)
-        async with opening as house, alive(mcp):
-            app.state.house = house
+        opening = open_server_state(settings, open_model=opener, telemetry=telemetry, embedder=embedder)
+        async with opening as server, running(mcp):
+            app.state.server = server
             yield
 
     app = FastAPI(
@@ -54,26 +56,26 @@ def create_app(settings: Settings, *, open_model: OpenModel | None = None, embed
         description=DESCRIPTION,
         version=version(DISTRIBUTION),
         lifespan=lifespan,
-        responses=faults.ERRORS,
-        docs_url=None,  # its page would be loaded from a CDN
+        responses=errors.ERRORS,
+        docs_url=None,  # FastAPI's page loads its scripts from a CDN
         redoc_url=None,
         middleware=[
-            Middleware(Observed, telemetry=telemetry),
-            Middleware(Guard, keys=parse_keys(settings), owner=settings.owner),
+            Middleware(RequestLog, telemetry=telemetry),
+            Middleware(Authentication, keys=parse_keys(settings), owner=settings.owner),
             Middleware(RateLimit, a_minute=settings.requests_a_minute),
-            Middleware(Bounds),
+            Middleware(BodyLimit),
         ],
     )
-    faults.install(app, postgres=settings.database_url is not None)
+    errors.install(app, postgres=settings.database_url is not None)
     for topic in (about, chat, runs, documents, page):
         app.include_router(topic.router)
-    mcp = mcp_app(lambda owner: Served(house=house_of(app), owner=str(owner)))
+    mcp = mcp_app(lambda owner: ServerBackend(server=server_state_of(app), owner=str(owner)))
     app.router.routes.extend(mcp.routes)
     return app
 
 
-def house_of(app: FastAPI) -> House:
-    """What an application that has started works with."""
-    house = app.state.house
-    assert isinstance(house, House)
-    return house
+def server_state_of(app: FastAPI) -> ServerState:
+    """Return the state of an application that was started."""
+    server = app.state.server
+    assert isinstance(server, ServerState)
+    return server

@@ -1,4 +1,4 @@
-"""Runs the application under uvicorn, and ends it so that nothing is lost."""
+"""Run the application under uvicorn and shut it down without losing runs."""
 
 import socket
 from collections.abc import Callable
@@ -7,28 +7,29 @@ from contextlib import AsyncExitStack
 import uvicorn
 from fastapi import FastAPI
 
-from sleuth.studio.server.app import create_app, house_of
+from sleuth.studio.server.app import create_app, server_state_of
 from sleuth.studio.server.middleware.auth import is_loopback
-from sleuth.studio.server.telemetry import log_as_json, trace_if_asked
+from sleuth.studio.server.telemetry import configure_json_logging, configure_tracing
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
-GRACE = 10
+SHUTDOWN_TIMEOUT = 10
 """Seconds that open connections have to end."""
 
 
-IDLE = 75
-"""Seconds that a connection may wait for its next request: longer than clients keep theirs, who then hang up first."""
+KEEP_ALIVE = 75
+"""Seconds that a connection may be idle: longer than clients keep theirs, so that the client closes it first."""
 
 
-HEAD_BYTES = 1 << 16
-"""Bytes that a request may have before its body. Of uvicorn's parsers only h11 has such a limit."""
+MAX_HEAD_BYTES = 1 << 16
+"""Maximum bytes of a request before its body. Of uvicorn's parsers only h11 has such a limit."""
 
 
 class Server(uvicorn.Server):
-    """Opens the application itself: what an ASGI server would log as a traceback is raised, for who has started it.
+    """Server that runs the lifespan of the application itself, so that its errors reach the caller of `serve`.
 
-    Interrupts runs and ends their streams before it waits for connections: they would not end by themselves.
+    On shutdown it interrupts runs and ends their streams before it waits for connections, which would not end
+    otherwise.
     """
 
     def __init__(self, config: uvicorn.Config, *, on_ready: Callable[[], None]) -> None:
@@ -37,7 +38,7 @@ class Server(uvicorn.Server):
         self._open = AsyncExitStack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Called once; raises whatever the application cannot start for."""
+        """Start the application, then listen; called once by uvicorn."""
         await self._open.enter_async_context(self._app.router.lifespan_context(self._app))
         try:
             await super().startup(sockets)
@@ -47,8 +48,8 @@ class Server(uvicorn.Server):
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Called once, after the first signal."""
-        await house_of(self._app).close()
+        """Interrupt runs, close connections, then stop the application; called once by uvicorn."""
+        await server_state_of(self._app).close()
         await super().shutdown(sockets)
         await self._open.aclose()
 
@@ -60,33 +61,34 @@ class Server(uvicorn.Server):
 
 
 def serve(settings: Settings, *, host: str, port: int, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Serves until a signal ends it.
+    """Serve until a signal stops the process.
 
     Raises:
-        UsageError: without keys, an address that others reach; keys that cannot be read; an address that is taken.
+        UsageError: `host` is reachable from other machines and there are no API keys, the keys cannot be parsed, or
+            the address is in use.
         SleuthError: SLEUTH_HOME or a database cannot be used.
     """
     if settings.api_keys is None and not is_loopback(host):
         raise UsageError(
-            f"Others reach {host}: set SLEUTH_API_KEYS=name:secret,… first, or serve this machine alone (127.0.0.1)."
+            f"{host} is reachable from other machines. Set SLEUTH_API_KEYS=name:secret,… or bind to 127.0.0.1."
         )
-    sockets = _listening(host, port)
-    trace_if_asked()
+    sockets = _listen(host, port)
+    configure_tracing()
     app = create_app(settings)
-    log_as_json()
+    configure_json_logging()
     server_of(app, host=host, port=port, on_ready=on_ready).run(sockets)
 
 
 def server_of(app: FastAPI, *, host: str, port: int, on_ready: Callable[[], None] = lambda: None) -> Server:
-    """An application as it is served."""
+    """Return the server of an application, configured as `sleuth serve` runs it."""
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
         http="h11",
-        h11_max_incomplete_event_size=HEAD_BYTES,
-        timeout_graceful_shutdown=GRACE,
-        timeout_keep_alive=IDLE,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
+        timeout_keep_alive=KEEP_ALIVE,
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -94,13 +96,13 @@ def server_of(app: FastAPI, *, host: str, port: int, on_ready: Callable[[], None
     return Server(config, on_ready=on_ready)
 
 
-def _listening(host: str, port: int) -> list[socket.socket]:
-    """The address, taken before anything is opened: who comes too early waits."""
+def _listen(host: str, port: int) -> list[socket.socket]:
+    """Return listening sockets, created before anything else is opened: early clients wait instead of failing."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         return [socket.create_server(address, family=family) for family, _, _, _, address in found]
     except OSError as error:
         raise UsageError(
-            f"Port {port} at {host} cannot be used: {error.strerror}. Choose another with --port, or --host; "
-            "where a server of yours is there already, just use it."
+            f"Port {port} at {host} cannot be used: {error.strerror}. Choose another one with --port or --host. "
+            "If a sleuth server is running there already, use that one."
         ) from None

@@ -1,4 +1,4 @@
-"""Writing down what has ended, also where the store cannot be used at that moment."""
+"""Retries of writes while the database is unavailable."""
 
 import asyncio
 import logging
@@ -10,23 +10,23 @@ from sleuth.tools.storage import is_away
 
 _log = logging.getLogger(__name__)
 
-AGAIN = 1.0
+RETRY_INTERVAL = 1.0
 """Seconds between two attempts."""
 
 
-async def until_stored(write: Callable[[], Awaitable[None]], what: str, *, patience: float = math.inf) -> None:
-    """Writes something down, again and again for so many seconds while the database is away; then raises what it says.
+async def retry_until_stored(write: Callable[[], Awaitable[None]], subject: str, *, max_wait: float = math.inf) -> None:
+    """Call `write` until it succeeds, for up to `max_wait` seconds while the database is unavailable.
 
-    Any other error is raised at once.
+    The first failure is logged with `subject`. Any other error is raised immediately.
     """
-    told, until = False, monotonic() + patience
+    is_logged, deadline = False, monotonic() + max_wait
     while True:
         try:
             return await write()
         except Exception as error:
-            if not is_away(error) or monotonic() > until:
+            if not is_away(error) or monotonic() > deadline:
                 raise
-            if not told:
-                _log.error("%s cannot be written down yet, and is tried again: %s", what, getattr(error, "orig", error))
-            told = True
-        await asyncio.sleep(AGAIN)
+            if not is_logged:
+                _log.error("%s cannot be stored yet; retrying: %s", subject, getattr(error, "orig", error))
+            is_logged = True
+        await asyncio.sleep(RETRY_INTERVAL)

@@ -1,45 +1,75 @@
-"""Everything that one server has open, from its start to its end."""
+"""The server's long-lived resources, created at startup and closed at shutdown."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
 from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat import RewrittenQuestion, rewrite_question
+from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
-from sleuth.studio.server.home_lock import Door
-from sleuth.studio.server.ingestion import Ingests, Uploads
+from sleuth.studio.server.ingestion import IngestionWorker, Uploads
+from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.rate_limit import Quota
-from sleuth.studio.server.runs import Conversations, EventLog, Jobs
+from sleuth.studio.server.runs import Conversations, EventLog, RunWorker
 from sleuth.studio.server.telemetry import Telemetry
-from sleuth.studio.server.tenants import OpenModel, Tenants
+from sleuth.studio.server.tenants import ModelOpener, Tenants
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class House:
-    """What the routes work with."""
+class ServerState:
+    """The resources that routes use."""
 
     settings: Settings
     tenants: Tenants
     telemetry: Telemetry
     log: EventLog
-    jobs: Jobs
+    run_worker: RunWorker
     quota: Quota
-    ingests: Ingests
-    door: Door
+    ingestion: IngestionWorker
+    home_lock: SharedHomeLock
     conversations: Conversations
 
-    async def understood(self, owner: str, message: str, turns: Sequence[Turn]) -> RewrittenQuestion:
-        """A message of a conversation as a question that stands alone; what that takes counts for its owner.
+    async def require_ready(self, owner: str) -> None:
+        """Check that an owner can start a run.
 
         Raises:
-            QuotaUsedUp: there is nothing left to pay it from.
+            UsageError: the owner has no documents.
+            QuotaUsedUp: the owner's daily token quota is exhausted.
+        """
+        await (await self.tenants.library(owner)).require_documents()
+        await self.quota.require(owner)
+
+    async def start_run(
+        self,
+        owner: str,
+        question: str,
+        method: str,
+        *,
+        values: dict[str, Any],
+        budget: Budget,
+        thread: str | None = None,
+        expect_listener: bool = False,
+    ) -> str:
+        """Start a background run and return its thread; raise UsageError for an invalid question or setting."""
+        runs = await self.tenants.read_only_runs(owner)
+        id = await runs.start(
+            question, method, values=values, profile=self.settings.profile, budget=budget, thread=thread
+        )
+        await self.run_worker.start(owner, id, expect_listener=expect_listener)
+        return id
+
+    async def rewrite_follow_up(self, owner: str, message: str, turns: Sequence[Turn]) -> RewrittenQuestion:
+        """Rewrite a message of a conversation into a self-contained question, charged to the owner's quota.
+
+        Raises:
+            QuotaUsedUp: the owner's daily token quota is exhausted.
             ModelError: the model server cannot be used.
         """
         await self.quota.require(owner)
@@ -53,49 +83,49 @@ class House:
         return made
 
     async def close(self) -> None:
-        """Ends what goes on, to be picked up by the next start, and the streams of those who follow it."""
-        self.ingests.close()
-        await self.jobs.close()
+        """Interrupt all work and end its streams; the next start resumes the work."""
+        self.ingestion.close()
+        await self.run_worker.close()
 
 
 @asynccontextmanager
-async def open_house(
-    settings: Settings, *, open_model: OpenModel, telemetry: Telemetry, embedder: Embedder | None = None
-) -> AsyncIterator[House]:
-    """Opens the store and goes on with what the last server left."""
+async def open_server_state(
+    settings: Settings, *, open_model: ModelOpener, telemetry: Telemetry, embedder: Embedder | None = None
+) -> AsyncIterator[ServerState]:
+    """Open the store, start the workers, and resume the work of the previous server."""
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(settings))
         tenants = await stack.enter_async_context(Tenants(settings, store, open_model, embedder))
-        log, door = await asyncio.to_thread(EventLog, store.engine), Door(settings.home)
+        log, home_lock = await asyncio.to_thread(EventLog, store.engine), SharedHomeLock(settings.home)
         quota = await asyncio.to_thread(Quota, store.engine, settings.tokens_a_day)
-        jobs = Jobs(tenants=tenants, log=log, door=door, quota=quota, telemetry=telemetry)
-        await jobs.prepare()
+        run_worker = RunWorker(tenants=tenants, log=log, home_lock=home_lock, quota=quota, telemetry=telemetry)
+        await run_worker.prepare()
         uploads = await asyncio.to_thread(Uploads, store.engine, settings.home / "uploads")
-        ingests = Ingests(tenants, door, uploads)
-        await ingests.pick_up()
-        house = House(
+        ingestion = IngestionWorker(tenants, home_lock, uploads)
+        await ingestion.recover()
+        server = ServerState(
             settings=settings,
             tenants=tenants,
             telemetry=telemetry,
             log=log,
-            jobs=jobs,
+            run_worker=run_worker,
             quota=quota,
-            ingests=ingests,
-            door=door,
+            ingestion=ingestion,
+            home_lock=home_lock,
             conversations=await asyncio.to_thread(Conversations, store.engine),
         )
-        await log.tidy()
-        await house.conversations.tidy()
-        await stack.enter_async_context(_beside(log.run()))
-        await stack.enter_async_context(_beside(ingests.run()))
-        stack.push_async_callback(house.close)
-        await jobs.pick_up()
-        yield house
+        await log.remove_orphans()
+        await server.conversations.remove_orphans()
+        await stack.enter_async_context(_background_task(log.run()))
+        await stack.enter_async_context(_background_task(ingestion.run()))
+        stack.push_async_callback(server.close)
+        await run_worker.recover()
+        yield server
 
 
 @asynccontextmanager
-async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Has something done as long as the block lasts."""
+async def _background_task(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Run a coroutine while the block is open, then cancel it."""
     task = asyncio.create_task(work)
     try:
         yield
@@ -105,10 +135,10 @@ async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
             await task
 
 
-def _house(request: Request) -> House:
-    house = request.app.state.house
-    assert isinstance(house, House)
-    return house
+def _server_state(request: Request) -> ServerState:
+    server = request.app.state.server
+    assert isinstance(server, ServerState)
+    return server
 
 
-TheHouse = Annotated[House, Depends(_house)]
+ServerStateDep = Annotated[ServerState, Depends(_server_state)]

@@ -1,6 +1,6 @@
-"""What the server tells about itself: metrics for Prometheus, traces for OpenTelemetry, a log line per event.
+"""Metrics for Prometheus, traces for OpenTelemetry, and structured log lines.
 
-None of it has words of questions, documents or replies in it: names, numbers and ids only.
+They contain names, numbers and ids only, never texts of questions, documents or replies.
 """
 
 import json
@@ -22,10 +22,10 @@ SECONDS = (0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per record; what is passed as `extra={"about": {…}}` stands beside the message."""
+    """Formatter that writes one JSON object per record, with the fields of `extra={"about": {…}}`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line of a record."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03}Z"
         line = {"at": at, "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
         line |= getattr(record, "about", {})
@@ -34,8 +34,8 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
-def log_as_json() -> None:
-    """Has this process log JSON lines to standard error."""
+def configure_json_logging() -> None:
+    """Log JSON lines to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -43,8 +43,8 @@ def log_as_json() -> None:
         logging.getLogger(name).setLevel(logging.INFO)
 
 
-def trace_if_asked() -> None:
-    """Sends traces where the standard OTEL variables say; without them there are none."""
+def configure_tracing() -> None:
+    """Export traces to the endpoint of the standard OTEL variables, if one is set."""
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     if not any(map(os.environ.get, endpoints)) or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return
@@ -61,7 +61,7 @@ def trace_if_asked() -> None:
 
 @dataclass(kw_only=True)
 class RunRecord:
-    """What one piece of a run has taken."""
+    """Outcome and usage of one uninterrupted part of a run."""
 
     outcome: str = "interrupted"
     calls: int = 0
@@ -70,7 +70,7 @@ class RunRecord:
 
 
 class Telemetry:
-    """The metrics of one server, and the spans of its requests and runs."""
+    """Metrics of one server, and spans of its requests and runs."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -95,22 +95,22 @@ class Telemetry:
         self._tokens = Counter("sleuth_model_tokens", "Prompt and reply tokens", ("method",), registry=self.registry)
 
     def metrics(self) -> bytes:
-        """As Prometheus reads them."""
+        """Return the metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
     @contextmanager
     def request(self, verb: str, path: str) -> Iterator[trace.Span]:
-        """The span of a request; it gets its route's name when that is known."""
+        """Open the span of a request; the caller renames it when the route is known."""
         with self._tracer.start_as_current_span(f"{verb} {path}", kind=trace.SpanKind.SERVER) as span:
             yield span
 
-    def requested(self, verb: str, route: str, status: int, seconds: float) -> None:
-        """Counts a request that has ended."""
+    def count_request(self, verb: str, route: str, status: int, seconds: float) -> None:
+        """Count a finished request."""
         self._requests.labels(verb, route, str(status)).observe(seconds)
 
     @contextmanager
     def run(self, thread: str, method: str, owner: str) -> Iterator[RunRecord]:
-        """Counts a run as it goes on; the record says how it ended."""
+        """Count a run while the block is open; the caller sets the outcome in the record."""
         record, began = RunRecord(), time.monotonic()
         self._active.inc()
         about = {"sleuth.thread": thread, "sleuth.method": method, "sleuth.owner": owner}
@@ -119,19 +119,19 @@ class Telemetry:
                 yield record
                 span.set_attribute("sleuth.outcome", record.outcome)
         finally:
-            for left in record.spans.values():
-                left.end()
+            for open_span in record.spans.values():
+                open_span.end()
             seconds = time.monotonic() - began
             self._active.dec()
             self._runs.labels(method, record.outcome).observe(seconds)
             self._calls.labels(method).inc(record.calls)
             self._tokens.labels(method).inc(record.tokens)
             numbers = {"calls": record.calls, "tokens": record.tokens, "seconds": round(seconds, 3)}
-            told = {"thread": thread, "method": method, "owner": owner, "outcome": record.outcome, **numbers}
-            _log.info("run ended", extra={"about": told})
+            summary = {"thread": thread, "method": method, "owner": owner, "outcome": record.outcome, **numbers}
+            _log.info("run ended", extra={"about": summary})
 
     def step(self, step: Step, record: RunRecord) -> None:
-        """A node has started or finished; the calls of a hop are counted when its turn has ended."""
+        """Count a started or finished node; the calls of a sub-run are counted by the node that ran it."""
         if step.state == "started":
             about = {"sleuth.thread": step.thread, "sleuth.method": step.method}
             record.spans[step.task] = self._tracer.start_span(step.node, attributes=about)

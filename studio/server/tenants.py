@@ -1,4 +1,4 @@
-"""What each owner has on one server: a collection and a list of runs. The model server is everyone's."""
+"""The collection and runs of each owner on one server. Owners share the model server and the embedder."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,36 +9,36 @@ from typing import Self
 
 from sleuth.graphs.persistence import Store, Threads
 from sleuth.graphs.runs import RunService, Services
-from sleuth.studio.client import Named, open_services
+from sleuth.studio.client import NamedModel, open_services
 from sleuth.tools.collection import Collection
 from sleuth.tools.search.vectors import Embedder, make_embedder
 from sleuth.tools.settings import Settings
 
-OpenModel = Callable[[Settings], AbstractAsyncContextManager[Named]]
+ModelOpener = Callable[[Settings], AbstractAsyncContextManager[NamedModel]]
 
 
 @dataclass(kw_only=True)
 class _Tenant:
-    """What is open for one owner."""
+    """The open resources of one owner."""
 
     settings: Settings
     store: Store
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     library: Collection | None = None
     services: Services | None = None
 
 
 class Tenants:
-    """Opens for an owner what is needed, when it is first needed, and keeps it open."""
+    """Resources of all owners, opened at their first use and kept open."""
 
-    def __init__(self, settings: Settings, store: Store, open_model: OpenModel, embedder: Embedder | None) -> None:
+    def __init__(self, settings: Settings, store: Store, open_model: ModelOpener, embedder: Embedder | None) -> None:
         self.settings = settings
         self.store = store
         self._open_model = open_model
         self._embedder = embedder
         self._tenants: dict[str, _Tenant] = {}
-        self._model: Named | None = None
-        self._turn = asyncio.Lock()
+        self._model: NamedModel | None = None
+        self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -49,42 +49,42 @@ class Tenants:
     ) -> None:
         await self._stack.aclose()
 
-    async def reading(self, owner: str) -> RunService:
-        """An owner's runs, to look at."""
+    async def read_only_runs(self, owner: str) -> RunService:
+        """Return an owner's runs for reading: they need no model server."""
         return RunService((await self._of(owner)).store)
 
     async def runs(self, owner: str) -> RunService:
-        """An owner's runs, to run.
+        """Return an owner's runs, with the services that running them takes.
 
         Raises:
-            ModelError: no model server answers.
+            ModelError: the model server cannot be used.
             StoreError: the collection cannot be used.
         """
         tenant, library, model = await self._of(owner), await self.library(owner), await self.model()
-        async with tenant.turn:
+        async with tenant.opening:
             if tenant.services is None:
-                opening = open_services(tenant.settings, model, library)
-                tenant.services = await self._stack.enter_async_context(opening)
+                services = open_services(tenant.settings, model, library)
+                tenant.services = await self._stack.enter_async_context(services)
         return RunService(tenant.store, tenant.services)
 
     async def library(self, owner: str) -> Collection:
-        """An owner's collection."""
+        """Return an owner's collection."""
         tenant = await self._of(owner)
-        async with tenant.turn:
+        async with tenant.opening:
             if tenant.library is None:
                 opened = await Collection.open(tenant.settings, embedder=await self._shared_embedder())
                 tenant.library = await self._stack.enter_async_context(opened)
         return tenant.library
 
-    async def model(self) -> Named:
-        """The model server; asked for anew at every call until it answers."""
-        async with self._turn:
+    async def model(self) -> NamedModel:
+        """Return the model client; connect again at every call until the model server answers."""
+        async with self._opening:
             if self._model is None:
                 self._model = await self._stack.enter_async_context(self._open_model(self.settings))
         return self._model
 
     def settings_of(self, owner: str) -> Settings:
-        """The settings as an owner has them."""
+        """Return the settings of an owner."""
         return self.settings.model_copy(update={"owner": owner})
 
     async def _of(self, owner: str) -> _Tenant:
@@ -95,8 +95,7 @@ class Tenants:
         return self._tenants[owner]
 
     async def _shared_embedder(self) -> Embedder:
-        """Loaded once for everybody."""
-        async with self._turn:
+        async with self._opening:
             if self._embedder is None:
                 self._embedder = await asyncio.to_thread(make_embedder, self.settings)
         return self._embedder

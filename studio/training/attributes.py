@@ -13,7 +13,7 @@ import typer
 from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
-from sleuth.studio.cli.app import guarded
+from sleuth.studio.cli.app import run_cli
 from sleuth.studio.console import emit
 from sleuth.studio.evaluation.scoring import Difference, Interval, difference, interval
 from sleuth.tools.errors import UsageError
@@ -191,4 +191,4 @@ def main(
 
 
 if __name__ == "__main__":
-    guarded(lambda: typer.run(main))
+    run_cli(lambda: typer.run(main))

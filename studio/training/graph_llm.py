@@ -26,7 +26,7 @@ from sleuth.agents.graph_encoder import (
 from sleuth.agents.model import Message
 from sleuth.agents.roles.planning import BEGIN, NEXT, NEXT_WITH_FINDING
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED
-from sleuth.studio.cli.app import guarded
+from sleuth.studio.cli.app import run_cli
 from sleuth.studio.model_server import merge
 from sleuth.studio.training.roles.tuning import (
     USUAL,
@@ -271,4 +271,4 @@ def main(
 
 
 if __name__ == "__main__":
-    guarded(lambda: typer.run(main))
+    run_cli(lambda: typer.run(main))

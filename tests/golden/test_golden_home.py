@@ -11,7 +11,7 @@ from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
@@ -55,5 +55,5 @@ async def test_golden_documents_are_changed_and_deleted(home: Settings, tmp_path
 async def test_golden_run_resumes_to_its_answer(home: Settings) -> None:
     async with open_store(home) as store:
         runs = RunService(store, Services(model=ScriptedModel(AFTER), retriever=Shelf()))
-        answer = await last(runs.run(THREAD))
+        answer = await last_answer(runs.run(THREAD))
     assert (answer.status, answer.text) == ("answered", "1868")

@@ -15,10 +15,10 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages import get_pages
 
-CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Model calls the run may make.")]
-TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Tokens the run may spend.")]
+CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Maximum model calls.")]
+TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Maximum tokens.")]
 SecondsOption = Annotated[
-    float | None, typer.Option("--max-seconds", min=0.001, help="Wall-clock seconds it may take from this start on.")
+    float | None, typer.Option("--max-seconds", min=0.001, help="Maximum wall-clock seconds from this start.")
 ]
 
 
@@ -27,7 +27,8 @@ def ask(
     *,
     method: Annotated[str, typer.Option(help=f"One of: {', '.join([*METHODS, CHAT.name])}.")] = DEFAULT_METHOD,
     thread: Annotated[
-        str | None, typer.Option(help="A name for the run; one is made up otherwise. That of a chat goes on with it.")
+        str | None,
+        typer.Option(help="Thread id (generated if omitted). For the chat method, continues that conversation."),
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
@@ -37,7 +38,7 @@ def ask(
         typer.Option("--page", metavar="FILE|URL", help="Search this web page instead; may be repeated."),
     ] = None,
     with_collection: Annotated[
-        bool, typer.Option("--with-collection", help="Search the collection beside the pages.")
+        bool, typer.Option("--with-collection", help="Search the collection as well as the pages.")
     ] = False,
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
@@ -46,16 +47,16 @@ def ask(
 ) -> None:
     """Answer a question from the documents of the collection, or from web pages."""
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-    options: dict[str, Any] = {"method": method, "values": pairs(set_ or []), "budget": budget, "thread": thread}
+    options: dict[str, Any] = {"method": method, "values": parse_pairs(set_ or []), "budget": budget, "thread": thread}
     options |= {"with_collection": with_collection}
     asyncio.run(_ask(question, options, page or [], as_json=as_json))
 
 
 async def _ask(question: str, options: dict[str, Any], given: list[str], *, as_json: bool) -> None:
     settings = Settings()
-    check_question(question)  # what can be wrong without a model server is said without one
+    check_question(question)  # report errors that need no model server before connecting to it
     kind = runnable(options["method"])
-    if kind is not CHAT or options["thread"] is None:  # a chat that goes on has settings already
+    if kind is not CHAT or options["thread"] is None:  # an existing chat has stored settings
         configure(kind, options["values"], settings.profile)
     options["pages"] = await get_pages(given)
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
@@ -71,7 +72,7 @@ def resume(
     max_seconds: SecondsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with a run that was interrupted, killed or forked; show the answer of one that is finished."""
+    """Resume an interrupted or forked run, or show the answer of a finished one."""
     given = (max_calls, max_tokens, max_seconds) != (None, None, None)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds) if given else None
     asyncio.run(_resume(thread, budget, as_json=as_json))
@@ -90,8 +91,8 @@ async def _resume(thread: str, budget: Budget | None, *, as_json: bool) -> None:
     emit(answer.to_json(), as_json, answer_view(answer))
 
 
-def pairs(given: list[str]) -> dict[str, str]:
-    """KEY=VALUE texts as a dict; raises UsageError for one without an equals sign."""
+def parse_pairs(given: list[str]) -> dict[str, str]:
+    """Return KEY=VALUE texts as a dict; raise UsageError for one without an equals sign."""
     for text in given:
         if "=" not in text:
             raise UsageError(f"--set takes KEY=VALUE, not {text!r}. `sleuth methods` lists the settings.")

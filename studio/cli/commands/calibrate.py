@@ -1,4 +1,4 @@
-"""`sleuth calibrate`: how sure a model has to be of an answer."""
+"""`sleuth calibrate`."""
 
 import asyncio
 from pathlib import Path
@@ -13,14 +13,14 @@ from sleuth.tools.settings import Settings
 
 
 def calibrate_command(
-    questions: Annotated[list[Path], typer.Argument(help="Questions with answers in JSON Lines, one or more files.")],
+    questions: Annotated[list[Path], typer.Argument(help="JSON Lines files of questions with answers.")],
     *,
-    out: Annotated[Path, typer.Option(help="Folder of the report; the same command goes on in it.")],
-    limit: Annotated[int | None, typer.Option(min=1, help="So many questions of each file, drawn by the seed.")] = None,
-    seed: Annotated[int, typer.Option(help="For the sample and the interval.")] = 0,
+    out: Annotated[Path, typer.Option(help="Output folder. Rerun the same command to resume.")],
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of questions to sample per file.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the sample and the confidence interval.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit CRP-RAG's perplexity threshold for the model, on questions of the collection whose answers are known."""
+    """Fit CRP-RAG's perplexity threshold for the model, on questions with known answers."""
     record.require_packages()
     wanted = Calibration(paths=tuple(questions), out=out, limit=limit, seed=seed)
     with activity("Asking") as show:
@@ -33,9 +33,11 @@ def calibrate_command(
 def _in_words(report: dict[str, Any], out: Path) -> str:
     low, high = report["interval"]
     measured = f"{report['right']} right and {report['wrong']} wrong answers of {report['model']}"
-    area = f"area under the curve {report['auroc']:.3f} (95 % from {low:.3f} to {high:.3f}; chance gives 0.5)"
+    area = f"area under the ROC curve {report['auroc']:.3f} (95 % interval {low:.3f} to {high:.3f}; chance: 0.5)"
     if report["threshold"]:
-        outcome = f"Threshold {report['threshold']['value']:.3f} is kept for this model and used from now on."
+        outcome = f"Threshold {report['threshold']['value']:.3f} is stored for this model and used in future runs."
     else:
-        outcome = "Perplexity does not tell right from wrong with this model: nothing is kept, the default stays."
-    return f"{measured}; {area}.\n{outcome}\nThe report: {out / 'report.html'}, and beside it report.md and report.json"
+        outcome = (
+            "Perplexity does not separate right from wrong answers of this model: the default threshold is unchanged."
+        )
+    return f"{measured}; {area}.\n{outcome}\nReport: {out / 'report.html'} (also report.md and report.json)"

@@ -1,4 +1,4 @@
-"""`sleuth doctor`: what works, what is missing, and the command that mends it."""
+"""`sleuth doctor`."""
 
 import asyncio
 
@@ -12,8 +12,8 @@ from sleuth.tools.settings import Settings
 
 
 def doctor(as_json: JsonOption = False) -> None:
-    """Look at what works and what is missing; exit status 1 when something is."""
-    with activity("Looking at everything"):
+    """Check the installation and the servers; exit with status 1 if a check fails."""
+    with activity("Running all checks"):
         findings = asyncio.run(examine(Settings()))
     emit(findings, as_json, _table(findings))
     if not all(finding.ok for finding in findings):
@@ -26,5 +26,5 @@ def _table(findings: list[Finding]) -> Table:
         mark = Text("ok", style="green") if finding.ok else Text("fails", style="red")
         table.add_row(mark, finding.name, Text(finding.detail))
         if finding.fix:
-            table.add_row("", "", Text(f"mend it: {finding.fix}", style="bold"))
+            table.add_row("", "", Text(f"fix: {finding.fix}", style="bold"))
     return table

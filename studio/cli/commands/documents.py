@@ -23,13 +23,13 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import Listed, LockMode, hold
 from sleuth.tools.types import Document, Hit, hit_to_json
 
-docs_app = typer.Typer(no_args_is_help=True, help="Documents that were read in.")
+docs_app = typer.Typer(no_args_is_help=True, help="List, show and delete ingested documents.")
 
 SNIPPET = 240
-"""Characters of a found passage that people are shown."""
+"""Maximum characters of a passage in search results."""
 
-PASSED_OVER = 10
-"""Files that an ingest passed over and that people are shown."""
+MAX_SKIPPED = 10
+"""Maximum skipped files in the summary of an ingest."""
 
 
 def ingest(
@@ -37,14 +37,14 @@ def ingest(
         list[str] | None, typer.Argument(metavar="PATH", help="Files, folders, .jsonl or .jsonl.gz corpora.")
     ] = None,
     *,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="First build the indexes anew with the embedder.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="First rebuild the indexes from scratch.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Read documents in; goes on where it was interrupted, and skips what has not changed."""
+    """Ingest documents; resume an interrupted ingest and skip unchanged files."""
     if not paths and not rebuild:
-        raise UsageError("Say what to read: sleuth ingest PATH...")
+        raise UsageError("No path was given. Usage: sleuth ingest PATH...")
     if paths and not all(paths):
-        raise UsageError("One of the paths is empty: a variable that is not set? `.` is the working folder.")
+        raise UsageError("One of the paths is empty. Check shell variables; `.` is the working folder.")
     roots = [Path(path) for path in paths or []]
     failures: list[str] = []
     with _progress(progress_console(), failures) as show:
@@ -56,7 +56,7 @@ def ingest(
 
 @contextmanager
 def _progress(console: Console, failures: list[str]) -> Iterator[Callable[[IngestProgress], None]]:
-    """A bar of files and a count of passages; failures are lines of their own, and added to `failures`."""
+    """Show a progress bar; print failures and add them to `failures`."""
     columns = SpinnerColumn(), TextColumn("files"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
     with Progress(
         *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
@@ -74,13 +74,13 @@ def _progress(console: Console, failures: list[str]) -> Iterator[Callable[[Inges
 
 
 def _in_words(report: IngestReport, failures: list[str]) -> Text:
-    """Return the counts, the warnings that were not printed as `failures`, and what was passed over."""
+    """Return the counts, the warnings that were not printed as `failures`, and the skipped files."""
     counts = f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged, {report.failed} failed"
     lines = [f"{counts}: {report.passages} new passages in {report.seconds:.1f} s"]
     lines += [warning for warning in report.warnings if warning not in failures]
-    lines += [f"Passed over: {line}" for line in report.passed_over[:PASSED_OVER]]
-    more = len(report.passed_over) - PASSED_OVER
-    return Text("\n".join([*lines, *([f"Passed over: {more} more. --json lists all of them."] if more > 0 else [])]))
+    lines += [f"Skipped: {line}" for line in report.passed_over[:MAX_SKIPPED]]
+    more = len(report.passed_over) - MAX_SKIPPED
+    return Text("\n".join([*lines, *([f"Skipped: {more} more (--json lists all)."] if more > 0 else [])]))
 
 
 @asynccontextmanager
@@ -93,8 +93,8 @@ async def _library(command: str, mode: LockMode = "shared") -> AsyncIterator[Col
 @docs_app.command("list")
 def list_(
     *,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many.")] = 100,
-    after: Annotated[str, typer.Option(help="Go on after this id.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of documents.")] = 100,
+    after: Annotated[str, typer.Option(help="List documents after this id.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """List documents by id."""
@@ -107,14 +107,14 @@ def list_(
     table = Listing("id", "title", "passages", "added (UTC)", folded=["title"], right=["passages"])
     for document in listed:
         table.add_row(document.id, Text(document.title), f"{document.passages}", document.added_at[:19])
-    more = f"There may be more: sleuth docs list --after {shlex.quote(listed[-1].id)}" if len(listed) == limit else ""
-    nothing = f"There are none after {after!r}." if after else "There are no documents yet: sleuth ingest PATH"
+    more = f"For more: sleuth docs list --after {shlex.quote(listed[-1].id)}" if len(listed) == limit else ""
+    nothing = f"No documents after {after!r}." if after else "No documents yet. Add some with: sleuth ingest PATH"
     emit([asdict(document) for document in listed], as_json, Group(table, Text(more)) if listed else nothing)
 
 
 @docs_app.command()
 def show(id_: Annotated[str, typer.Argument(metavar="ID")], *, as_json: JsonOption = False) -> None:
-    """Show one document with its text."""
+    """Show a document with its text."""
 
     async def go() -> Document:
         async with await Collection.open(Settings(), check_embedder=False) as library:
@@ -131,7 +131,7 @@ def show(id_: Annotated[str, typer.Argument(metavar="ID")], *, as_json: JsonOpti
 
 @docs_app.command()
 def delete(ids: Annotated[list[str], typer.Argument(metavar="ID...")], *, as_json: JsonOption = False) -> None:
-    """Delete documents from the catalogue and every index at once."""
+    """Delete documents from the catalogue and all indexes."""
 
     async def go() -> int:
         async with _library("sleuth docs delete", "exclusive") as library:
@@ -145,15 +145,17 @@ def search(
     query: str,
     *,
     mode: Annotated[str, typer.Option(help=f"One of: {', '.join(get_args(Mode))}.")] = "hybrid",
-    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many passages.")] = 5,
-    scorer: Annotated[str | None, typer.Option(help="Of graph search: mentions, or ppr, as --mode graph-ppr.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say how graph search came to each passage.")] = False,
+    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of passages.")] = 5,
+    scorer: Annotated[str | None, typer.Option(help="Scorer for graph search: `mentions` or `ppr`.")] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Explain the score of each passage (graph search only).")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Search passages without asking a model."""
-    chosen = _scored(find_mode(mode), scorer)
+    """Search passages; no model is called."""
+    chosen = _with_scorer(find_mode(mode), scorer)
     if explain and chosen not in GRAPH_MODES:
-        raise UsageError("Only graph search explains its results: add --mode graph.")
+        raise UsageError("--explain works with graph search only. Add --mode graph.")
 
     async def go() -> list[Hit]:
         async with _library("sleuth search") as library:
@@ -161,20 +163,20 @@ def search(
 
     hits = asyncio.run(go())
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
-    emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "Nothing was found.")
+    emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "No passages found.")
 
 
 SCORERS: dict[str, Mode] = {"mentions": "graph", "ppr": "graph-ppr"}
 
 
-def _scored(mode: Mode, scorer: str | None) -> Mode:
-    """The mode with the scorer that was asked for; raises UsageError where it has no scorers, or none of this name."""
+def _with_scorer(mode: Mode, scorer: str | None) -> Mode:
+    """Return the mode with a scorer; raise UsageError if the mode has no such scorer."""
     if scorer is None:
         return mode
     if mode not in GRAPH_MODES:
-        raise UsageError("Only graph search has scorers: add --mode graph.")
+        raise UsageError("--scorer works with graph search only. Add --mode graph.")
     if scorer not in SCORERS:
-        raise UnknownName("scorer", scorer, list(SCORERS), f"There are: {', '.join(SCORERS)}.")
+        raise UnknownName("scorer", scorer, list(SCORERS), f"Available: {', '.join(SCORERS)}.")
     return SCORERS[scorer]
 
 

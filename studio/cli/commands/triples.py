@@ -1,4 +1,4 @@
-"""`sleuth triples`: what models read in passages, ahead of any question."""
+"""`sleuth triples`: triples extracted from passages before any question."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -21,13 +21,13 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import Imported, ModelCoverage, read_triples
 
-triples_app = typer.Typer(no_args_is_help=True, help="Facts that models read in passages, for graph search and RAS.")
+triples_app = typer.Typer(no_args_is_help=True, help="Extract or import triples for graph search and RAS.")
 
 IMPORTED = "import"
-"""Stands in the place of the prompt's version for triples that came from a file."""
+"""Stored instead of the prompt's version for triples that were imported from a file."""
 
-PART = 500
-"""Passages whose triples are kept in one transaction."""
+BATCH = 500
+"""Passages whose triples are stored in one transaction."""
 
 
 @triples_app.command()
@@ -38,14 +38,14 @@ def read(
     max_seconds: SecondsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Have the extractor's model read all passages that it has not read yet; interrupt it, and the same goes on."""
+    """Extract triples from all passages not processed yet. Rerun the same command to resume."""
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-    done, read_by_now, passages = asyncio.run(_read(budget))
-    counts = f"{done.read} passages read, {done.failed} failed: {done.triples} triples"
-    where = f"{read_by_now} of {passages} passages are read. {done.calls} model calls, {done.tokens:,} tokens."
-    more = "" if read_by_now >= passages else "\n`sleuth triples read` goes on."
+    done, read_total, passages = asyncio.run(_read(budget))
+    counts = f"{done.read} passages processed, {done.failed} failed: {done.triples} triples"
+    where = f"{read_total} of {passages} passages are processed. {done.calls} model calls, {done.tokens:,} tokens."
+    more = "" if read_total >= passages else "\nRun `sleuth triples read` again to continue."
     shown: dict[str, object] = {"read": done.read, "failed": done.failed, "triples": done.triples, "calls": done.calls}
-    shown |= {"tokens": done.tokens, "passages_read": read_by_now, "passages": passages, "warnings": done.warnings}
+    shown |= {"tokens": done.tokens, "passages_read": read_total, "passages": passages, "warnings": done.warnings}
     warnings = "".join(f"\n! {warning}" for warning in done.warnings)
     emit(shown, as_json, Text(f"{counts}.\n{where}{more}{warnings}"))
 
@@ -72,11 +72,11 @@ async def _read(budget: Budget) -> tuple[ExtractionState, int, int]:
 
 
 async def _coverage(library: Collection, name: str) -> tuple[int, int]:
-    """How many passages a model has read by today's prompt, and how many there are."""
+    """Return the number of passages that a model has processed with the current prompt, and of all passages."""
     version = await prompt_version()
     found = await asyncio.to_thread(library.triple_stats.summary)
-    read_by_now = next((each.passages for each in found if (each.model, each.version) == (name, version)), 0)
-    return read_by_now, (await library.count())[1]
+    read_total = next((each.passages for each in found if (each.model, each.version) == (name, version)), 0)
+    return read_total, (await library.count())[1]
 
 
 @contextmanager
@@ -88,19 +88,19 @@ def _progress(before: int, passages: int) -> Iterator[Callable[[Mapping[str, Any
         task = bar.add_task("", total=passages, completed=before)
         triples = 0
 
-        def show(told: Mapping[str, Any]) -> None:
+        def show(update: Mapping[str, Any]) -> None:
             nonlocal triples
-            triples += told["triples"]
-            for warning in told["warnings"]:
+            triples += update["triples"]
+            for warning in update["warnings"]:
                 bar.console.print(Text(f"! {warning}", style="yellow"), soft_wrap=True)
-            bar.update(task, advance=told["read"], description=f"{triples:,} triples")
+            bar.update(task, advance=update["read"], description=f"{triples:,} triples")
 
         yield show
 
 
 @triples_app.command()
 def status(*, as_json: JsonOption = False) -> None:
-    """Show which models have read how many of the passages."""
+    """Show the number of passages that each model has processed."""
 
     async def go() -> tuple[list[ModelCoverage], int]:
         async with await Collection.open(Settings(), check_embedder=False) as library:
@@ -108,40 +108,42 @@ def status(*, as_json: JsonOption = False) -> None:
 
     found, passages = asyncio.run(go())
     lines = [
-        f"{each.passages:,} of {passages:,} passages read by {each.model} ({_prompt(each)}): {each.triples:,} triples"
+        f"{each.model} ({_prompt(each)}): {each.passages:,} of {passages:,} passages, {each.triples:,} triples"
         for each in found
     ]
-    nothing = f"None of {passages:,} passages is read yet: sleuth triples read, or sleuth triples import FILE"
+    nothing = f"None of {passages:,} passages is processed yet. Run: sleuth triples read, or sleuth triples import FILE"
     shown = {"passages": passages, "readings": [asdict(each) for each in found]}
     emit(shown, as_json, Text("\n".join(lines) or nothing))
 
 
 def _prompt(reading: ModelCoverage) -> str:
-    return "from a file" if reading.version == IMPORTED else f"prompt {reading.version[:8]}"
+    return "imported" if reading.version == IMPORTED else f"prompt {reading.version[:8]}"
 
 
 @triples_app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(help='Lines of {"id": PASSAGE, "triples": [[s, p, o], …]}; may be gzipped.')],
     *,
-    model: Annotated[str, typer.Option(help="Whose triples they are; those of that name are replaced.")],
+    model: Annotated[
+        str, typer.Option(help="Name under which the triples are stored; replaces earlier triples of this name.")
+    ],
     as_json: JsonOption = False,
 ) -> None:
-    """Take triples over that were found elsewhere; graph search uses them, RAS reads with its own model."""
+    """Import triples from a file. Used by graph search, not by RAS."""
 
     async def go() -> Imported:
         async with await Collection.open(Settings(), check_embedder=False) as library:
             fingerprints = await asyncio.to_thread(library.triple_stats.fingerprints)
             read = await asyncio.to_thread(read_triples, file, fingerprints)
             store, marks = library.triples(model=model), sorted(read.found)
-            for at in range(0, len(marks), PART):
-                part = {mark: read.found[mark] for mark in marks[at : at + PART]}
+            for at in range(0, len(marks), BATCH):
+                part = {mark: read.found[mark] for mark in marks[at : at + BATCH]}
                 await store.put(part, version=IMPORTED)
             return read
 
     read = asyncio.run(go())
     count = sum(len(those) for those in read.found.values())
     shown = {"model": model, "passages": len(read.found), "triples": count, "lines": read.lines}
-    unknown = f"\n! {read.unknown} of {read.lines} lines belong to no passage here." if read.unknown else ""
-    text = f"{count:,} triples of {len(read.found):,} passages are kept as those of {model}.{unknown}"
+    unknown = f"\n! {read.unknown} of {read.lines} lines match no passage of the collection." if read.unknown else ""
+    text = f"Stored {count:,} triples of {len(read.found):,} passages for {model}.{unknown}"
     emit({**shown, "unknown": read.unknown}, as_json, Text(text))

@@ -11,7 +11,7 @@ from sleuth.graphs.core import Answer, Cost
 from sleuth.graphs.persistence import LONGEST_NAME, Store
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import RunService, Services
-from sleuth.studio.client import last
+from sleuth.studio.client import last_answer
 from sleuth.studio.evaluation.data import GoldQuestion, GoldTexts, QuestionPages, System
 from sleuth.studio.evaluation.scoring import BudgetSpent, Result, Results, metrics, scores
 from sleuth.tools.errors import ModelUnavailable, SleuthError
@@ -85,7 +85,7 @@ class Harness:
         runs = RunService(self.store, await self.services_for(job.question))
         try:
             await self._prepare(runs, job)
-            answer = await last(runs.run(job.thread))
+            answer = await last_answer(runs.run(job.thread))
         except (BudgetSpent, ModelUnavailable):
             raise
         except SleuthError as error:

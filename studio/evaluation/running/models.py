@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sleuth.agents.model import Model
 from sleuth.agents.role import NAMES
 from sleuth.graphs.runs import Services
-from sleuth.studio.client import furnished, gateway_class
+from sleuth.studio.client import build_services, gateway_class
 from sleuth.studio.evaluation.data import (
     GoldQuestion,
     GoldTexts,
@@ -64,7 +64,7 @@ async def open_served_models(
     gateway = await asyncio.to_thread(gateway_class)
     async with (
         gateway.open(settings) as model,
-        furnished(settings, library, model_of=model.name_of) as make,
+        build_services(settings, library, model_of=model.name_of) as make,
     ):
         metered, embedder = MeteredModel(model, allowance), cache_embeddings(library.embedder)
 
@@ -88,7 +88,7 @@ async def open_simulated_models(
     settings: Settings, library: Collection, known: KnownGold, simulation: Simulation, allowance: EvaluationBudget
 ) -> AsyncIterator[EvaluationModels]:
     """Open a simulated model for each run, which has the gold of that run's question only."""
-    async with furnished(settings, library, model_of=lambda _: SIMULATED) as make:
+    async with build_services(settings, library, model_of=lambda _: SIMULATED) as make:
         embedder = cache_embeddings(library.embedder)
 
         async def services_for(question: GoldQuestion) -> Services:

@@ -1,8 +1,8 @@
-"""What was sent to a server: files below SLEUTH_HOME, and a row each in the store that says how far they are read.
+"""Stored uploads: files below SLEUTH_HOME, and a row with the progress of each upload.
 
-Files wait in a folder of their upload's own. When it is their turn they move to their owner's folder, so that a file
-that is sent again under the same name takes the place of the one before; afterwards the catalogue has their text.
-Several servers may share the rows, and then each has the uploads whose files lie in its SLEUTH_HOME.
+The files of an upload wait in its own folder. At their turn they move to their owner's folder, so that a file that is
+sent again replaces the document of the same name; afterwards the catalogue contains their text. Servers that share the
+rows process only the uploads whose files are in their SLEUTH_HOME.
 """
 
 import json
@@ -27,7 +27,7 @@ ENDS: tuple[Status, ...] = ("stopped", "done", "failed")
 _OWNERS = "of-"
 
 HOUR = 3600.0
-"""Seconds after which a file that belongs to no upload is nobody's: longer than any takes to be written down."""
+"""Age in seconds at which a file without an upload is removed; storing an upload takes less time."""
 
 metadata = MetaData()
 ingests = Table(
@@ -43,12 +43,12 @@ ingests = Table(
     Column("at", String(40), nullable=False),
 )
 
-_GOING_ON = ingests.c.status.not_in(ENDS)
+_IS_UNFINISHED = ingests.c.status.not_in(ENDS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A file that could not be read; where `source` is empty, why none can be."""
+    """A file that could not be ingested; with an empty `source`, the error of the whole upload."""
 
     source: str
     problem: str
@@ -56,7 +56,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Ingest:
-    """One upload, and how far it has been read."""
+    """One upload and its progress."""
 
     id: str
     owner: str
@@ -69,25 +69,25 @@ class Ingest:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will happen."""
+        """True if the ingest has ended."""
         return self.status in ENDS
 
     def to_json(self) -> dict[str, Any]:
-        """As its owner sees it."""
+        """Return the fields that its owner sees."""
         return {**asdict(self), "done": self.done}
 
 
 class Uploads:
-    """Keeps uploads and their files; every method blocks, and raises StoreError where the database complains."""
+    """Store of uploads and their files. All methods block and raise StoreError if the database fails."""
 
     def __init__(self, engine: Engine, folder: Path) -> None:
-        """Makes the table where it is missing."""
+        """Create the table if it is missing."""
         self._engine = engine
         self._folder = folder
         make_tables(engine, metadata)
 
-    def keep(self, ingest: Ingest, files: Mapping[str, BinaryIO]) -> None:
-        """Keeps an upload's files, and then writes it down; raises StoreError where there is no room for them."""
+    def add(self, ingest: Ingest, files: Mapping[str, BinaryIO]) -> None:
+        """Store the files of an upload, then its row; raise StoreError if there is not enough space."""
         folder = self._folder / ingest.id
         try:
             folder.mkdir(parents=True)
@@ -98,54 +98,56 @@ class Uploads:
                 connection.execute(insert(ingests).values(_row(ingest)))
         except OSError as error:
             shutil.rmtree(folder, ignore_errors=True)
-            told = "The files cannot be kept, and none was taken: "
-            raise StoreError(f"{told}{error.strerror}. Send them again once the server has room for them.") from error
+            problem = f"The files cannot be stored, none was accepted: {error.strerror}."
+            raise StoreError(f"{problem} Send them again when the server has enough free space.") from error
         except StoreError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
     def find(self, id: str) -> Ingest | None:
-        """An upload, whoever's it is."""
+        """Return an upload of any owner."""
         found = self._select(ingests.c.id == id)
         return found[0] if found else None
 
-    def left(self) -> list[Ingest]:
-        """Those whose files lie here and that have not come to their end, in the order in which they were sent."""
-        return [each for each in self._select(_GOING_ON) if (self._folder / each.id).is_dir()]
+    def unfinished(self) -> list[Ingest]:
+        """Return the uploads that have not ended and whose files are here, in the order in which they were sent."""
+        return [each for each in self._select(_IS_UNFINISHED) if (self._folder / each.id).is_dir()]
 
     def mark_stopping(self, id: str) -> None:
-        """Writes down that the next start must not read on; an end that was written meanwhile stays."""
+        """Store that the next start must not ingest the rest; do nothing if the upload has ended."""
         with transaction(self._engine, write=True) as connection:
-            connection.execute(update(ingests).where(ingests.c.id == id, _GOING_ON).values(status="stopping"))
+            connection.execute(update(ingests).where(ingests.c.id == id, _IS_UNFINISHED).values(status="stopping"))
 
-    def finish(self, ingest: Ingest, *, placed: bool) -> None:
-        """Writes an upload's end down, and clears its files away."""
+    def finish(self, ingest: Ingest, *, is_placed: bool) -> None:
+        """Store the end of an upload and remove its files."""
         with transaction(self._engine, write=True) as connection:
             connection.execute(update(ingests).where(ingests.c.id == ingest.id).values(_row(ingest)))
         shutil.rmtree(self._folder / ingest.id, ignore_errors=True)
-        for path in self._paths(ingest) if placed else ():  # until then a file of that name there is another upload's
+        for path in (
+            self._paths(ingest) if is_placed else ()
+        ):  # before that, a file of this name belongs to another upload
             path.unlink(missing_ok=True)
 
     def folder_of(self, owner: str) -> Path:
-        """Where an owner's files are while they are read; a document's source is a path in it."""
+        """Return the folder of an owner's files while they are ingested; a document's source is a path in it."""
         return self._folder / f"{_OWNERS}{sha256(owner.encode()).hexdigest()[:16]}"
 
     def place(self, ingest: Ingest) -> list[Path]:
-        """Moves files where they are read; after a kill some of them are there already."""
+        """Move files to their owner's folder; after a kill some of them are there already."""
         self.folder_of(ingest.owner).mkdir(parents=True, exist_ok=True)
         for path in self._paths(ingest):
-            if (kept := self._folder / ingest.id / path.name).exists():
-                kept.replace(path)
+            if (waiting := self._folder / ingest.id / path.name).exists():
+                waiting.replace(path)
         return self._paths(ingest)
 
-    def sweep(self) -> None:
-        """Clears away what a kill left: files that were not written down yet, or not any more."""
-        going_on = self._select(_GOING_ON)
-        wanted = {path for each in going_on for path in (self._folder / each.id, *self._paths(each))}
+    def remove_orphans(self) -> None:
+        """Remove files without a row, which a kill may leave."""
+        unfinished = self._select(_IS_UNFINISHED)
+        needed = {path for each in unfinished for path in (self._folder / each.id, *self._paths(each))}
         folders = [path for path in self._folder.glob("*") if not path.name.startswith(_OWNERS)]
         for path in [*folders, *self._folder.glob(f"{_OWNERS}*/*")]:
-            with suppress(FileNotFoundError):  # another server clears up too
-                if path in wanted or time.time() - path.stat().st_mtime < HOUR:
+            with suppress(FileNotFoundError):  # another server may remove it too
+                if path in needed or time.time() - path.stat().st_mtime < HOUR:
                     continue
                 if path.is_dir():
                     shutil.rmtree(path, ignore_errors=True)

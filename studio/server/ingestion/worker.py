@@ -1,8 +1,8 @@
-"""Uploads on their way into a collection: one after the other, each owner's in the order in which they were sent.
+"""Background ingestion of uploads: one at a time, each owner's in the order in which they were sent.
 
-What was taken is read in, or stopped. Where that fails for a reason that passes, such as an embedder that is away, it
-is tried again until it does not; that owner's later uploads wait meanwhile, so that of two files of one name the later
-one stays.
+An accepted upload is ingested or stopped, also after a kill. If it fails for a temporary reason, such as an embedder
+that is down, it is retried until it succeeds. The owner's later uploads wait meanwhile, so that of two files of one
+name the later one is kept.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ from typing import BinaryIO
 from uuid import uuid4
 
 from sleuth.graphs.ingestion import IngestProgress, ingest_into
-from sleuth.studio.server.home_lock import Door
 from sleuth.studio.server.ingestion.uploads import Failure, Ingest, Status, Uploads
-from sleuth.studio.server.retry import until_stored
-from sleuth.studio.server.schemas.errors import STORE_AWAY
+from sleuth.studio.server.locks import SharedHomeLock
+from sleuth.studio.server.retry import retry_until_stored
+from sleuth.studio.server.schemas.errors import SERVER_FAILED, STORE_AWAY
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
 from sleuth.tools.storage import is_database_error
@@ -28,207 +28,207 @@ from sleuth.tools.types import now
 
 _log = logging.getLogger(__name__)
 
-SOON, LATE = 1.0, 60.0
-"""Seconds between two attempts to read an upload in: at first, and at most."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds between two attempts to ingest an upload; the pause doubles up to the maximum."""
 
-FOR_PEOPLE = (errors.UsageError, errors.MissingExtra, errors.StoreTooNew, errors.EmbedderChanged)
-"""What does not pass by itself: somebody has to do something, and sends the files again."""
+PERMANENT_ERRORS = (errors.UsageError, errors.MissingExtra, errors.StoreTooNew, errors.EmbedderChanged)
+"""Errors that a retry does not solve: a person has to fix the cause and send the files again."""
 
 
 @dataclass(kw_only=True)
-class _Waiting:
-    """An ingest, and those who follow it; `begun` once something of it may have been read, `ended` as it ends.
+class _Pending:
+    """An ingest that has not ended, and its followers.
 
-    `problem` is what the log has of it.
+    `started`: some of its files may have been ingested. `ended`: its end is being stored. `problem`: the last logged
+    error.
     """
 
     ingest: Ingest
-    begun: bool
+    started: bool
     ended: bool = False
     problem: str = ""
-    bells: set[asyncio.Event] = field(default_factory=set)
+    wakeups: set[asyncio.Event] = field(default_factory=set)
 
-    def stopping(self) -> bool:
+    def is_stopping(self) -> bool:
         return self.ingest.status == "stopping"
 
-    def tell(self, ingest: Ingest) -> None:
+    def update(self, ingest: Ingest) -> None:
         self.ingest = ingest
-        for bell in self.bells:
-            bell.set()
+        for wakeup in self.wakeups:
+            wakeup.set()
 
-    async def changed(self, within: float) -> None:
-        """Waits so many seconds for news of it."""
-        self.bells.add(bell := asyncio.Event())
-        with suppress(TimeoutError):  # `wait_for` could swallow a cancellation that comes with the news
-            async with asyncio.timeout(within):
-                await bell.wait()
-        self.bells.discard(bell)
+    async def wait_for_update(self, max_wait: float) -> None:
+        self.wakeups.add(wakeup := asyncio.Event())
+        with suppress(TimeoutError):  # `wait_for` could swallow a cancellation that arrives with the update
+            async with asyncio.timeout(max_wait):
+                await wakeup.wait()
+        self.wakeups.discard(wakeup)
 
 
-class Ingests:
-    """Takes uploads and reads them in, in their order; after `pick_up()`, and while `run()` is under way."""
+class IngestionWorker:
+    """Accepts uploads and ingests them in order; call `recover()` first, and keep `run()` active."""
 
-    def __init__(self, tenants: Tenants, door: Door, uploads: Uploads) -> None:
+    def __init__(self, tenants: Tenants, home_lock: SharedHomeLock, uploads: Uploads) -> None:
         self._tenants = tenants
-        self._door = door
+        self._home_lock = home_lock
         self._uploads = uploads
-        self._waiting: dict[str, _Waiting] = {}
+        self._pending: dict[str, _Pending] = {}
         self._queue: asyncio.Queue[str] = asyncio.Queue()
-        self._turn = asyncio.Lock()
+        self._ingesting = asyncio.Lock()
 
     async def add(self, owner: str, files: Mapping[str, BinaryIO]) -> Ingest:
-        """Keeps files, by their names, and reads them in when it is their turn; a kill loses none of them.
+        """Store files by name and queue them; a kill loses none of them.
 
         Raises:
-            StoreError: they cannot be kept; none of them is.
+            StoreError: they cannot be stored; none of them was accepted.
         """
         ingest = Ingest(id=uuid4().hex[:12], owner=owner, files=tuple(files), total=len(files), at=now())
-        await asyncio.to_thread(self._uploads.keep, ingest, files)
-        self._enter(ingest, begun=False)
+        await asyncio.to_thread(self._uploads.add, ingest, files)
+        self._enqueue(ingest, started=False)
         return ingest
 
     async def get(self, owner: str, id: str) -> Ingest:
-        """An owner's ingest; raises UnknownName where there is none."""
-        waiting = self._waiting.get(id)
-        found = waiting.ingest if waiting else await asyncio.to_thread(self._uploads.find, id)
+        """Return an owner's ingest; raise UnknownName if it does not exist."""
+        pending = self._pending.get(id)
+        found = pending.ingest if pending else await asyncio.to_thread(self._uploads.find, id)
         if found is None or found.owner != owner:
             raise errors.UnknownName("ingest", id, [])
         return found
 
     async def stop(self, owner: str, id: str) -> Ingest:
-        """Reads no further document of an ingest, whatever happens from here on; one that has ended is let be."""
-        ingest, waiting = await self.get(owner, id), self._waiting.get(id)
-        if waiting is None or waiting.ended:
+        """Ingest no further document of an upload, also after a restart; do nothing if it has ended."""
+        ingest, pending = await self.get(owner, id), self._pending.get(id)
+        if pending is None or pending.ended:
             return ingest
-        if waiting.begun:
-            waiting.tell(replace(waiting.ingest, status="stopping"))
+        if pending.started:
+            pending.update(replace(pending.ingest, status="stopping"))
             await asyncio.to_thread(self._uploads.mark_stopping, id)
         else:
-            await self._end(waiting, "stopped")
-        return waiting.ingest
+            await self._end(pending, "stopped")
+        return pending.ingest
 
     async def follow(self, ingest: Ingest) -> AsyncIterator[Ingest]:
-        """How an ingest stands, now and after each change, to its end."""
-        waiting, bell = self._waiting.get(ingest.id), asyncio.Event()
-        if waiting is None:  # it may have ended since it was looked up
+        """Yield an ingest now and after each change, to its end."""
+        pending, wakeup = self._pending.get(ingest.id), asyncio.Event()
+        if pending is None:  # it may have ended since the caller read it
             ended = await asyncio.to_thread(self._uploads.find, ingest.id)
             yield ended or ingest
             return
-        waiting.bells.add(bell)
+        pending.wakeups.add(wakeup)
         try:
             while True:
-                bell.clear()
-                ingest, over = waiting.ingest, ingest.id not in self._waiting
+                wakeup.clear()
+                ingest, is_removed = pending.ingest, ingest.id not in self._pending
                 yield ingest
-                if ingest.done or over:
+                if ingest.done or is_removed:
                     return
-                await bell.wait()
+                await wakeup.wait()
         finally:
-            waiting.bells.discard(bell)
+            pending.wakeups.discard(wakeup)
 
-    async def pick_up(self) -> None:
-        """Takes in what the last server left, before anybody asks for it; raises StoreError."""
-        await asyncio.to_thread(self._uploads.sweep)
-        for ingest in await asyncio.to_thread(self._uploads.left):
-            self._enter(ingest, begun=True)
+    async def recover(self) -> None:
+        """Queue the uploads of the previous server, before new ones are accepted; raise StoreError."""
+        await asyncio.to_thread(self._uploads.remove_orphans)
+        for ingest in await asyncio.to_thread(self._uploads.unfinished):
+            self._enqueue(ingest, started=True)
 
     async def run(self) -> None:
-        """Reads in what waits, until it is cancelled."""
-        queues: dict[str, asyncio.Queue[_Waiting]] = {}
+        """Ingest queued uploads, until cancelled."""
+        queues: dict[str, asyncio.Queue[_Pending]] = {}
         async with asyncio.TaskGroup() as owners:
             while True:
-                waiting = self._waiting.get(await self._queue.get())
-                if waiting is None:  # stopped before its turn
+                pending = self._pending.get(await self._queue.get())
+                if pending is None:  # stopped before its turn
                     continue
-                owner = waiting.ingest.owner
+                owner = pending.ingest.owner
                 if owner not in queues:
                     queues[owner] = asyncio.Queue()
-                    owners.create_task(self._serve(queues[owner]))
-                queues[owner].put_nowait(waiting)
+                    owners.create_task(self._run_owner(queues[owner]))
+                queues[owner].put_nowait(pending)
 
     def folder_of(self, owner: str) -> Path:
-        """Where an owner's files are while they are read; a document's source is a path in it."""
+        """Return the folder of an owner's files while they are ingested; a document's source is a path in it."""
         return self._uploads.folder_of(owner)
 
     def close(self) -> None:
-        """Lets go of those who follow."""
-        left, self._waiting = self._waiting, {}
-        for waiting in left.values():
-            waiting.tell(waiting.ingest)
+        """End all streams of followers."""
+        closed, self._pending = self._pending, {}
+        for pending in closed.values():
+            pending.update(pending.ingest)
 
-    async def _serve(self, queue: asyncio.Queue[_Waiting]) -> None:
-        """Reads in what one owner sends."""
+    async def _run_owner(self, queue: asyncio.Queue[_Pending]) -> None:
+        """Ingest the uploads of one owner."""
         while True:
-            waiting, pause = await queue.get(), SOON
-            while not waiting.ended:
-                (problem,) = await asyncio.gather(self._read(waiting), return_exceptions=True)
+            pending, pause = await queue.get(), FIRST_PAUSE
+            while not pending.ended:
+                (problem,) = await asyncio.gather(self._ingest(pending), return_exceptions=True)
                 if isinstance(problem, BaseException):
-                    await self._fail(waiting, problem, pause)
-                    pause = min(2 * pause, LATE)
+                    await self._handle_error(pending, problem, pause)
+                    pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _fail(self, waiting: _Waiting, error: BaseException, pause: float) -> None:
-        """Ends an ingest that cannot be read in, or waits until it is tried again."""
-        if waiting.ended:  # stopped while it waited for its turn
+    async def _handle_error(self, pending: _Pending, error: BaseException, pause: float) -> None:
+        """End an ingest that failed permanently, or wait before the next attempt."""
+        if pending.ended:  # stopped while it was queued
             return
-        if str(error) != waiting.problem:
-            ours = None if isinstance(error, errors.SleuthError) else error
-            _log.error("ingest %s cannot be read in: %s", waiting.ingest.id, error, exc_info=ours)
-            waiting.problem = str(error)
-        waiting.ingest, stopping = _failed(waiting.ingest, error), waiting.stopping()
-        if stopping or not _passes(error):
-            with suppress(errors.StoreError):  # which the next attempt meets too
-                await self._end_surely(waiting, "stopped" if stopping else "failed")
+        if str(error) != pending.problem:
+            unexpected = None if isinstance(error, errors.SleuthError) else error
+            _log.error("ingest %s failed: %s", pending.ingest.id, error, exc_info=unexpected)
+            pending.problem = str(error)
+        pending.ingest, stopping = _with_error(pending.ingest, error), pending.is_stopping()
+        if stopping or not _is_temporary(error):
+            with suppress(errors.StoreError):  # the next attempt fails the same way
+                await self._end_with_retry(pending, "stopped" if stopping else "failed")
                 return
-        waiting.tell(waiting.ingest if waiting.stopping() else replace(waiting.ingest, status="waiting"))
-        await waiting.changed(pause)
+        pending.update(pending.ingest if pending.is_stopping() else replace(pending.ingest, status="waiting"))
+        await pending.wait_for_update(pause)
 
-    async def _read(self, waiting: _Waiting) -> None:
-        """Reads an ingest in from its beginning, and writes down that this is done; what is stored is skipped."""
-        ingest, settings = waiting.ingest, self._tenants.settings_of(waiting.ingest.owner)
+    async def _ingest(self, pending: _Pending) -> None:
+        """Ingest an upload from its beginning and store its end; documents that are stored already are skipped."""
+        ingest, settings = pending.ingest, self._tenants.settings_of(pending.ingest.owner)
         library = await self._tenants.library(ingest.owner)
-        async with self._turn, self._door.open("exclusive", patience=math.inf):
-            if waiting.ended or await self._is_elsewhere(waiting):
+        async with self._ingesting, self._home_lock.hold("exclusive", max_wait=math.inf):
+            if pending.ended or await self._has_ended_elsewhere(pending):
                 return
-            waiting.begun = True
+            pending.started = True
             paths = await asyncio.to_thread(self._uploads.place, ingest)
-            waiting.tell(replace(waiting.ingest, read=0, failed=()))
+            pending.update(replace(pending.ingest, read=0, failed=()))
 
             def show(progress: IngestProgress) -> None:
-                waiting.tell(_after(waiting.ingest, progress, paths))
+                pending.update(_after(pending.ingest, progress, paths))
 
-            await ingest_into(paths, settings=settings, library=library, on_progress=show, stopped=waiting.stopping)
+            await ingest_into(paths, settings=settings, library=library, on_progress=show, stopped=pending.is_stopping)
             await library.catch_up()
-            cut = waiting.stopping() and waiting.ingest.read < waiting.ingest.total
-            # Before the door opens: another server with this SLEUTH_HOME may wait to read the same.
-            await self._end_surely(waiting, "stopped" if cut else "done")
+            is_cut_short = pending.is_stopping() and pending.ingest.read < pending.ingest.total
+            # Under the home lock: another server with this SLEUTH_HOME may wait to ingest the same upload.
+            await self._end_with_retry(pending, "stopped" if is_cut_short else "done")
 
-    async def _is_elsewhere(self, waiting: _Waiting) -> bool:
-        """Whether another server with this SLEUTH_HOME has brought an ingest to its end; then that is told."""
-        found = await asyncio.to_thread(self._uploads.find, waiting.ingest.id)
+    async def _has_ended_elsewhere(self, pending: _Pending) -> bool:
+        """Return whether another server with this SLEUTH_HOME has finished an ingest; if so, publish its end."""
+        found = await asyncio.to_thread(self._uploads.find, pending.ingest.id)
         if found is None or not found.done:
             return False
-        waiting.ended = True
-        self._waiting.pop(found.id, None)
-        waiting.tell(found)
+        pending.ended = True
+        self._pending.pop(found.id, None)
+        pending.update(found)
         return True
 
-    async def _end_surely(self, waiting: _Waiting, status: Status) -> None:
-        await until_stored(partial(self._end, waiting, status), f"The end of ingest {waiting.ingest.id}")
+    async def _end_with_retry(self, pending: _Pending, status: Status) -> None:
+        await retry_until_stored(partial(self._end, pending, status), f"The end of ingest {pending.ingest.id}")
 
-    async def _end(self, waiting: _Waiting, status: Status) -> None:
-        """Nothing more will happen to an ingest: its files go, and then those who follow it are told."""
-        waiting.ended = True
-        ingest = replace(waiting.ingest, status=status)
+    async def _end(self, pending: _Pending, status: Status) -> None:
+        """Store the end of an ingest, remove its files, then publish the end."""
+        pending.ended = True
+        ingest = replace(pending.ingest, status=status)
         try:
-            await asyncio.to_thread(self._uploads.finish, ingest, placed=waiting.begun)
+            await asyncio.to_thread(self._uploads.finish, ingest, is_placed=pending.started)
         except errors.StoreError:
-            waiting.ended = False
+            pending.ended = False
             raise
-        self._waiting.pop(ingest.id, None)
-        waiting.tell(ingest)
+        self._pending.pop(ingest.id, None)
+        pending.update(ingest)
 
-    def _enter(self, ingest: Ingest, *, begun: bool) -> None:
-        self._waiting[ingest.id] = _Waiting(ingest=ingest, begun=begun)
+    def _enqueue(self, ingest: Ingest, *, started: bool) -> None:
+        self._pending[ingest.id] = _Pending(ingest=ingest, started=started)
         self._queue.put_nowait(ingest.id)
 
 
@@ -242,20 +242,19 @@ def _after(ingest: Ingest, progress: IngestProgress, paths: Sequence[Path]) -> I
     return replace(ingest, status=status, read=progress.files, failed=failed)
 
 
-def _passes(error: BaseException) -> bool:
-    """Whether what has failed may go well later, without anybody who sends the files again."""
-    passing = isinstance(error, errors.SleuthError | OSError) or is_database_error(error)
-    return passing and not isinstance(error, FOR_PEOPLE)
+def _is_temporary(error: BaseException) -> bool:
+    """Return whether a retry may succeed without the files being sent again."""
+    can_pass = isinstance(error, errors.SleuthError | OSError) or is_database_error(error)
+    return can_pass and not isinstance(error, PERMANENT_ERRORS)
 
 
-def _failed(ingest: Ingest, error: BaseException) -> Ingest:
-    """With the reason why none of it can be read, in the place of an earlier one."""
+def _with_error(ingest: Ingest, error: BaseException) -> Ingest:
+    """Return the ingest with the error of the whole upload; it replaces an earlier one."""
     if isinstance(error, errors.SleuthError):
         problem = str(error)
     elif is_database_error(error) or isinstance(error, OSError):
         problem = STORE_AWAY
     else:
-        problem = "The server failed; its log says why."
-    return replace(
-        ingest, failed=(*(each for each in ingest.failed if each.source), Failure(source="", problem=problem))
-    )
+        problem = SERVER_FAILED
+    of_files = (each for each in ingest.failed if each.source)
+    return replace(ingest, failed=(*of_files, Failure(source="", problem=problem)))

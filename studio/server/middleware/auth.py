@@ -1,4 +1,4 @@
-"""Who asks: the owner that a key stands for, or whoever sits at this machine where there are no keys."""
+"""Authentication: by API key, or by loopback address if no keys are configured."""
 
 import ipaddress
 import re
@@ -18,19 +18,19 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
 OPEN = re.compile(r"(/app)?(/|/assets/.*|/favicon\.\w+)|/app|/healthz")
-"""Paths that need no key: the page itself, which then asks for one, and whether the server is up."""
+"""Paths that need no key: the page, which then asks for a key, and the health check."""
 
-READING = ("GET", "HEAD", "OPTIONS")
-"""Methods that change nothing."""
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+"""HTTP methods that change nothing."""
 
-HINT = "SLEUTH_API_KEYS takes name:secret pairs with commas between them, such as anna:S3cret,ben:0ther."
+HINT = "SLEUTH_API_KEYS takes name:secret pairs separated by commas, such as anna:S3cret,ben:0ther."
 
 
 def parse_keys(settings: Settings) -> dict[bytes, str]:
-    """Owners by the digest of their secret.
+    """Return the owners by the digest of their secret.
 
     Raises:
-        UsageError: a pair cannot be read; no secret is in the message.
+        UsageError: a pair cannot be parsed; the message contains no secret.
     """
     given = settings.api_keys.get_secret_value() if settings.api_keys else ""
     keys: dict[bytes, str] = {}
@@ -49,7 +49,7 @@ def _digest(secret: str) -> bytes:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's own."""
+    """Return whether a host name or address is a loopback address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -57,7 +57,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _host_of(authority: str) -> str | None:
-    """The host in `host:port`, empty where there is none; None where it cannot be read."""
+    """Return the host of `host:port`, which may be empty; None if it cannot be parsed."""
     try:
         split = urlsplit(f"//{authority}")
         read = split.netloc == authority and "@" not in authority and (split.port or 0) >= 0
@@ -67,13 +67,13 @@ def _host_of(authority: str) -> str | None:
 
 
 def _authority_of(origin: str) -> str:
-    """The `host:port` of an Origin header; empty for `null` and what cannot be read."""
+    """Return the `host:port` of an Origin header; empty for `null` and invalid values."""
     scheme, _, authority = origin.lower().partition("://")
     return authority if scheme in ("http", "https") else ""
 
 
-class Guard:
-    """Lets a request through with its owner in `scope["state"]["owner"]`, whatever route it is for."""
+class Authentication:
+    """Middleware that rejects unauthenticated requests and sets `scope["state"]["owner"]` for all others."""
 
     def __init__(self, app: ASGIApp, *, keys: Mapping[bytes, str], owner: str) -> None:
         self._app = app
@@ -81,7 +81,7 @@ class Guard:
         self._owner = owner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The request, or what is wrong with it."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -89,28 +89,28 @@ class Guard:
         if _host_of(headers.get("host", "")) is None:
             await respond(400, "The Host header is not a host name or address.")(scope, receive, send)
             return
-        owner = self._by_key(headers) if self._keys else self._by_place(scope, headers)
+        owner = self._owner_by_key(headers) if self._keys else self._owner_by_address(scope, headers)
         if owner is None and not (self._keys and OPEN.fullmatch(scope["path"])):
             await self._refusal()(scope, receive, send)
             return
         scope.setdefault("state", {})["owner"] = owner
         await self._app(scope, receive, send)
 
-    def _by_key(self, headers: Headers) -> str | None:
+    def _owner_by_key(self, headers: Headers) -> str | None:
         scheme, _, secret = headers.get("authorization", "").partition(" ")
         digest = _digest(secret.strip())
-        # All of them, each in constant time: how long it takes says nothing about any key.
+        # Compare with all keys, each in constant time, so that the timing reveals nothing about any key.
         found = [owner for key, owner in self._keys.items() if compare_digest(key, digest)]
         return found[0] if found and scheme.lower() == "bearer" else None
 
-    def _by_place(self, scope: Scope, headers: Headers) -> str | None:
-        """Only this machine, and no page of another site or port in a browser on it.
+    def _owner_by_address(self, scope: Scope, headers: Headers) -> str | None:
+        """Return the owner for requests of this machine; None for others and for pages of other origins.
 
-        Browsers keep what is read from other origins' pages, but send what they post.
+        Browsers block reading responses of other origins, but they do send write requests.
         """
         client, host = scope.get("client"), headers.get("host", "")
         origins = [_authority_of(headers["origin"])] if "origin" in headers else []
-        if scope["method"] not in READING and not (
+        if scope["method"] not in SAFE_METHODS and not (
             all(origin == host.lower() for origin in origins)
             and headers.get("sec-fetch-site", "none") in ("none", "same-origin")
         ):
@@ -120,10 +120,10 @@ class Guard:
 
     def _refusal(self) -> JSONResponse:
         if self._keys:
-            told = "No key, or one that is not known: send it as `Authorization: Bearer SECRET`."
-            return respond(401, told, code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
-        told = "Without SLEUTH_API_KEYS only this machine is served, by its own address and to no other web page."
-        return respond(403, told, code="loopback_only")
+            problem = "The API key is missing or unknown. Send it as `Authorization: Bearer SECRET`."
+            return respond(401, problem, code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
+        problem = "Without SLEUTH_API_KEYS the server accepts requests only from this machine and from its own page."
+        return respond(403, problem, code="loopback_only")
 
 
 def _owner(request: Request) -> str:
@@ -131,4 +131,4 @@ def _owner(request: Request) -> str:
 
 
 Owner = Annotated[str, Depends(_owner)]
-"""The owner that a request is for; no route gets to another's."""
+"""The owner of a request; routes use only this owner's data."""

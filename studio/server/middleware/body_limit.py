@@ -1,4 +1,4 @@
-"""Bounds on what a request may send."""
+"""Size limit of request bodies."""
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -10,32 +10,32 @@ JSON_BYTES = 1 << 20
 UPLOAD_BYTES = 256 << 20
 
 
-class Bounds:
-    """Refuses bodies that are too large: by their header, or when they turn out to be."""
+class BodyLimit:
+    """Middleware that rejects large bodies, by their Content-Length or while they are received."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The request with its body counted."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        most = UPLOAD_BYTES if headers.get("content-type", "").startswith("multipart/") else JSON_BYTES
-        told = f"The body is larger than {most >> 20} MiB."
+        limit = UPLOAD_BYTES if headers.get("content-type", "").startswith("multipart/") else JSON_BYTES
+        problem = f"The body is larger than {limit >> 20} MiB."
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > most:
-            await respond(413, told)(scope, receive, send)
+        if not length.isdecimal() or int(length) > limit:
+            await respond(413, problem)(scope, receive, send)
             return
         received = 0
 
-        async def counted() -> Message:
+        async def receive_counted() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > most:
-                raise HTTPException(413, told)
+            if received > limit:
+                raise HTTPException(413, problem)
             return message
 
-        await self._app(scope, counted, send)
+        await self._app(scope, receive_counted, send)

@@ -1,4 +1,4 @@
-"""How much one owner may ask: so many requests a minute, so many model tokens a day."""
+"""Rate limit in requests per minute and quota in model tokens per day, for each owner."""
 
 import asyncio
 import math
@@ -28,14 +28,14 @@ usage = Table(
 
 @dataclass
 class _Bucket:
-    """Requests that an owner may send at once, refilled with time."""
+    """Token bucket of an owner's requests: `left` requests at the monotonic time `at`."""
 
     left: float
     at: float
 
 
 class RateLimit:
-    """Refuses an owner's requests beyond `a_minute`; None: none."""
+    """Middleware that rejects an owner's requests beyond `a_minute`; None disables it."""
 
     def __init__(self, app: ASGIApp, *, a_minute: int | None) -> None:
         self._app = app
@@ -43,18 +43,18 @@ class RateLimit:
         self._buckets: dict[str, _Bucket] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The request, unless there were too many."""
+        """Handle a request."""
         owner = scope.get("state", {}).get("owner")
         wait = self._wait(owner) if scope["type"] == "http" and owner is not None else 0.0
         if wait <= 0:
             await self._app(scope, receive, send)
             return
-        told = f"More than {self._a_minute} requests a minute: wait {math.ceil(wait)} s."
-        refusal = respond(429, told, code="rate_limit_exceeded", headers={"Retry-After": str(math.ceil(wait))})
+        problem = f"More than {self._a_minute} requests a minute: wait {math.ceil(wait)} s."
+        refusal = respond(429, problem, code="rate_limit_exceeded", headers={"Retry-After": str(math.ceil(wait))})
         await refusal(scope, receive, send)
 
     def _wait(self, owner: str) -> float:
-        """Takes one request from an owner's bucket; where it is empty, the seconds until there is one."""
+        """Take one request from an owner's bucket; return 0, or the seconds to wait if the bucket is empty."""
         if self._a_minute is None:
             return 0.0
         each, moment = MINUTE / self._a_minute, time.monotonic()
@@ -68,36 +68,36 @@ class RateLimit:
 
 
 class Quota:
-    """Counts the model tokens of each owner by day (UTC), and says when there are no more."""
+    """Daily quota (UTC) of model tokens of each owner."""
 
     def __init__(self, engine: Engine, a_day: int | None) -> None:
-        """Blocks while it makes its table."""
+        """Create the table if it is missing; blocks."""
         self._engine = engine
         self._a_day = a_day
         make_tables(engine, metadata)
 
     async def require(self, owner: str) -> None:
-        """Raises QuotaUsedUp where an owner has used up the day's tokens; a run that goes on is not cut off."""
+        """Raise QuotaUsedUp if an owner has used the day's tokens; active runs are not interrupted."""
         if self._a_day is None:
             return
         used = await asyncio.to_thread(self._used, owner)
         if used >= self._a_day:
             raise QuotaUsedUp(
-                f"Today's {self._a_day:,} tokens are used up ({used:,}); there are more after midnight UTC."
+                f"Today's quota of {self._a_day:,} tokens is used up ({used:,} used). Try again after midnight UTC."
             )
 
     async def add(self, owner: str, tokens: int) -> None:
-        """Counts tokens that a run has used."""
+        """Add tokens that a run has used."""
         await asyncio.to_thread(self._add, owner, tokens)
 
     def _used(self, owner: str) -> int:
-        mine = select(usage.c.tokens).where(usage.c.owner == owner, usage.c.day == now()[:10])
+        row = select(usage.c.tokens).where(usage.c.owner == owner, usage.c.day == now()[:10])
         with transaction(self._engine) as connection:
-            return connection.scalar(mine) or 0
+            return connection.scalar(row) or 0
 
     def _add(self, owner: str, tokens: int) -> None:
         day = now()[:10]
-        mine = update(usage).where(usage.c.owner == owner, usage.c.day == day)
+        row = update(usage).where(usage.c.owner == owner, usage.c.day == day)
         with transaction(self._engine, write=True) as connection:
-            if not connection.execute(mine.values(tokens=usage.c.tokens + tokens)).rowcount:
+            if not connection.execute(row.values(tokens=usage.c.tokens + tokens)).rowcount:
                 connection.execute(insert(usage).values(owner=owner, day=day, tokens=tokens))

@@ -1,4 +1,4 @@
-"""Every request gets an id, a log line, a place in the metrics and a span."""
+"""Request ids, log lines, metrics and spans."""
 
 import logging
 import re
@@ -14,27 +14,27 @@ _log = logging.getLogger(__name__)
 
 HEADER = "X-Request-ID"
 UNKNOWN = "(none)"
-"""Stands for paths of no route: they are whatever somebody types."""
+"""Label of paths without a route: arbitrary paths would make arbitrary many metrics."""
 
 
-class Observed:
-    """Goes around everything else."""
+class RequestLog:
+    """Outermost middleware: gives each request an id, a log line, a metric and a span."""
 
     def __init__(self, app: ASGIApp, *, telemetry: Telemetry) -> None:
         self._app = app
         self._telemetry = telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The request, watched to the end of its reply."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get(HEADER, "")
         id = given if re.fullmatch(r"[\w.-]{1,100}", given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = id
-        status, began = 499, time.monotonic()  # until there is a reply, the client has gone
+        status, began = 499, time.monotonic()  # the client has gone, unless there is a reply
 
-        async def watched(message: Message) -> None:
+        async def send_observed(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -43,13 +43,13 @@ class Observed:
 
         with self._telemetry.request(scope["method"], UNKNOWN) as span:
             try:
-                await self._app(scope, receive, watched)
+                await self._app(scope, receive, send_observed)
             finally:
                 route = getattr(scope.get("route"), "path", UNKNOWN)
                 seconds = time.monotonic() - began
                 span.update_name(f"{scope['method']} {route}")
                 span.set_attributes({"http.route": route, "http.response.status_code": status, "sleuth.request": id})
-                self._telemetry.requested(scope["method"], route, status, seconds)
+                self._telemetry.count_request(scope["method"], route, status, seconds)
                 about = {"request": id, "owner": scope["state"].get("owner"), "method": scope["method"]}
                 about |= {"route": route, "status": status, "seconds": round(seconds, 3)}
                 _log.info("request", extra={"about": about})

@@ -1,1 +1,1 @@
-"""The routes of `sleuth serve`, a topic each."""
+"""The HTTP routes, one module per topic."""

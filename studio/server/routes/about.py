@@ -1,4 +1,4 @@
-"""What there is: health, methods."""
+"""Health, metrics and methods."""
 
 import asyncio
 from functools import cache
@@ -12,7 +12,7 @@ from sleuth.graphs.core import Method
 from sleuth.graphs.diagrams import arrows
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.server.schemas import runs as forms
-from sleuth.studio.server.state import TheHouse
+from sleuth.studio.server.state import ServerStateDep
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.optional_imports import DISTRIBUTION
 
@@ -20,27 +20,27 @@ router = APIRouter(tags=["about"])
 
 
 @router.get("/healthz", response_model_exclude_none=True)
-async def healthz(request: Request, house: TheHouse) -> forms.Health:
-    """That the server is up, for anybody; its version and model for those who may ask."""
+async def healthz(request: Request, server: ServerStateDep) -> forms.Health:
+    """Report that the server is up; with a valid key, also its version, model and number of active runs."""
     if request.state.owner is None:
         return forms.Health()
     model, problem = None, None
     try:
-        model = (await house.tenants.model()).name_of("default")
+        model = (await server.tenants.model()).name_of("default")
     except SleuthError as error:
         problem = str(error)
-    return forms.Health(version=version(DISTRIBUTION), model=model, problem=problem, running=house.jobs.active)
+    return forms.Health(version=version(DISTRIBUTION), model=model, problem=problem, running=server.run_worker.active)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
-def metrics(house: TheHouse) -> PlainTextResponse:
-    """For Prometheus, which sends a key like everybody else."""
-    return PlainTextResponse(house.telemetry.metrics(), media_type=CONTENT_TYPE_LATEST)
+def metrics(server: ServerStateDep) -> PlainTextResponse:
+    """Return the metrics for Prometheus, which needs a key like every client."""
+    return PlainTextResponse(server.telemetry.metrics(), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/v1/methods")
 async def methods() -> list[forms.MethodView]:
-    """The methods with their state machines and settings."""
+    """Return the methods with their state machines and settings."""
     return await asyncio.to_thread(lambda: [_view(each) for each in METHODS.values()])
 
 

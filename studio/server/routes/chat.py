@@ -1,8 +1,9 @@
-"""OpenAI's chat API: each method is a model, each completion a run that can be looked at afterwards."""
+"""OpenAI's chat API: each method is a model, each completion a run that can be inspected afterwards."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 from starlette.responses import StreamingResponse
@@ -10,37 +11,37 @@ from starlette.responses import StreamingResponse
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs import check_question
 from sleuth.studio.server.middleware.auth import Owner
-from sleuth.studio.server.runs import Completing, Event, RunFailed
+from sleuth.studio.server.runs import ChatCompletionBuilder, Event, RunFailed
 from sleuth.studio.server.schemas import openai as forms
 from sleuth.studio.server.schemas.errors import respond
-from sleuth.studio.server.state import House, TheHouse
+from sleuth.studio.server.state import ServerState, ServerStateDep
 
 router = APIRouter(prefix="/v1", tags=["chat"])
 
-AWAKE = 15.0
-"""Seconds of silence after which a comment keeps proxies awake."""
+KEEP_ALIVE = 15.0
+"""Seconds without a chunk after which a comment keeps proxies from closing the connection."""
 
-GONE = 499
-"""What nobody gets to see: the client has hung up."""
+CLIENT_CLOSED_REQUEST = 499
+"""Status for the log only: the client has closed the connection."""
 
 
 @router.get("/models")
 def models() -> forms.ModelList:
-    """The methods."""
+    """Return the methods as models."""
     return forms.ModelList(data=[forms.ModelRow(id=name) for name in METHODS])
 
 
 @router.get("/models/{name}")
 def model(name: str) -> Response:
-    """One of them."""
+    """Return one method as a model."""
     if name not in METHODS:
-        return _no_model(name)
+        return _unknown_model(name)
     return Response(forms.ModelRow(id=name).model_dump_json(), media_type="application/json")
 
 
-def _no_model(name: str) -> Response:
-    told = f"There is no method {name!r}; there are: {', '.join(METHODS)}."
-    return respond(404, told, kind="invalid_request_error", code="model_not_found", param="model")
+def _unknown_model(name: str) -> Response:
+    problem = f"Unknown method {name!r}. Available: {', '.join(METHODS)}."
+    return respond(404, problem, kind="invalid_request_error", code="model_not_found", param="model")
 
 
 @router.post(
@@ -48,78 +49,70 @@ def _no_model(name: str) -> Response:
     response_model=forms.Completion,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
-async def complete(asked: forms.ChatForm, request: Request, house: TheHouse, owner: Owner) -> object:
-    """Answers the last message; a follow-up is first made a question that can be understood alone.
+async def complete(form: forms.ChatForm, request: Request, server: ServerStateDep, owner: Owner) -> object:
+    """Answer the last message; a follow-up is first rewritten into a self-contained question.
 
-    The run ends when the client hangs up. Its thread is in `metadata.thread`: it can be resumed, shown and forked.
+    Closing the connection cancels the run. Its thread is in `metadata.thread`: it can be resumed, shown and forked.
     """
-    if asked.model not in METHODS:
-        return _no_model(asked.model)
-    completing = await _begin(asked, house, owner)
-    events = _events(house, completing.thread)
-    if asked.stream:
-        usage = bool(asked.stream_options and asked.stream_options.include_usage)
-        chunks = _awake(completing.stream(events, usage=usage), house, completing.thread)
+    if form.model not in METHODS:
+        return _unknown_model(form.model)
+    builder = await _start(form, server, owner)
+    is_active = partial(server.run_worker.is_active, builder.thread)
+    events = server.log.follow(builder.thread, 0, is_active=is_active)
+    if form.stream:
+        usage = bool(form.stream_options and form.stream_options.include_usage)
+        chunks = _with_keep_alive(builder.stream(events, usage=usage), server, builder.thread)
         return StreamingResponse(chunks, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
-    return await _whole(completing, events, request, house)
+    return await _complete(builder, events, request, server)
 
 
-async def _begin(asked: forms.ChatForm, house: House, owner: str) -> Completing:
-    question = check_question(asked.question())
-    library = await house.tenants.library(owner)
-    await library.require_documents()
-    rewriting = await house.understood(owner, question, asked.turns())
-    runs = await house.tenants.reading(owner)
-    thread = await runs.start(
-        rewriting.question,
-        asked.model,
-        values=asked.sleuth.values,
-        profile=house.settings.profile,
-        budget=asked.sleuth.budget.budget(),
+async def _start(form: forms.ChatForm, server: ServerState, owner: str) -> ChatCompletionBuilder:
+    question = check_question(form.question())
+    await server.require_ready(owner)
+    rewriting = await server.rewrite_follow_up(owner, question, form.turns())
+    thread = await server.start_run(
+        owner, rewriting.question, form.model, values=form.sleuth.values, budget=form.sleuth.budget.budget()
     )
-    await house.jobs.begin(owner, thread, heard=False)
-    return Completing(thread=thread, method=asked.model, rewriting=rewriting)
+    return ChatCompletionBuilder(thread=thread, method=form.model, rewriting=rewriting)
 
 
-def _events(house: House, thread: str) -> AsyncGenerator[Event]:
-    return house.log.follow(thread, 0, active=lambda: house.jobs.is_active(thread))
-
-
-async def _whole(completing: Completing, events: AsyncGenerator[Event], request: Request, house: House) -> object:
-    """The completion, unless the client hangs up before."""
+async def _complete(
+    builder: ChatCompletionBuilder, events: AsyncGenerator[Event], request: Request, server: ServerState
+) -> object:
+    """Return the completion, unless the client closes the connection first."""
     async with aclosing(events):
-        making = asyncio.create_task(completing.whole(events))
-        leaving = asyncio.create_task(_gone(request))
+        completion = asyncio.create_task(builder.complete(events))
+        disconnect = asyncio.create_task(_wait_for_disconnect(request))
         try:
-            await asyncio.wait({making, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            return making.result() if making.done() else Response(status_code=GONE)
+            await asyncio.wait({completion, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+            return completion.result() if completion.done() else Response(status_code=CLIENT_CLOSED_REQUEST)
         except RunFailed as failed:
             return respond(failed.status, str(failed), kind=failed.kind)
         finally:
-            house.jobs.abandon(completing.thread)
-            for task in (making, leaving):
+            server.run_worker.cancel_nowait(builder.thread)
+            for task in (completion, disconnect):
                 task.cancel()
-            await asyncio.wait({making, leaving})
+            await asyncio.wait({completion, disconnect})
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-async def _awake(chunks: AsyncIterator[str], house: House, thread: str) -> AsyncIterator[str]:
-    """The chunks, with a comment where there is none for long; whoever stops reading them ends the run."""
-    coming = asyncio.ensure_future(anext(chunks, None))
+async def _with_keep_alive(chunks: AsyncIterator[str], server: ServerState, thread: str) -> AsyncIterator[str]:
+    """Yield the chunks, and comments during long pauses; closing the stream cancels the run."""
+    next_chunk = asyncio.ensure_future(anext(chunks, None))
     try:
         while True:
-            await asyncio.wait({coming}, timeout=AWAKE)
-            if not coming.done():
-                yield ": still at it\n\n"
-            elif (chunk := coming.result()) is None:
+            await asyncio.wait({next_chunk}, timeout=KEEP_ALIVE)
+            if not next_chunk.done():
+                yield ": keep-alive\n\n"
+            elif (chunk := next_chunk.result()) is None:
                 return
             else:
                 yield chunk
-                coming = asyncio.ensure_future(anext(chunks, None))
+                next_chunk = asyncio.ensure_future(anext(chunks, None))
     finally:
-        coming.cancel()
-        house.jobs.abandon(thread)
+        next_chunk.cancel()
+        server.run_worker.cancel_nowait(thread)

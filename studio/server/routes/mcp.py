@@ -1,4 +1,4 @@
-"""The tools of `sleuth mcp` over HTTP, for the owner of the key; runs are the server's own."""
+"""The tools of `sleuth mcp` over HTTP, for the owner of the key; runs are background runs of the server."""
 
 import json
 from collections.abc import AsyncIterator
@@ -6,50 +6,49 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sleuth.graphs.core import Budget, Step
-from sleuth.studio.mcp import Asked, Events
-from sleuth.studio.server.state import House
+from sleuth.studio.mcp import AskRequest, Events
+from sleuth.studio.server.state import ServerState
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Served:
-    """One owner's documents and runs in a server; a run goes on also when its client is gone."""
+class ServerBackend:
+    """One owner's documents and runs on a server; a run continues if its client disconnects."""
 
-    house: House
+    server: ServerState
     owner: str
 
     @asynccontextmanager
     async def library(self) -> AsyncIterator[Collection]:
-        """The owner's documents."""
-        async with self.house.door.open("shared"):
-            yield await self.house.tenants.library(self.owner)
+        """Open the owner's documents."""
+        async with self.server.home_lock.hold("shared"):
+            yield await self.server.tenants.library(self.owner)
 
-    async def ask(self, asked: Asked) -> Events:
-        """A run in the background, followed to its end."""
-        await (await self.house.tenants.library(self.owner)).require_documents()
-        await self.house.quota.require(self.owner)
-        runs, profile = await self.house.tenants.reading(self.owner), self.house.settings.profile
-        thread = await runs.start(
-            asked.question, asked.method, values=asked.values, profile=profile, budget=asked.budget
+    async def ask(self, request: AskRequest) -> Events:
+        """Start a background run and follow it to its end."""
+        await self.server.require_ready(self.owner)
+        thread = await self.server.start_run(
+            self.owner, request.question, request.method, values=request.values, budget=request.budget
         )
-        await self.house.jobs.begin(self.owner, thread, heard=False)
-        async for event in self._followed(thread, after=0):
+        async for event in self._follow(thread, after=0):
             yield event
 
     async def resume(self, thread: str, budget: Budget | None) -> Events:
-        """Goes on with a run of the owner's in the background."""
-        await (await self.house.tenants.reading(self.owner)).store.threads.get(thread)  # or it is not the owner's
-        await self.house.quota.require(self.owner)
-        told = await self.house.log.after(thread, 0)
-        await self.house.jobs.begin(self.owner, thread, budget=budget, heard=False)
-        async for event in self._followed(thread, after=told[-1].id if told else 0):
+        """Resume a run of the owner in the background."""
+        await (await self.server.tenants.read_only_runs(self.owner)).store.threads.get(
+            thread
+        )  # raises UnknownName for other owners' threads
+        await self.server.quota.require(self.owner)
+        stored = await self.server.log.after(thread, 0)
+        await self.server.run_worker.start(self.owner, thread, budget=budget, expect_listener=False)
+        async for event in self._follow(thread, after=stored[-1].id if stored else 0):
             yield event
 
-    async def _followed(self, thread: str, *, after: int) -> Events:
-        """The steps as they are told, then the answer as it is kept; not before the thread is free again."""
-        jobs, problem = self.house.jobs, ""
-        async for event in self.house.log.follow(thread, after, active=lambda: jobs.is_active(thread)):
+    async def _follow(self, thread: str, *, after: int) -> Events:
+        """Yield the steps, then the stored answer when the thread is unlocked."""
+        worker, problem = self.server.run_worker, ""
+        async for event in self.server.log.follow(thread, after, is_active=lambda: worker.is_active(thread)):
             match event.name:
                 case "step":
                     yield Step(**json.loads(event.data))
@@ -59,4 +58,4 @@ class Served:
                     problem = "The run was stopped."
         if problem:
             raise RunError(problem)
-        yield await (await self.house.tenants.reading(self.owner)).answer(thread)
+        yield await (await self.server.tenants.read_only_runs(self.owner)).answer(thread)

@@ -1,4 +1,4 @@
-"""The chat page: built files that come with the package."""
+"""The chat page: built files of the package."""
 
 import mimetypes
 from importlib.resources import files
@@ -11,30 +11,30 @@ from starlette.responses import HTMLResponse
 router = APIRouter(include_in_schema=False)
 
 POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
-"""Nothing is loaded from elsewhere, and nobody shows the page in a frame of theirs."""
+"""Policy that loads nothing from other hosts and forbids frames."""
 
 UNBUILT = """<!doctype html><meta charset="utf-8"><title>sleuth</title>
 <p>The page is not built: <code>npm ci && npm run build</code> in <code>studio/web</code>. The API is described at
 <a href="/openapi.json">/openapi.json</a>.</p>"""
 
 
-def _built() -> Traversable:
+def _dist() -> Traversable:
     return files("sleuth.studio").joinpath("web", "dist")
 
 
 @router.get("/", response_class=HTMLResponse)
 def index() -> Response:
-    """The page."""
-    page = _built().joinpath("index.html")
+    """Return the page."""
+    page = _dist().joinpath("index.html")
     return _file(page) if page.is_file() else HTMLResponse(UNBUILT)
 
 
 @router.get("/assets/{name}")
 def asset(name: str) -> Response:
-    """A file of the page; their names change with their contents."""
-    file = _built().joinpath("assets", name)
+    """Return a file of the page; its name changes with its content."""
+    file = _dist().joinpath("assets", name)
     if "/" in name or name.startswith(".") or not file.is_file():
-        raise HTTPException(404, "There is no such file.")
+        raise HTTPException(404, "The file does not exist.")
     response = _file(file)
     response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
     return response
@@ -42,10 +42,10 @@ def asset(name: str) -> Response:
 
 @router.get("/{name}")
 def icon(name: str) -> Response:
-    """A file beside the page, such as its icon."""
-    file = _built().joinpath(name)
+    """Return the icon of the page."""
+    file = _dist().joinpath(name)
     if not name.startswith("favicon.") or not file.is_file():
-        raise HTTPException(404, "There is nothing here.")
+        raise HTTPException(404, "This path does not exist.")
     return _file(file)
 
 

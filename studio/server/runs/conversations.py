@@ -1,6 +1,6 @@
-"""Conversations: runs asked one after another, each as a follow-up of the one before.
+"""Conversations of single-question methods: each run follows up on the answer of an earlier one.
 
-Each is a run of its own, of the question as it was understood. What was typed, and after which run, is kept here.
+Every turn is a separate run of the rewritten question. The original message and the earlier run are stored here.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ follow_ups = Table(
 
 @dataclass(frozen=True, kw_only=True)
 class FollowUp:
-    """A run that was asked in a conversation, which is named after its first run.
+    """A run that follows up on another one. A conversation has the id of its first run.
 
-    `asked` is what was typed, `cost` what it took to understand it, and `warnings` what went less than well then.
+    `asked` is the original message; `cost` and `warnings` are those of rewriting it.
     """
 
     thread: str
@@ -50,48 +50,48 @@ class FollowUp:
 
 
 class Conversations:
-    """Which run follows up on which."""
+    """The stored follow-ups of all owners."""
 
     def __init__(self, engine: Engine) -> None:
-        """Blocks while it makes its table."""
+        """Create the table if it is missing; blocks."""
         self._engine = engine
         make_tables(engine, metadata)
 
     async def add(self, follow_up: FollowUp) -> None:
-        """Writes one down, before its run is; takes the place of one whose run was never begun."""
+        """Store a follow-up before its run starts; replace one whose run was never started."""
         row = {**asdict(follow_up), "cost": json.dumps(follow_up.cost), "warnings": json.dumps(follow_up.warnings)}
         old = delete(follow_ups).where(follow_ups.c.thread == follow_up.thread)
         await asyncio.to_thread(self._write, old, insert(follow_ups).values(row))
 
     async def get(self, thread: str) -> FollowUp | None:
-        """What a run follows up on; None where it is the first of its conversation."""
+        """Return the follow-up of a run; None if it is the first of its conversation."""
         found = await asyncio.to_thread(self._read, follow_ups.c.thread == thread)
         return found[0] if found else None
 
     async def of(self, conversation: str) -> list[FollowUp]:
-        """All of a conversation, but for its first run."""
+        """Return all follow-ups of a conversation."""
         return await asyncio.to_thread(self._read, follow_ups.c.conversation == conversation)
 
     async def remove(self, thread: str) -> None:
-        """Forgets a run; those that follow up on it stay in the conversation."""
+        """Remove a run; its follow-ups stay in the conversation."""
         await asyncio.to_thread(self._write, delete(follow_ups).where(follow_ups.c.thread == thread))
 
-    async def tidy(self) -> None:
-        """Forgets the runs that are gone, pruned by the command line for instance, or were never begun."""
+    async def remove_orphans(self) -> None:
+        """Remove follow-ups whose runs were deleted, by `sleuth runs prune` for instance, or never started."""
         gone = follow_ups.c.thread.not_in(select(threads.c.id))
         await asyncio.to_thread(self._write, delete(follow_ups).where(gone))
 
-    async def before(self, runs: RunService, thread: str) -> list[Turn]:
-        """What was said up to a run's answer, as the rewriter reads it.
+    async def turns_until(self, runs: RunService, thread: str) -> list[Turn]:
+        """Return the turns of the conversation up to a run's answer, as the rewriter reads them.
 
         Raises:
-            UnknownName: there is no such run.
-            RunError: it has no answer yet.
+            UnknownName: the run does not exist.
+            RunError: the run has no answer yet.
         """
         turns: list[Turn] = []
         at: str | None = (await runs.store.threads.get(thread)).id
         while at and len(turns) < MAX_TURNS:
-            turns = [*await _said(runs, at, needed=at == thread), *turns]
+            turns = [*await _turns_of(runs, at, needs_answer=at == thread), *turns]
             follow_up = await self.get(at)
             at = follow_up.after if follow_up and await runs.store.threads.find(follow_up.after) else None
         return turns
@@ -110,12 +110,12 @@ class Conversations:
                 connection.execute(statement)
 
 
-async def _said(runs: RunService, thread: str, *, needed: bool) -> Sequence[Turn]:
-    """A run's question, and its answer if it has one."""
+async def _turns_of(runs: RunService, thread: str, *, needs_answer: bool) -> Sequence[Turn]:
+    """Return a run's question, and its answer if it has one."""
     try:
         answer = await runs.answer(thread)
     except RunError:
-        if needed:
+        if needs_answer:
             raise
         return [Turn(speaker="user", text=(await runs.store.threads.get(thread)).question)]
     verdict = Verdict(status=answer.status, text=answer.text, citations=answer.citations)

@@ -1,7 +1,7 @@
-"""What runs tell while they go on, kept beside their checkpoints: whoever comes back gets what was missed, once.
+"""The event log of runs, stored next to their checkpoints: a client that reconnects gets each missed event once.
 
-Every event of a run has a number. It is committed before it is handed on, many at a time; a run does not wait for it.
-Between them comes, for those who listen, what is said at the moment: it has no number and is not kept.
+Every event of a run has a number. It is committed before it is delivered, in batches; a run does not wait for it.
+Deltas of model replies are delivered between the events. They have no number and are not stored.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from sqlalchemy.engine import Engine
 from sleuth.graphs.core import Delta
 from sleuth.graphs.persistence import LONGEST_NAME, check_token
 from sleuth.graphs.persistence.threads import threads
-from sleuth.studio.server.retry import until_stored
-from sleuth.studio.server.runs.live_stream import Ears, Said
+from sleuth.studio.server.retry import retry_until_stored
+from sleuth.studio.server.runs.live_stream import StreamItem, Subscribers
 from sleuth.tools.errors import StoreError, ThreadBusy
 from sleuth.tools.storage import is_away, make_tables, transaction
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE = 30.0
-"""Seconds that events wait for a store that is away; a shutdown waits for them."""
+_MAX_WAIT = 30.0
+"""Seconds that events wait for an unavailable store; a shutdown waits for them."""
 
 metadata = MetaData()
 events = Table(
@@ -43,9 +43,9 @@ events = Table(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One event of a thread; `data` is JSON, and no two have the same `key`. One that is not kept has 0 as its id.
+    """One event of a thread; `data` is JSON, and `key` is unique in the thread. An event with id 0 is not stored.
 
-    `token` is that of the lease under which it was told; it is not kept.
+    `token` is the fencing token of the thread lock under which it was published; it is not stored.
     """
 
     thread: str
@@ -61,94 +61,91 @@ class Event:
 
 
 class EventLog:
-    """The events of all runs; `run()` has to be under way as long as it is used."""
+    """Events of all runs; `run()` must be active while it is used."""
 
     def __init__(self, engine: Engine) -> None:
-        """Blocks while it makes its table."""
+        """Create the table if it is missing; blocks."""
         self._engine = engine
         self._queue: asyncio.Queue[Event] = asyncio.Queue()
-        self.ears = Ears()
+        self.subscribers = Subscribers()
         make_tables(engine, metadata)
 
     async def run(self) -> None:
-        """Commits what is told until it is cancelled, all that has gathered at a time."""
+        """Commit queued events in batches, until cancelled."""
         while True:
             batch = [await self._queue.get()]
             with suppress(asyncio.QueueEmpty):
                 while True:
                     batch.append(self._queue.get_nowait())
-            await self._keep(batch)
+            await self._commit(batch)
             for event in batch:
                 self._queue.task_done()
-                self.ears.ring(event.thread)
+                self.subscribers.notify(event.thread)
 
-    async def _keep(self, batch: Sequence[Event]) -> None:
-        """Commits a batch; where that cannot be, each thread's events by themselves, so that no other's are lost."""
-        if await self._settled(self._insert, batch):
+    async def _commit(self, batch: Sequence[Event]) -> None:
+        """Commit a batch; if that fails, each thread's events separately, so that no other thread's are lost."""
+        if await self._write_with_retry(self._insert, batch):
             return
         for thread in {event.thread: None for event in batch}:
-            await self._settled(self._insert_after, [event for event in batch if event.thread == thread])
+            await self._write_with_retry(self._renumber, [event for event in batch if event.thread == thread])
 
-    async def _settled(self, write: Callable[[Sequence[Event]], None], batch: Sequence[Event]) -> bool:
-        """Whether nothing is left to try: all is kept, or the store is away."""
+    async def _write_with_retry(self, write: Callable[[Sequence[Event]], None], batch: Sequence[Event]) -> bool:
+        """Return False if writing the events in another way may succeed."""
         try:
-            await until_stored(partial(asyncio.to_thread, write, batch), "What runs tell", patience=_PATIENCE)
-        except (
-            StoreError,
-            ThreadBusy,
-        ) as error:  # the run itself will say so; what is lost is told again when it is resumed
-            _log.error("events of runs were not kept: %s", error)
+            await retry_until_stored(partial(asyncio.to_thread, write, batch), "The events of runs", max_wait=_MAX_WAIT)
+        except (StoreError, ThreadBusy) as error:  # the run fails too, and publishes lost events when it is resumed
+            _log.error("events of runs were not stored: %s", error)
             return is_away(error)
         return True
 
     async def flush(self) -> None:
-        """Waits until all that was told is kept."""
+        """Wait until all queued events are stored."""
         await self._queue.join()
 
-    async def trail(self, thread: str, *, token: str | None = None) -> "Trail":
-        """Where a thread's events go on; `token` is that of its lease."""
-        told = await self.after(thread, 0)
-        return Trail(self, thread, told, token)
+    async def writer(self, thread: str, *, token: str | None = None) -> "EventWriter":
+        """Return a writer that appends to a thread's events; `token` is the fencing token of its lock."""
+        return EventWriter(self, thread, await self.after(thread, 0), token)
 
     async def after(self, thread: str, id: int) -> list[Event]:
-        """The kept events of a thread that come after a number."""
+        """Return the stored events of a thread after a number."""
         wanted = select(events).where(events.c.thread == thread, events.c.id > id).order_by(events.c.id)
         return await asyncio.to_thread(self._read, wanted)
 
     async def follow(
-        self, thread: str, after: int, *, active: Callable[[], bool], words: bool = False
+        self, thread: str, after: int, *, is_active: Callable[[], bool], with_deltas: bool = False
     ) -> AsyncGenerator[Event]:
-        """Events after a number as they come; ends when all were given and the run is not active any more.
+        """Yield events after a number as they are stored, until the run has ended and all were yielded.
 
-        With `words` also what is said meanwhile: between the events that it was said between.
+        With `with_deltas`, also yield the deltas between them.
         """
-        with self.ears.at(thread, deaf=not words, again=after > 0) as ear:
-            going_on = True
-            while going_on:
-                ear.bell.clear()
-                if ear.news:
-                    ear.news = False
-                    going_on = active()  # before reading: what is told later rings the bell
+        subscription = self.subscribers.subscribe(thread, persisted_only=not with_deltas, is_reconnect=after > 0)
+        with subscription as subscriber:
+            active = True
+            while active:
+                subscriber.wakeup.clear()
+                if subscriber.has_news:
+                    subscriber.has_news = False
+                    active = is_active()  # before reading: an event that is stored later wakes the subscriber
                     for event in await self.after(thread, after):
-                        for said in ear.take(event.id - 1):
-                            yield _passing(said)
+                        for item in subscriber.take(event.id - 1):
+                            yield _transient_event(item)
                         after = event.id
                         yield event
-                for said in ear.take(after):
-                    yield _passing(said)
-                if going_on:
-                    await ear.bell.wait()
+                for item in subscriber.take(after):
+                    yield _transient_event(item)
+                if active:
+                    await subscriber.wakeup.wait()
 
     async def remove(self, thread: str) -> None:
-        """Forgets a thread."""
-        await asyncio.to_thread(self._delete, thread)
+        """Remove the events of a thread."""
+        await asyncio.to_thread(self._delete, events.c.thread == thread)
 
-    async def tidy(self) -> None:
-        """Forgets the threads that are gone, pruned by the command line for instance."""
-        await asyncio.to_thread(self._tidy)
+    async def remove_orphans(self) -> None:
+        """Remove the events of deleted threads, pruned by the command line for instance."""
+        await asyncio.to_thread(self._delete, events.c.thread.not_in(select(threads.c.id)))
 
     def put(self, event: Event) -> None:
-        """Takes an event to be kept."""
+        """Queue an event to be stored."""
         self._queue.put_nowait(event)
 
     def _insert(self, batch: Sequence[Event]) -> None:
@@ -157,14 +154,14 @@ class EventLog:
                 check_token(connection, thread, token or None)
             connection.execute(insert(events), [event.to_row() for event in batch])
 
-    def _insert_after(self, told: Sequence[Event]) -> None:
-        """Events of one thread, numbered on from what another process may have told of it; none of a key twice."""
-        own = select(events.c.id, events.c.key).where(events.c.thread == told[0].thread)
+    def _renumber(self, batch: Sequence[Event]) -> None:
+        """Insert events of one thread after those that another process has stored; skip keys that are stored."""
+        own = select(events.c.id, events.c.key).where(events.c.thread == batch[0].thread)
         with transaction(self._engine, write=True) as connection:
-            check_token(connection, told[0].thread, told[0].token)
-            kept = {key: id for id, key in connection.execute(own)}
-            new = [event for event in told if event.key not in kept]
-            last = max(kept.values(), default=0)
+            check_token(connection, batch[0].thread, batch[0].token)
+            stored = {key: id for id, key in connection.execute(own)}
+            new = [event for event in batch if event.key not in stored]
+            last = max(stored.values(), default=0)
             if new:
                 rows = [replace(event, id=id).to_row() for id, event in enumerate(new, last + 1)]
                 connection.execute(insert(events), rows)
@@ -173,46 +170,41 @@ class EventLog:
         with transaction(self._engine) as connection:
             return [Event(**row._mapping) for row in connection.execute(wanted)]
 
-    def _delete(self, thread: str) -> None:
+    def _delete(self, condition: Any) -> None:  # noqa: ANN401 - a condition
         with transaction(self._engine, write=True) as connection:
-            connection.execute(delete(events).where(events.c.thread == thread))
-
-    def _tidy(self) -> None:
-        with transaction(self._engine, write=True) as connection:
-            connection.execute(delete(events).where(events.c.thread.not_in(select(threads.c.id))))
+            connection.execute(delete(events).where(condition))
 
 
-def _passing(said: Said) -> Event:
-    name = "delta" if isinstance(said, Delta) else "reset"
-    return Event(thread=said.thread, id=0, name=name, key="", data=to_json(said).decode())
+def _transient_event(item: StreamItem) -> Event:
+    name = "delta" if isinstance(item, Delta) else "reset"
+    return Event(thread=item.thread, id=0, name=name, key="", data=to_json(item).decode())
 
 
-class Trail:
-    """The events of one thread, each once: what was told before an interruption is not told again."""
+class EventWriter:
+    """Appends the events of one thread, each once: events stored before an interruption are skipped."""
 
-    def __init__(self, log: EventLog, thread: str, told: Sequence[Event], token: str | None) -> None:
+    def __init__(self, log: EventLog, thread: str, stored: Sequence[Event], token: str | None) -> None:
         self._log = log
         self._thread = thread
         self._token = token
-        self._keys = {event.key for event in told}
-        self._last = told[-1].id if told else 0
+        self._keys = {event.key for event in stored}
+        self._last = stored[-1].id if stored else 0
 
     @property
-    def fresh(self) -> bool:
-        """Whether nothing was told yet."""
+    def is_empty(self) -> bool:
+        """True if the thread has no events yet."""
         return not self._last
 
-    def tell(self, name: str, data: dict[str, Any], *, key: str) -> bool:
-        """Tells something, unless an event of this key was told before; whether it was new."""
+    def append(self, name: str, data: dict[str, Any], *, key: str) -> bool:
+        """Append an event, unless the thread has one of this key; return whether it was appended."""
         if key in self._keys:
             return False
         self._keys.add(key)
         self._last += 1
         text = to_json(data).decode()
-        event = Event(thread=self._thread, id=self._last, name=name, key=key, data=text, token=self._token)
-        self._log.put(event)
+        self._log.put(Event(thread=self._thread, id=self._last, name=name, key=key, data=text, token=self._token))
         return True
 
-    def say(self, said: Said) -> None:
-        """Tells those who listen now, after what was told so far."""
-        self._log.ears.say(self._thread, said, after=self._last)
+    def publish_delta(self, item: StreamItem) -> None:
+        """Send a delta or reset to the current subscribers, after the events appended so far."""
+        self._log.subscribers.publish(self._thread, item, after=self._last)

@@ -1,6 +1,6 @@
-"""What is being said in runs while their replies are written: handed to those who listen at the moment, kept nowhere.
+"""Live streams of model replies while they are written. Nothing is stored.
 
-A run is never held up: a reader that does not keep up is told less, and so is one that comes late.
+A run never waits for its subscribers: a slow subscriber loses text, and a late one gets the text so far.
 """
 
 import asyncio
@@ -11,128 +11,135 @@ from dataclasses import replace
 
 from sleuth.graphs.core import Delta, Reset, Step
 
-PATIENCE = 100_000
-"""Characters that wait for a reader at most."""
+MAX_WAITING = 100_000
+"""Maximum characters that wait for a subscriber."""
 
-Said = Delta | Reset
+StreamItem = Delta | Reset
 
 
-class Ear:
-    """One reader of a run: a bell that wakes it, and what it has still to be told of what is being said."""
+class Subscriber:
+    """A reader of one run, with a bounded queue of the text that it has not received yet."""
 
-    def __init__(self, *, deaf: bool) -> None:
-        """A `deaf` one reads what is kept, and nothing else."""
-        self.deaf = deaf
-        self.bell = asyncio.Event()
-        self.news = True
-        self._waiting: deque[tuple[int, Said]] = deque()
+    def __init__(self, *, persisted_only: bool) -> None:
+        """Create a subscriber; with `persisted_only` it receives stored events but no deltas."""
+        self.persisted_only = persisted_only
+        self.wakeup = asyncio.Event()
+        self.has_news = True
+        self._waiting: deque[tuple[int, StreamItem]] = deque()
         self._size = 0
-        self._missed: set[str] = set()
+        self._dropped: set[str] = set()
 
-    def ring(self) -> None:
-        """Something new is kept, or the run has ended."""
-        self.news = True
-        self.bell.set()
+    def notify(self) -> None:
+        """Wake the reader: an event was stored, or the run has ended."""
+        self.has_news = True
+        self.wakeup.set()
 
-    def hear(self, said: Said, after: int) -> None:
-        """Takes what is said after the event of this number; where too much waits, it is dropped and taken back."""
-        if self.deaf or (isinstance(said, Delta) and said.call in self._missed):
+    def push(self, item: StreamItem, after: int) -> None:
+        """Queue an item that follows the event `after`; if too much waits, replace it with resets."""
+        if self.persisted_only or (isinstance(item, Delta) and item.call in self._dropped):
             return
-        self._missed.discard(said.call)
-        self._waiting.append((after, said))
-        self._size += len(said.text) if isinstance(said, Delta) else 0
-        if self._size > PATIENCE:
+        self._dropped.discard(item.call)
+        self._waiting.append((after, item))
+        self._size += _size_of(item)
+        if self._size > MAX_WAITING:
             self._drop()
-        self.bell.set()
+        self.wakeup.set()
 
-    def take(self, upto: int) -> Iterator[Said]:
-        """What was said up to the event after this number; words of one call that follow each other come together."""
-        held: Said | None = None
-        while self._waiting and self._waiting[0][0] <= upto:
-            _, said = self._waiting.popleft()
-            self._size -= len(said.text) if isinstance(said, Delta) else 0
-            joined = _joined(held, said)
-            if held and not joined:
-                yield held
-            held = joined or said
-        if held:
-            yield held
+    def take(self, up_to: int) -> Iterator[StreamItem]:
+        """Yield the items up to those that follow the event `up_to`; adjacent deltas of one call are joined."""
+        last: StreamItem | None = None
+        while self._waiting and self._waiting[0][0] <= up_to:
+            _, item = self._waiting.popleft()
+            self._size -= _size_of(item)
+            joined = _join(last, item)
+            if last and not joined:
+                yield last
+            last = joined or item
+        if last:
+            yield last
 
     def _drop(self) -> None:
-        """Forgets all that waits; of these calls nothing more is told, unless they begin anew."""
-        lost = {said.call: (after, reset_of(said)) for after, said in self._waiting}
-        self._waiting = deque(sorted(lost.values(), key=lambda each: each[0]))
-        self._missed |= lost.keys()
+        """Replace all waiting items with resets; ignore further deltas of these calls until they restart."""
+        dropped = {item.call: (after, reset_of(item)) for after, item in self._waiting}
+        self._waiting = deque(sorted(dropped.values(), key=lambda each: each[0]))
+        self._dropped |= dropped.keys()
         self._size = 0
 
 
-class Ears:
-    """Who listens to which run, and what was said so far in the calls of the steps that are at work."""
+class Subscribers:
+    """Subscribers of all runs, and the text so far of the calls in the active steps."""
 
     def __init__(self) -> None:
-        self._ears: dict[str, set[Ear]] = {}
-        self._so_far: dict[str, dict[str, tuple[int, Said]]] = {}
+        self._subscribers: dict[str, set[Subscriber]] = {}
+        self._text_so_far: dict[str, dict[str, tuple[int, StreamItem]]] = {}
 
     @contextmanager
-    def at(self, thread: str, *, deaf: bool, again: bool) -> Iterator[Ear]:
-        """An ear at a thread. It is told what was said so far; `again`: after taking back what it may have heard."""
-        ear = Ear(deaf=deaf)
-        for after, said in self._so_far.get(thread, {}).values():
-            if again:
-                ear.hear(reset_of(said), after)
-            if isinstance(said, Delta):
-                ear.hear(said, after)
-        self._ears.setdefault(thread, set()).add(ear)
+    def subscribe(self, thread: str, *, persisted_only: bool, is_reconnect: bool) -> Iterator[Subscriber]:
+        """Subscribe to a thread; the subscriber first gets the text so far.
+
+        With `is_reconnect` a reset precedes it, because the reader may have received a part of it.
+        """
+        subscriber = Subscriber(persisted_only=persisted_only)
+        for after, item in self._text_so_far.get(thread, {}).values():
+            if is_reconnect:
+                subscriber.push(reset_of(item), after)
+            if isinstance(item, Delta):
+                subscriber.push(item, after)
+        self._subscribers.setdefault(thread, set()).add(subscriber)
         try:
-            yield ear
+            yield subscriber
         finally:
-            self._ears[thread].discard(ear)
-            if not self._ears[thread]:
-                del self._ears[thread]
+            self._subscribers[thread].discard(subscriber)
+            if not self._subscribers[thread]:
+                del self._subscribers[thread]
 
-    def listening(self, thread: str) -> bool:
-        """Whether anybody hears what is said."""
-        return any(not ear.deaf for ear in self._ears.get(thread, ()))
+    def want_deltas(self, thread: str) -> bool:
+        """Return whether a subscriber of the thread receives deltas."""
+        return any(not each.persisted_only for each in self._subscribers.get(thread, ()))
 
-    def say(self, thread: str, said: Said, *, after: int) -> None:
-        """Tells those who listen."""
-        so_far = self._so_far.setdefault(thread, {})
-        _, before = so_far.get(said.call, (0, None))
-        so_far[said.call] = (after, _joined(before, said) or said)
-        for ear in self._ears.get(thread, ()):
-            ear.hear(said, after)
+    def publish(self, thread: str, item: StreamItem, *, after: int) -> None:
+        """Send an item that follows the event `after` to the subscribers of a thread."""
+        so_far = self._text_so_far.setdefault(thread, {})
+        _, before = so_far.get(item.call, (0, None))
+        so_far[item.call] = (after, _join(before, item) or item)
+        for subscriber in self._subscribers.get(thread, ()):
+            subscriber.push(item, after)
 
-    def stands(self, thread: str, step: Step) -> None:
-        """A step has ended: its result is told instead of what was said in it."""
-        so_far = self._so_far.get(thread, {})
-        for call, (_, said) in [*so_far.items()]:
-            if (said.thread, said.node) == (step.thread, step.node):
+    def finish_step(self, thread: str, step: Step) -> None:
+        """Remove the text so far of a finished step: its event contains the result."""
+        so_far = self._text_so_far.get(thread, {})
+        for call, (_, item) in [*so_far.items()]:
+            if (item.thread, item.node) == (step.thread, step.node):
                 del so_far[call]
 
-    def ring(self, thread: str) -> None:
-        """Wakes those who follow a thread."""
-        for ear in self._ears.get(thread, ()):
-            ear.ring()
+    def notify(self, thread: str) -> None:
+        """Wake the subscribers of a thread."""
+        for subscriber in self._subscribers.get(thread, ()):
+            subscriber.notify()
 
-    def hush(self, thread: str) -> None:
-        """The run has ended: nothing more is said."""
-        self._so_far.pop(thread, None)
+    def close(self, thread: str) -> None:
+        """Remove the text so far of a run that has ended."""
+        self._text_so_far.pop(thread, None)
 
 
-def _joined(first: Said | None, second: Said) -> Delta | None:
-    """Both as one, if they are words of one call."""
+def _size_of(item: StreamItem) -> int:
+    return len(item.text) if isinstance(item, Delta) else 0
+
+
+def _join(first: StreamItem | None, second: StreamItem) -> Delta | None:
+    """Return both as one delta if they belong to one call."""
     if isinstance(first, Delta) and isinstance(second, Delta) and first.call == second.call:
         return replace(first, text=first.text + second.text)
     return None
 
 
-def reset_of(said: Said) -> Reset:
-    """What takes back all that was told of a call."""
+def reset_of(item: StreamItem) -> Reset:
+    """Return the reset that withdraws all text of an item's call."""
     return Reset(
-        thread=said.thread,
-        node=said.node,
-        role=said.role,
-        call=said.call,
-        method=said.method,
-        part_of=said.part_of,
+        thread=item.thread,
+        node=item.node,
+        role=item.role,
+        call=item.call,
+        method=item.method,
+        part_of=item.part_of,
     )

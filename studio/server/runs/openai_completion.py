@@ -17,13 +17,14 @@ from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.schemas import openai as forms
 
 STATUSES = {"invalid_request_error": 400, "conflict_error": 409, "insufficient_quota": 429, "store_error": 503}
-"""HTTP statuses of what may end a run; the rest is the model server's."""
+"""HTTP statuses of the errors that end a run; others are errors of the model server."""
 
+INTERRUPTED = "The server is shutting down. The run is resumed at its next start."
 DONE = "data: [DONE]\n\n"
 
 
 class RunFailed(Exception):
-    """A run has ended without an answer; `kind` is the error's type."""
+    """Error of a run that ended without an answer; `kind` is the error's type."""
 
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)
@@ -32,41 +33,41 @@ class RunFailed(Exception):
 
 
 @dataclass(kw_only=True)
-class Completing:
-    """One completion in the making, from the events of its run."""
+class ChatCompletionBuilder:
+    """Builds one completion from the events of its run."""
 
     thread: str
     method: str
     rewriting: RewrittenQuestion
     created: int = field(default_factory=lambda: int(time.time()))
 
-    async def whole(self, events: AsyncIterator[Event]) -> forms.Completion:
-        """The completion at the run's end; raises RunFailed."""
+    async def complete(self, events: AsyncIterator[Event]) -> forms.Completion:
+        """Return the completion when the run has ended; raise RunFailed."""
         steps: list[str] = []
         async for name, data in _read(events):
             if name == "step":
                 steps.append(_step_text(data))
             if name == "answer":
                 return self._completion(data, "".join(steps))
-        raise _interrupted()
+        raise RunFailed(INTERRUPTED, "store_error")
 
     async def stream(self, events: AsyncIterator[Event], *, usage: bool) -> AsyncIterator[str]:
-        """The same in chunks, as server-sent events; an error is one of them, and the last."""
+        """Yield the completion in chunks, as server-sent events; the last one may be an error."""
         yield self._chunk({"role": "assistant", "content": ""}, metadata=self._about())
         try:
             async for name, data in _read(events):
                 if name == "step" and (text := _step_text(data)):
                     yield self._chunk({"reasoning_content": text})
                 if name == "answer":
-                    for chunk in self._ending(data, usage=usage):
+                    for chunk in self._final_chunks(data, usage=usage):
                         yield chunk
                     return
-            raise _interrupted()
+            raise RunFailed(INTERRUPTED, "store_error")
         except RunFailed as failed:
             error = {"message": str(failed), "type": failed.kind, "code": None, "param": None}
             yield _line({"error": error})
 
-    def _ending(self, answer: Mapping[str, Any], *, usage: bool) -> list[str]:
+    def _final_chunks(self, answer: Mapping[str, Any], *, usage: bool) -> list[str]:
         made = self._completion(answer, "")
         [choice] = made.choices
         annotations = [each.model_dump() for each in choice.message.annotations]
@@ -80,7 +81,7 @@ class Completing:
 
     def _completion(self, answer: Mapping[str, Any], steps: str) -> forms.Completion:
         verdict = Verdict(status=answer["status"], text=answer["text"], citations=answer["citations"])
-        told = with_footnotes(verdict)
+        answer_text = with_footnotes(verdict)
         annotations = [
             forms.Annotation(
                 url_citation=forms.UrlCitation(
@@ -90,23 +91,23 @@ class Completing:
                     url=f"/v1/passages/{quote(cited['passage'], safe='')}",
                 )
             )
-            for cited, (start, end) in zip(answer["citations"], told.marks, strict=True)
+            for cited, (start, end) in zip(answer["citations"], answer_text.marks, strict=True)
             if cited["passage"]
         ]
-        said = forms.Said(content=told.text, reasoning_content=steps, annotations=annotations)
-        ended: Literal["length", "stop"] = "length" if answer["status"] == "out_of_budget" else "stop"
+        message = forms.CompletionMessage(content=answer_text.text, reasoning_content=steps, annotations=annotations)
+        finish: Literal["length", "stop"] = "length" if answer["status"] == "out_of_budget" else "stop"
         return forms.Completion(
             id=self.id,
             created=self.created,
             model=self.method,
-            choices=[forms.Choice(message=said, finish_reason=ended)],
+            choices=[forms.Choice(message=message, finish_reason=finish)],
             usage=self._usage(answer),
             metadata={**self._about(), "status": answer["status"]},
         )
 
     @property
     def id(self) -> str:
-        """As OpenAI's begin."""
+        """The id of the completion, in OpenAI's format."""
         return f"chatcmpl-{self.thread}"
 
     def _about(self) -> dict[str, str]:
@@ -138,7 +139,7 @@ def _line(value: object) -> str:
 
 
 async def _read(events: AsyncIterator[Event]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Names and data of a run's events; raises RunFailed at an end that is no answer."""
+    """Yield names and data of a run's events; raise RunFailed if it ends without an answer."""
     async for event in events:
         data = json.loads(event.data)
         if event.name == "error":
@@ -148,12 +149,8 @@ async def _read(events: AsyncIterator[Event]) -> AsyncIterator[tuple[str, dict[s
         yield event.name, data
 
 
-def _interrupted() -> RunFailed:
-    return RunFailed("The server is shutting down; the run goes on when it is back.", "store_error")
-
-
 def _step_text(step: Mapping[str, Any]) -> str:
-    """A finished node in a line, and what it found out in further ones."""
+    """Return the name of a finished node and a line for each of its findings."""
     if step["state"] == "started":
         return ""
     node = f"{step['method']} {step['node']}" if step["part_of"] else step["node"]

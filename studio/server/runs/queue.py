@@ -1,4 +1,4 @@
-"""Which threads have a job, written down: a start after a kill, or after a shutdown, picks them up."""
+"""The stored queue of threads with a job: the next start resumes them after a kill or a shutdown."""
 
 from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
 from sqlalchemy.engine import Engine
@@ -15,38 +15,39 @@ jobs = Table(
 )
 
 
-class JobList:
-    """The jobs of all servers over one store; whoever changes a thread's row holds its lease. Blocks.
+class RunQueue:
+    """Jobs of all servers that share a store. All methods block.
 
-    `token` is that of the lease. Where another server has taken the thread, ThreadBusy is raised.
+    A thread's row is changed only under its thread lock, whose fencing token is `token`. The methods raise ThreadBusy
+    if another server has locked the thread since.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def prepare(self) -> None:
-        """Makes the table where it is missing."""
+        """Create the table if it is missing."""
         make_tables(self._engine, metadata)
 
-    def write_down(self, owner: str, thread: str, token: str | None) -> None:
-        """A thread has a job."""
+    def add(self, owner: str, thread: str, token: str | None) -> None:
+        """Add a thread."""
         with transaction(self._engine, write=True) as connection:
             check_token(connection, thread, token)
             connection.execute(delete(jobs).where(jobs.c.thread == thread))
             connection.execute(insert(jobs).values(thread=thread, owner=owner))
 
-    def cross_out(self, thread: str, token: str | None) -> None:
-        """Its job has ended."""
+    def remove(self, thread: str, token: str | None) -> None:
+        """Remove a thread whose job has ended."""
         with transaction(self._engine, write=True) as connection:
             check_token(connection, thread, token)
             connection.execute(delete(jobs).where(jobs.c.thread == thread))
 
-    def has(self, thread: str) -> bool:
-        """Whether a thread has a job."""
+    def contains(self, thread: str) -> bool:
+        """Return whether a thread has a job."""
         with transaction(self._engine) as connection:
             return connection.scalar(select(jobs.c.owner).where(jobs.c.thread == thread)) is not None
 
-    def left(self) -> list[tuple[str, str]]:
-        """Threads with a job, and their owners."""
+    def pending(self) -> list[tuple[str, str]]:
+        """Return the threads with a job, with their owners."""
         with transaction(self._engine) as connection:
             return [(row.thread, row.owner) for row in connection.execute(select(jobs))]

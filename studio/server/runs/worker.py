@@ -1,7 +1,8 @@
-"""Runs that go on in the background, whoever asked for them: at most one job per thread.
+"""Background runs: at most one job per thread, independent of the request that started it.
 
-Which threads have a job is written down, so that a start after a kill, or after a shutdown, picks them up. A job holds
-its thread's lease from before that until all is told: of several servers one alone writes down anything about a thread.
+The threads with a job are stored in a queue, so that the next start resumes them after a kill or a shutdown. A job
+holds its thread's lock from before it is queued until its last event is stored: of several servers only one writes
+anything about a thread.
 """
 
 import asyncio
@@ -14,13 +15,12 @@ from uuid import uuid4
 
 from sleuth.graphs.core import Answer, Budget, Step
 from sleuth.graphs.runs import RunService, now, replay_steps
-from sleuth.studio.server.home_lock import Door
-from sleuth.studio.server.locks_elsewhere import OtherThreadLocks
+from sleuth.studio.server.locks import OtherThreadLocks, SharedHomeLock
 from sleuth.studio.server.middleware.rate_limit import Quota
-from sleuth.studio.server.retry import until_stored
-from sleuth.studio.server.runs.event_log import EventLog, Trail
-from sleuth.studio.server.runs.queue import JobList
-from sleuth.studio.server.schemas.errors import STORE_AWAY, kind_of
+from sleuth.studio.server.retry import retry_until_stored
+from sleuth.studio.server.runs.event_log import EventLog, EventWriter
+from sleuth.studio.server.runs.queue import RunQueue
+from sleuth.studio.server.schemas.errors import SERVER_FAILED, STORE_AWAY, kind_of
 from sleuth.studio.server.telemetry import RunRecord, Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, ThreadBusy, UnknownName
@@ -28,265 +28,279 @@ from sleuth.tools.storage import is_database_error
 
 _log = logging.getLogger(__name__)
 
-PATIENCE = 60.0
-"""Seconds that a run waits while another process reads documents in."""
+INGEST_WAIT = 60.0
+"""Seconds that a run waits while another process ingests documents."""
 
-EXPECTED = 10.0
-"""Seconds in which a reader is taken to be there: whoever begins a run follows it right after."""
+LISTENER_GRACE = 10.0
+"""Seconds in which a run streams its replies before anybody listens: clients follow a run right after its start."""
 
 
 @dataclass(eq=False, kw_only=True)
 class _Job:
-    """A run under way; `stopped` once somebody has asked for its end, `ending` when all that is left is to say so.
+    """A running job.
 
-    `begun` is done when it is sure that it goes on here, or why not; one that is `left` was begun by an earlier server.
-    Until `awaited`, a monotonic clock reading, somebody may come to listen.
+    `stopping`: cancellation was requested. `finishing`: only the final event remains to be published. `started`: a
+    future that is done when the job owns its thread, or could not get it. `is_recovered`: an earlier server started the
+    run. `listener_deadline`: the monotonic time until which a listener is expected.
     """
 
     owner: str
     thread: str
     budget: Budget | None
-    patience: float
-    left: bool
-    awaited: float
-    stopped: bool = False
-    ending: bool = False
+    max_wait: float
+    is_recovered: bool
+    listener_deadline: float
+    stopping: bool = False
+    finishing: bool = False
     token: str | None = None
-    begun: asyncio.Future[None] = field(default_factory=asyncio.Future)
-    trail: Trail = field(init=False)
+    started: asyncio.Future[None] = field(default_factory=asyncio.Future)
+    events: EventWriter = field(init=False)
     task: asyncio.Task[None] = field(init=False)
 
+    def cancel(self) -> None:
+        """Cancel the task, once: a second cancellation would interrupt the handling of the first."""
+        if not self.stopping:
+            self.stopping = True
+            self.task.cancel()
 
-class Jobs:
-    """Begins, follows and stops runs."""
 
-    def __init__(self, *, tenants: Tenants, log: EventLog, door: Door, quota: Quota, telemetry: Telemetry) -> None:
-        """To be prepared before its use."""
+class RunWorker:
+    """Starts, follows and stops background runs."""
+
+    def __init__(
+        self, *, tenants: Tenants, log: EventLog, home_lock: SharedHomeLock, quota: Quota, telemetry: Telemetry
+    ) -> None:
+        """Create a worker; call `prepare` before its first use."""
         self._tenants = tenants
         self._log = log
-        self._door = door
+        self._home_lock = home_lock
         self._quota = quota
         self._telemetry = telemetry
-        self._list = JobList(tenants.store.engine)
+        self._queue = RunQueue(tenants.store.engine)
         self._jobs: dict[str, _Job] = {}
-        self._closing = False
+        self._is_closing = False
 
     async def prepare(self) -> None:
-        """Makes the table where it is missing."""
-        await asyncio.to_thread(self._list.prepare)
+        """Create the table of the queue if it is missing."""
+        await asyncio.to_thread(self._queue.prepare)
 
     @property
     def active(self) -> int:
-        """How many runs are under way."""
+        """The number of active runs."""
         return len(self._jobs)
 
     def is_active(self, thread: str) -> bool:
-        """Whether a thread is being run here, and may tell something more."""
+        """Return whether a thread is running here and may publish further events."""
         return thread in self._jobs
 
     async def require_idle(self, thread: str) -> None:
-        """Raises ThreadBusy while the thread is being run, here or elsewhere; waits for a run that is just ending."""
+        """Raise ThreadBusy if the thread is running, here or elsewhere; wait for a run that is just ending."""
         await self._require_idle_here(thread)
         async with self._tenants.store.locks.hold(thread):
             pass
 
     async def _require_idle_here(self, thread: str) -> None:
         while job := self._jobs.get(thread):
-            if job.stopped or job.ending:
+            if job.stopping or job.finishing:
                 await asyncio.wait([job.task])
                 continue
             raise ThreadBusy(f"Thread {thread} is running: wait until it ends, or stop it first.")
 
-    async def begin(
+    async def start(
         self,
         owner: str,
         thread: str,
         *,
         budget: Budget | None = None,
-        patience: float = PATIENCE,
-        heard: bool = True,
-        left: bool = False,
+        max_wait: float = INGEST_WAIT,
+        expect_listener: bool = True,
+        is_recovered: bool = False,
     ) -> None:
-        """Runs a thread of the owner's from wherever it stands; from here on it goes on whatever happens.
+        """Start or resume a thread in the background.
 
-        Whether its replies may be `heard` while they are written: not by those who follow its steps alone. A run that
-        an earlier server has `left` is begun only while it is still written down.
+        Args:
+            owner: the owner of the thread.
+            thread: the id of the thread.
+            budget: replaces the budget of the run.
+            max_wait: seconds to wait while another process ingests documents.
+            expect_listener: stream replies from the first token, before a listener has subscribed.
+            is_recovered: an earlier server started the run; start it only if it is still in the queue.
 
         Raises:
             ThreadBusy: it is running already, here or elsewhere.
             RunError: the server is shutting down.
         """
         await self._require_idle_here(thread)
-        awaited = monotonic() + (EXPECTED if heard else 0)
-        job = _Job(owner=owner, thread=thread, budget=budget, patience=patience, left=left, awaited=awaited)
+        job = _Job(
+            owner=owner,
+            thread=thread,
+            budget=budget,
+            max_wait=max_wait,
+            is_recovered=is_recovered,
+            listener_deadline=monotonic() + (LISTENER_GRACE if expect_listener else 0),
+        )
         self._jobs[thread] = job
-        job.task = asyncio.create_task(self._work(job))
-        await asyncio.shield(job.begun)
+        job.task = asyncio.create_task(self._execute(job))
+        await asyncio.shield(job.started)
 
     async def stop(self, thread: str) -> None:
-        """Ends the work in flight; the run can be resumed.
+        """Cancel a run and wait for its end; it can be resumed.
 
         Raises:
             ThreadBusy: it is not running here.
         """
         job = self._jobs.get(thread)
         if job:
-            await asyncio.wait([job.begun])
-        if job and job.ending:  # its end is told already
+            await asyncio.wait([job.started])
+        if job and job.finishing:
             await asyncio.wait([job.task])
-        if job is None or job.ending:
+        if job is None or job.finishing:
             raise ThreadBusy(f"Thread {thread} is not running here.")
-        _stop(job)
+        job.cancel()
         await asyncio.wait([job.task])
 
-    def abandon(self, thread: str) -> None:
-        """Like `stop`, for somebody who does not wait; a run that has ended is let be."""
-        if (job := self._jobs.get(thread)) and not job.ending:
-            _stop(job)
+    def cancel_nowait(self, thread: str) -> None:
+        """Cancel a run without waiting for its end; do nothing if it has ended."""
+        if (job := self._jobs.get(thread)) and not job.finishing:
+            job.cancel()
 
     async def close(self) -> None:
-        """Interrupts all runs, to be picked up by the next start, and lets go of those who follow them."""
-        self._closing = True
+        """Interrupt all runs and end their streams; the next start resumes them."""
+        self._is_closing = True
         jobs = [*self._jobs.values()]
         for job in jobs:
-            if job.begun.done() and not job.stopped:  # the others are written down, and end by themselves
+            if job.started.done() and not job.stopping:  # the others end by themselves, and stay in the queue
                 job.task.cancel()
         if jobs:
             await asyncio.wait([job.task for job in jobs])
 
-    async def pick_up(self) -> int:
-        """Goes on with what the last server left and no other one works at; returns how many runs that are."""
-        begun = 0
-        for thread, owner in await asyncio.to_thread(self._list.left):
+    async def recover(self) -> int:
+        """Resume the runs in the queue that no other server runs; return their number."""
+        resumed = 0
+        for thread, owner in await asyncio.to_thread(self._queue.pending):
             with suppress(ThreadBusy):
-                await self.begin(owner, thread, patience=math.inf, left=True)
-                begun += 1
-        return begun
+                await self.start(owner, thread, max_wait=math.inf, is_recovered=True)
+                resumed += 1
+        return resumed
 
-    async def _work(self, job: _Job) -> None:
-        """One run from taking its thread to its end."""
+    async def _execute(self, job: _Job) -> None:
+        """Run one job, from locking its thread to its end."""
         try:
             async with self._tenants.store.locks.hold(job.thread):
-                await self._enter(job)
-                job.begun.set_result(None)
-                await self._go_on(job)
-        except Exception as error:  # noqa: BLE001 - it is told to who began it, or to the log
-            job.ending = True
-            if job.begun.done():  # the thread is another process' now, and what becomes of it is told there
-                _log.error("a run does not go on here", exc_info=error, extra={"about": {"thread": job.thread}})
+                await self._register(job)
+                job.started.set_result(None)
+                await self._run_to_end(job)
+        except Exception as error:  # noqa: BLE001 - it is raised in `start`, or logged
+            job.finishing = True
+            if job.started.done():  # another process holds the thread now, and publishes its events
+                _log.error("a run cannot continue here", exc_info=error, extra={"about": {"thread": job.thread}})
             else:
-                job.begun.set_exception(error)
+                job.started.set_exception(error)
         finally:
-            job.begun.cancel()  # nobody waits for ever
+            job.started.cancel()  # so that nobody waits forever
             del self._jobs[job.thread]
-            self._log.ears.hush(job.thread)
-            self._log.ears.ring(job.thread)
+            self._log.subscribers.close(job.thread)
+            self._log.subscribers.notify(job.thread)
 
-    async def _enter(self, job: _Job) -> None:
-        if job.left and not await asyncio.to_thread(self._list.has, job.thread):
+    async def _register(self, job: _Job) -> None:
+        if job.is_recovered and not await asyncio.to_thread(self._queue.contains, job.thread):
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
         job.token = self._tenants.store.locks.token(job.thread)
-        await asyncio.to_thread(self._list.write_down, job.owner, job.thread, job.token)
-        job.trail = await self._log.trail(job.thread, token=job.token)
-        if self._closing:
-            raise RunError("The server is shutting down; the run goes on when it is back.")
+        await asyncio.to_thread(self._queue.add, job.owner, job.thread, job.token)
+        job.events = await self._log.writer(job.thread, token=job.token)
+        if self._is_closing:
+            raise RunError("The server is shutting down. The run is resumed at its next start.")
 
-    async def _go_on(self, job: _Job) -> None:
-        """One run to its end, which is an event: an answer, an error, or a stop."""
+    async def _run_to_end(self, job: _Job) -> None:
+        """Run a job and publish its last event: an answer, an error or a stop."""
         try:
             (ended,) = await asyncio.gather(self._run(job), return_exceptions=True)
             if isinstance(ended, BaseException):
                 await self._fail(job, ended)
         except asyncio.CancelledError:
-            if job.stopped:
-                await until_stored(lambda: self._mark_stopped(job), f"The stop of run {job.thread}")
-                job.trail.tell("stopped", {}, key=f"stopped {uuid4().hex}")
-            elif not self._closing:  # the lease is lost
+            if job.stopping:
+                await retry_until_stored(lambda: self._mark_stopped(job), f"The stop of run {job.thread}")
+                job.events.append("stopped", {}, key=f"stopped {uuid4().hex}")
+            elif not self._is_closing:  # the thread lock is lost
                 raise
         await self._log.flush()
-        if job.stopped or not self._closing:
-            await until_stored(
-                lambda: asyncio.to_thread(self._list.cross_out, job.thread, job.token), f"The end of run {job.thread}"
+        if job.stopping or not self._is_closing:
+            await retry_until_stored(
+                lambda: asyncio.to_thread(self._queue.remove, job.thread, job.token), f"The end of run {job.thread}"
             )
 
     async def _run(self, job: _Job) -> None:
-        """The run, watched and accounted for."""
-        reading = await self._tenants.reading(job.owner)
-        method = (await reading.store.threads.get(job.thread)).method
+        """Run a job with metrics and quota."""
+        runs = await self._tenants.read_only_runs(job.owner)
+        method = (await runs.store.threads.get(job.thread)).method
         with self._telemetry.run(job.thread, method, job.owner) as record:
             try:
-                await self._tell(job, record)
+                await self._publish(job, record)
             except SleuthError:
                 record.outcome = "failed"
                 raise
             except asyncio.CancelledError:
-                record.outcome = "stopped" if job.stopped else "interrupted"
+                record.outcome = "stopped" if job.stopping else "interrupted"
                 raise
             finally:
                 await asyncio.shield(self._quota.add(job.owner, record.tokens))
 
-    async def _tell(self, job: _Job, record: RunRecord) -> None:
-        async with self._door.open("shared", patience=job.patience):
+    async def _publish(self, job: _Job, record: RunRecord) -> None:
+        """Run a job and publish its events."""
+        async with self._home_lock.hold("shared", max_wait=job.max_wait):
             opened = await self._tenants.runs(job.owner)
             runs = RunService(
                 replace(opened.store, locks=OtherThreadLocks(opened.store.locks, job.thread)), opened.services
             )
-            if not job.trail.fresh:
-                await self._tell_again(runs, job, record)
-            run = runs.run(job.thread, budget=job.budget, listening=lambda: self._is_heard(job))
-            async with aclosing(run) as happenings:
-                async for each in happenings:
-                    if isinstance(each, Answer):
-                        job.ending = True
-                        record.outcome = "waiting" if each.asks else "done"  # who asked for it may hang up now
-                        job.trail.tell("answer", each.to_json(), key=f"answer {each.checkpoint}")
-                    elif isinstance(each, Step):
-                        self._tell_step(each, job, record)
+            if not job.events.is_empty:
+                await self._publish_missed_steps(runs, job, record)
+            run = runs.run(job.thread, budget=job.budget, listening=lambda: self._has_listener(job))
+            async with aclosing(run) as events:
+                async for event in events:
+                    if isinstance(event, Answer):
+                        job.finishing = True  # before the event: its reader may close the connection now
+                        record.outcome = "waiting" if event.asks else "done"
+                        job.events.append("answer", event.to_json(), key=f"answer {event.checkpoint}")
+                    elif isinstance(event, Step):
+                        self._publish_step(event, job, record)
                     else:
-                        job.trail.say(each)
+                        job.events.publish_delta(event)
 
-    def _is_heard(self, job: _Job) -> bool:
-        return self._log.ears.listening(job.thread) or monotonic() < job.awaited
+    def _has_listener(self, job: _Job) -> bool:
+        return self._log.subscribers.want_deltas(job.thread) or monotonic() < job.listener_deadline
 
-    async def _tell_again(self, runs: RunService, job: _Job, record: RunRecord) -> None:
-        """What was done when the last server was killed, and not told any more."""
+    async def _publish_missed_steps(self, runs: RunService, job: _Job, record: RunRecord) -> None:
+        """Publish the steps that finished before a kill and whose events were not stored."""
         for step in await replay_steps(runs, job.thread):
-            self._tell_step(replace(step, state="started", update={}), job, record)
-            self._tell_step(step, job, record)
+            self._publish_step(replace(step, state="started", update={}), job, record)
+            self._publish_step(step, job, record)
 
-    def _tell_step(self, step: Step, job: _Job, record: RunRecord) -> None:
+    def _publish_step(self, step: Step, job: _Job, record: RunRecord) -> None:
         data = asdict(step)
-        if job.trail.tell("step", data, key=f"{data.pop('task')} {step.state}"):
+        if job.events.append("step", data, key=f"{data.pop('task')} {step.state}"):
             self._telemetry.step(step, record)
         if step.state == "finished":
-            self._log.ears.stands(job.thread, step)
+            self._log.subscribers.finish_step(job.thread, step)
 
     async def _fail(self, job: _Job, error: BaseException) -> None:
-        job.ending = True
+        job.finishing = True
         about = {"about": {"thread": job.thread}}
         if isinstance(error, SleuthError):
-            told, kind = str(error), kind_of(error)
+            problem, kind = str(error), kind_of(error)
         elif is_database_error(error):
-            _log.error("a run ended since the store cannot be used", exc_info=error, extra=about)
-            told, kind = f"{STORE_AWAY} The run can be resumed.", "store_error"
+            _log.error("a run ended because the store is unavailable", exc_info=error, extra=about)
+            problem, kind = f"{STORE_AWAY} The run can be resumed.", "store_error"
         else:
-            _log.error("a run ended by a fault of ours", exc_info=error, extra=about)
-            told, kind = "The server failed; its log says why. The run can be resumed.", "internal_error"
-        if not isinstance(error, ThreadBusy | UnknownName):  # another process runs a hop of it, or it is gone
-            await until_stored(lambda: self._mark_failed(job, told), f"What has ended run {job.thread}")
-        job.trail.tell("error", {"message": told, "type": kind}, key=f"error {uuid4().hex}")
+            _log.error("a run ended with an unexpected error", exc_info=error, extra=about)
+            problem, kind = f"{SERVER_FAILED} The run can be resumed.", "internal_error"
+        if not isinstance(error, ThreadBusy | UnknownName):  # another process runs a sub-run of it, or it was deleted
+            await retry_until_stored(lambda: self._mark_failed(job, problem), f"The error of run {job.thread}")
+        job.events.append("error", {"message": problem, "type": kind}, key=f"error {uuid4().hex}")
 
     async def _mark_failed(self, job: _Job, problem: str) -> None:
-        runs = await self._tenants.reading(job.owner)
+        runs = await self._tenants.read_only_runs(job.owner)
         await runs.store.threads.set_state(job.thread, "failed", at=now(), problem=problem)
 
     async def _mark_stopped(self, job: _Job) -> None:
-        runs = await self._tenants.reading(job.owner)
+        runs = await self._tenants.read_only_runs(job.owner)
         await runs.stopped(job.thread)
-
-
-def _stop(job: _Job) -> None:
-    """Cancel a run's task, once: a second cancellation would break off what the first one leads to."""
-    if not job.stopped:
-        job.stopped = True
-        job.task.cancel()

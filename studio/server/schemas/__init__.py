@@ -1,1 +1,1 @@
-"""Requests and responses of the HTTP API."""
+"""Schemas of requests and responses."""

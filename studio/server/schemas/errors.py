@@ -1,4 +1,4 @@
-"""Errors as OpenAI's clients expect them: {"error": {"message", "type", "code", "param"}} with a fitting status."""
+"""Errors in the format of OpenAI's API: {"error": {"message", "type", "code", "param"}} with a matching status."""
 
 import logging
 import sqlite3
@@ -17,8 +17,8 @@ from sleuth.tools import errors
 
 _log = logging.getLogger(__name__)
 
-NAMED_IN_PATHS = {"thread", "checkpoint", "document", "passage", "ingest"}
-"""What is not found where its name stands in a path; any other unknown name is a wrong argument."""
+PATH_KINDS = {"thread", "checkpoint", "document", "passage", "ingest"}
+"""Kinds of names that are part of a path: an unknown one is a 404, any other unknown name a wrong argument."""
 
 BY_STATUS = {
     400: "invalid_request_error",
@@ -31,7 +31,7 @@ BY_STATUS = {
     429: "rate_limit_error",
 }
 
-# The most particular first.
+# The most specific class first.
 STATUSES: tuple[tuple[type[errors.SleuthError], int, str], ...] = (
     (errors.UsageError, 400, "invalid_request_error"),
     (errors.DocumentError, 400, "invalid_request_error"),
@@ -45,11 +45,12 @@ STATUSES: tuple[tuple[type[errors.SleuthError], int, str], ...] = (
 )
 
 
-STORE_AWAY = "The store cannot be used now; the server's log says why. What was saved is not lost."
+STORE_AWAY = "The store is unavailable; see the server's log. Saved data is not lost."
+SERVER_FAILED = "The server failed; see its log."
 
 
 class Fault(BaseModel):
-    """What went wrong."""
+    """An error."""
 
     message: str
     type: str
@@ -64,15 +65,15 @@ class Faults(BaseModel):
 
 
 _DESCRIPTIONS = {
-    400: "The request cannot be understood; the message says what to change.",
-    401: "No key, or an unknown one.",
-    403: "Without keys only this machine is served.",
-    404: "There is no such thing, or it is another's.",
-    409: "Not while it stands as it does: it is running, or it has no answer yet.",
+    400: "The request is invalid; see the message.",
+    401: "The API key is missing or unknown.",
+    403: "Without API keys only this machine is served.",
+    404: "It does not exist, or belongs to another owner.",
+    409: "It conflicts with the current state: the run is active, or has no answer yet.",
     413: "The body is too large.",
-    429: "Too much at once, or the quota is used up.",
+    429: "Too many requests, or the quota is used up.",
     502: "The model server gave no usable reply.",
-    503: "The store or the model server cannot be used now.",
+    503: "The store or the model server is unavailable.",
     504: "The model server gave no reply in time.",
 }
 
@@ -87,18 +88,18 @@ STREAM_ERRORS: dict[int | str, dict[str, Any]] = {
     }
     for status, description in _DESCRIPTIONS.items()
 }
-"""Of routes that stream: FastAPI takes it that their errors are streams too."""
+"""Errors of streaming routes, for which FastAPI would document event streams."""
 
 
 def status_of(error: errors.SleuthError) -> int:
-    """The HTTP status of an error."""
-    if isinstance(error, errors.UnknownName) and error.kind in NAMED_IN_PATHS:
+    """Return the HTTP status of an error."""
+    if isinstance(error, errors.UnknownName) and error.kind in PATH_KINDS:
         return 404
     return next(status for kind, status, _ in STATUSES if isinstance(error, kind))
 
 
 def kind_of(error: errors.SleuthError) -> str:
-    """The type of an error, in OpenAI's manner."""
+    """Return the type of an error, as in OpenAI's API."""
     if status_of(error) == 404:
         return "not_found_error"
     return next(name for kind, _, name in STATUSES if isinstance(error, kind))
@@ -113,18 +114,18 @@ def respond(
     param: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """An error as a response."""
+    """Return an error response."""
     fault = Fault(message=message, type=kind or BY_STATUS.get(status, "server_error"), code=code, param=param)
     return JSONResponse(Faults(error=fault).model_dump(), status, headers=headers)
 
 
 def install(app: FastAPI, *, postgres: bool) -> None:
-    """Has the application answer in this form whatever goes wrong, also in the driver of `postgres`."""
+    """Install the handlers of all errors, including those of the `postgres` driver if it is used."""
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    if not postgres:  # the driver takes a moment to load
+    if not postgres:  # importing the driver takes time
         return
-    with suppress(ImportError):  # an extra: what opens the store says so
+    with suppress(ImportError):  # an extra; opening the store reports it
         import psycopg
 
         app.add_exception_handler(psycopg.Error, _store)
@@ -147,19 +148,19 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    if isinstance(error.__cause__, OSError):  # FastAPI takes any fault for one of the body, also one in keeping it
+    if isinstance(error.__cause__, OSError):  # FastAPI reports any error while it stores the body as an invalid body
         return await _store(request, error.__cause__)
     return respond(error.status_code, str(error.detail), headers=error.headers)
 
 
 async def _store(_request: Request, error: Exception) -> JSONResponse:
-    _log.error("a request failed since the store cannot be used", exc_info=error)
+    _log.error("a request failed because the store is unavailable", exc_info=error)
     return respond(503, STORE_AWAY, kind="store_error", headers={"Retry-After": "5"})
 
 
-async def _ours(_request: Request, error: Exception) -> JSONResponse:
-    _log.error("a request failed by a fault of ours", exc_info=error)
-    return respond(500, "The server failed; its log says why.", kind="internal_error")
+async def _unexpected(_request: Request, error: Exception) -> JSONResponse:
+    _log.error("a request failed with an unexpected error", exc_info=error)
+    return respond(500, SERVER_FAILED, kind="internal_error")
 
 
 HANDLERS = {
@@ -168,6 +169,6 @@ HANDLERS = {
     HTTPException: _http,
     SQLAlchemyError: _store,
     sqlite3.Error: _store,
-    Exception: _ours,
+    Exception: _unexpected,
 }
-"""What answers for each kind of error."""
+"""The handler of each kind of error."""

@@ -1,4 +1,8 @@
-"""The shapes of OpenAI's chat API, as far as they are used here; what else a client sends is passed over."""
+"""The parts of OpenAI's chat API that the server uses; other fields of a request are ignored.
+
+The classes are not those of `openai.types`: importing them loads 640 modules, and they would add 23 schemas that the
+server never uses to the OpenAPI description.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -8,38 +12,38 @@ from sleuth.agents.formatting import Turn
 from sleuth.studio.server.schemas.runs import BudgetForm, Form
 from sleuth.tools.errors import UsageError
 
-Words = Annotated[str, StringConstraints(max_length=200_000)]
-"""What is said; bounded, so that it is checked: a text that is no Unicode can be neither kept nor asked."""
+Content = Annotated[str, StringConstraints(max_length=200_000)]
+"""A text of a message. The limit also makes Pydantic reject invalid Unicode, which cannot be stored."""
 
 
 class Part(BaseModel):
-    """A part of a message; only texts are read."""
+    """A part of a message; only its text is used."""
 
     type: str
-    text: Words = ""
+    text: Content = ""
 
 
 class ChatMessage(BaseModel):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: Words | list[Part] | None = None
+    content: Content | list[Part] | None = None
 
     def text(self) -> str:
-        """What it says."""
+        """Return the text of the message."""
         if isinstance(self.content, list):
             return "\n".join(part.text for part in self.content if part.text).strip()
         return (self.content or "").strip()
 
 
 class StreamOptions(BaseModel):
-    """How a stream ends."""
+    """Options of a stream."""
 
     include_usage: bool = False
 
 
 class Options(Form):
-    """What OpenAI's API has no word for; `extra_body={"sleuth": {…}}` in its client."""
+    """Options that OpenAI's API does not have; pass them as `extra_body={"sleuth": {…}}` in its client."""
 
     values: dict[str, Any] = Field(default_factory=dict, description="settings of the method")
     budget: BudgetForm = Field(default_factory=BudgetForm)
@@ -58,14 +62,14 @@ class ChatForm(BaseModel):
     sleuth: Options = Field(default_factory=Options)
 
     def question(self) -> str:
-        """The last message, which must be the person's."""
+        """Return the last message; raise UsageError if it is not the user's."""
         last = self.messages[-1]
         if last.role != "user" or not last.text():
-            raise UsageError("The last message must be the user's, with a question in it.")
+            raise UsageError("The last message must be a question with the role `user`.")
         return last.text()
 
     def turns(self) -> list[Turn]:
-        """What was said before it; instructions to the model are not ours to pass on."""
+        """Return the earlier messages of user and assistant; system messages are ignored."""
         speakers: dict[str, Literal["user", "assistant"]] = {"user": "user", "assistant": "assistant"}
         return [
             Turn(speaker=speakers[message.role], text=message.text())
@@ -75,7 +79,7 @@ class ChatForm(BaseModel):
 
 
 class UrlCitation(BaseModel):
-    """A mark in the text, and the passage that it stands for."""
+    """A footnote mark in the text, and the passage that it cites."""
 
     start_index: int
     end_index: int
@@ -97,7 +101,7 @@ class CachedTokens(BaseModel):
 
 
 class Usage(BaseModel):
-    """Tokens of the whole run, and of making the question one that stands alone."""
+    """Tokens of the run and of rewriting a follow-up."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -105,8 +109,8 @@ class Usage(BaseModel):
     prompt_tokens_details: CachedTokens
 
 
-class Said(BaseModel):
-    """Our message: the answer with footnotes, its steps, its citations."""
+class CompletionMessage(BaseModel):
+    """The reply: the answer with footnotes, its steps, its citations."""
 
     role: Literal["assistant"] = "assistant"
     content: str
@@ -115,10 +119,10 @@ class Said(BaseModel):
 
 
 class Choice(BaseModel):
-    """The only one."""
+    """The only choice of a completion."""
 
     index: Literal[0] = 0
-    message: Said
+    message: CompletionMessage
     finish_reason: Literal["stop", "length"]
     logprobs: None = None
 
@@ -132,11 +136,11 @@ class Completion(BaseModel):
     model: str
     choices: list[Choice]
     usage: Usage
-    metadata: dict[str, str] = Field(description="thread, question as it was asked, status")
+    metadata: dict[str, str] = Field(description="thread, rewritten question, status")
 
 
 class ModelRow(BaseModel):
-    """A method as a model."""
+    """A method, listed as a model."""
 
     id: str
     object: Literal["model"] = "model"
@@ -145,7 +149,7 @@ class ModelRow(BaseModel):
 
 
 class ModelList(BaseModel):
-    """The methods as models."""
+    """The methods, listed as models."""
 
     object: Literal["list"] = "list"
     data: list[ModelRow]

@@ -1,4 +1,4 @@
-"""The shapes of requests and replies, as the OpenAPI schema shows them."""
+"""Requests and responses of runs and documents, as in the OpenAPI description."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -10,30 +10,30 @@ from sleuth.graphs.persistence import NAME, ThreadState, ThreadStatus
 from sleuth.graphs.runs import MAX_QUESTION
 from sleuth.studio.client import DEFAULT_METHOD
 
-_OLD = "`state` by its old name; the next release drops it"
+_OLD = "old name of `state`; the next release removes it"
 
 
 def _unicode(value: dict[str, Any]) -> dict[str, Any]:
-    """Refuses texts that are no Unicode, which cannot be kept: the error is a ValueError."""
+    """Raise ValueError for invalid Unicode, which cannot be stored."""
     json.dumps(value, ensure_ascii=False).encode()
     return value
 
 
 class Form(BaseModel):
-    """What is sent to us: nothing beside the fields."""
+    """A request body; unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class BudgetForm(Form):
-    """What a run may spend; what is left out has no limit."""
+    """The budget of a run; an omitted field means no limit."""
 
     max_calls: int | None = Field(default=None, ge=1, le=1_000_000)
     max_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000)
     max_seconds: float | None = Field(default=None, gt=0, le=1e7, allow_inf_nan=False)
 
     def budget(self) -> Budget:
-        """The same for a run."""
+        """Return the budget."""
         return Budget(**self.model_dump())
 
 
@@ -45,17 +45,17 @@ class RunForm(Form):
     values: dict[str, Any] = Field(default_factory=dict, description="settings of the method")
     budget: BudgetForm = Field(default_factory=BudgetForm)
     thread: str | None = Field(
-        default=None, pattern=NAME, description="a name for the run; one is made up otherwise. That of a chat goes on"
+        default=None,
+        pattern=NAME,
+        description="thread id, generated if omitted; for the chat method, continues that conversation",
     )
-    after: str | None = Field(
-        default=None, pattern=NAME, description="a run: the question follows up on its answer, and is understood so"
-    )
+    after: str | None = Field(default=None, pattern=NAME, description="the run whose answer the question follows up on")
 
 
 class ResumeForm(Form):
-    """How a run goes on."""
+    """Options of a resumed run."""
 
-    budget: BudgetForm | None = Field(default=None, description="replaces the run's budget from here on")
+    budget: BudgetForm | None = Field(default=None, description="replaces the run's budget")
 
 
 class ForkForm(Form):
@@ -65,11 +65,11 @@ class ForkForm(Form):
     state: Annotated[dict[str, Any], AfterValidator(_unicode)] = Field(
         default_factory=dict, description="changed state fields; keyed fields are merged"
     )
-    method: str | None = Field(default=None, description="go on with another method and what is known so far")
+    method: str | None = Field(default=None, description="continue with another method and the findings so far")
 
 
 class Begun(BaseModel):
-    """A run that goes on in the background."""
+    """A run that was started in the background."""
 
     thread: str
     state: ThreadState = "running"
@@ -77,7 +77,7 @@ class Begun(BaseModel):
 
 
 class Stopped(BaseModel):
-    """A run whose work in flight was ended."""
+    """A run that was stopped."""
 
     thread: str
     state: ThreadState = "stopped"
@@ -85,7 +85,7 @@ class Stopped(BaseModel):
 
 
 class Forked(BaseModel):
-    """A branch that `resume` runs."""
+    """A branch of a run; `resume` runs it."""
 
     thread: str
     checkpoint: str
@@ -110,7 +110,7 @@ class ThreadRow(BaseModel):
 
 
 class FollowUpView(BaseModel):
-    """What a run follows up on, what was asked in so many words, and what it cost to understand that."""
+    """The run that a question follows up on, the original message, and the cost of rewriting it."""
 
     after: str
     asked: str
@@ -119,18 +119,18 @@ class FollowUpView(BaseModel):
 
 
 class RunView(BaseModel):
-    """A run as it stands: its row, its answer if it has one, the state of its last checkpoint, what it has cost."""
+    """A run: its row, its answer if it has one, the state of its last checkpoint, its cost."""
 
     thread: ThreadRow
     answer: dict[str, Any] | None
     state: dict[str, Any]
     cost: Cost
-    seconds: float | None = Field(description="that it has worked, by the wall clock; null if an older release ran it")
-    follow_up: FollowUpView | None = Field(default=None, description="where it was asked `after` another run")
+    seconds: float | None = Field(description="wall-clock seconds of work; null if an older release ran it")
+    follow_up: FollowUpView | None = Field(default=None, description="set if the run was started with `after`")
 
 
 class TurnView(BaseModel):
-    """A run in its conversation; `after` is the run that it follows up on, empty for the first."""
+    """A run in a conversation; `after` is the run that it follows up on, empty for the first."""
 
     thread: ThreadRow
     after: str
@@ -148,11 +148,11 @@ class MomentRow(BaseModel):
     next: list[str]
     at: str
     changed: dict[str, Any]
-    source: str = Field(description="input; loop: nodes ran; update: a changed state; fork: gone on from once more")
+    source: str = Field(description="input; loop: nodes ran; update: a changed state; fork: a copy of a checkpoint")
 
 
 class CallView(BaseModel):
-    """A model call as it was."""
+    """A model call."""
 
     id: str
     node: str
@@ -169,7 +169,7 @@ class CallView(BaseModel):
 
 
 class MomentView(BaseModel):
-    """A checkpoint with its whole state and the calls that led to it."""
+    """A checkpoint with its whole state and the model calls that led to it."""
 
     checkpoint: str
     parent: str
@@ -220,7 +220,7 @@ class PassageView(BaseModel):
 
 
 class HitView(BaseModel):
-    """A passage that a search found."""
+    """A search result."""
 
     passage: str
     document: str
@@ -231,20 +231,20 @@ class HitView(BaseModel):
 
 
 class Taken(BaseModel):
-    """An upload that is being read in."""
+    """An accepted upload."""
 
     ingest: str
 
 
 class FailureView(BaseModel):
-    """A file that could not be read."""
+    """A file that could not be ingested."""
 
     source: str
     problem: str
 
 
 class IngestView(BaseModel):
-    """How far an upload has been read."""
+    """The progress of an upload."""
 
     id: str
     status: Literal["waiting", "reading", "stopping", "stopped", "done", "failed"]
@@ -257,7 +257,7 @@ class IngestView(BaseModel):
 
 
 class Edge(BaseModel):
-    """What follows a node; where it is conditional, a router chooses."""
+    """An edge between two nodes; a router chooses among conditional edges."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -274,7 +274,7 @@ class GraphView(BaseModel):
 
 
 class MethodView(BaseModel):
-    """A method to choose."""
+    """A method."""
 
     name: str
     summary: str
@@ -287,10 +287,10 @@ class MethodView(BaseModel):
 
 
 class Health(BaseModel):
-    """That the server is up; the rest only for those who may ask it."""
+    """The status of the server; all other fields need a valid key."""
 
     status: Literal["ok"] = "ok"
     version: str | None = None
     model: str | None = None
-    problem: str | None = Field(default=None, description="why no model server can be asked")
-    running: int | None = Field(default=None, description="runs under way")
+    problem: str | None = Field(default=None, description="why the model server cannot be used")
+    running: int | None = Field(default=None, description="active runs")

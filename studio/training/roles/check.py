@@ -28,7 +28,7 @@ from sleuth.agents.roles import judging, planning, reading, reasoning
 from sleuth.graphs.core import Threshold
 from sleuth.graphs.core import store_threshold as keep_threshold
 from sleuth.graphs.evidence import find_quote
-from sleuth.studio.cli.app import guarded
+from sleuth.studio.cli.app import run_cli
 from sleuth.studio.evaluation.calibration import MeasuredAnswer, fit
 from sleuth.studio.evaluation.scoring import f1
 from sleuth.studio.training.roles.tuning import read_examples
@@ -244,4 +244,4 @@ def main(
 
 
 if __name__ == "__main__":
-    guarded(lambda: typer.run(main))
+    run_cli(lambda: typer.run(main))

@@ -1,4 +1,4 @@
-/** Requests to the server, with the key where one is needed. */
+/** Requests to the server, with the API key if there is one. */
 
 const KEY = "sleuth-key";
 
@@ -18,7 +18,7 @@ export class ApiError extends Error {
 
 let askForKey: () => void = () => undefined;
 
-/** What is called when the server wants a key. */
+/** Set the handler of responses that require a key. */
 export function onUnauthorized(handler: () => void): void {
   askForKey = handler;
 }
@@ -40,11 +40,11 @@ function headers(given?: HeadersInit): Headers {
 
 async function problem(response: Response): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => null);
-  const told = (body as { error?: { message?: string } } | null)?.error?.message;
-  return new ApiError(told ?? `The server answered ${response.status} ${response.statusText}.`, response.status);
+  const message = (body as { error?: { message?: string } } | null)?.error?.message;
+  return new ApiError(message ?? `The server answered ${response.status} ${response.statusText}.`, response.status);
 }
 
-/** A request below `v1/`, or to `/healthz`; throws ApiError with the server's own words. */
+/** Send a request below `v1/` or to `/healthz`; throws ApiError with the server's message. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   const url = `${serverRoot(location.pathname)}${path.startsWith("/") ? path.slice(1) : `v1/${path}`}`;
   let response: Response;
@@ -75,6 +75,6 @@ export async function remove(path: string): Promise<void> {
   await request(path, { method: "DELETE" });
 }
 
-export function said(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,4 @@
-/** The frame: navigation, the latest runs, and the view that the address names. */
+/** The page: navigation, the latest runs, and the view of the current address. */
 
 import { useEffect, useRef, useState } from "react";
 import { onUnauthorized } from "./api";
@@ -24,7 +24,7 @@ export function App() {
       setLocked(true);
     });
   }, []);
-  useArrival(`${place.view}/${place.id}`);
+  useFocusOnChange(`${place.view}/${place.id}`);
   const unlock = () => {
     setLocked(false);
     setSession((before) => before + 1);
@@ -57,8 +57,8 @@ export function App() {
   );
 }
 
-/** Another view is where reading goes on: the focus moves to it, as it would on another page. */
-function useArrival(view: string) {
+/** Move the focus to a new view, as a browser does on a new page. */
+function useFocusOnChange(view: string) {
   const last = useRef(view);
   useEffect(() => {
     if (last.current !== view) document.getElementById("main")?.focus();
@@ -70,7 +70,7 @@ function isAt(place: Place, view: string): boolean {
   return place.view === view && !place.id;
 }
 
-/** The address belongs to the views, so the link must not change it. */
+/** Skip without changing the address, which contains the view. */
 function skip(event: React.MouseEvent) {
   event.preventDefault();
   document.getElementById("main")?.focus();

@@ -12,7 +12,7 @@ import { useAction, useLoaded } from "./use";
 
 const DEFAULT = "par-rag";
 
-/** A question, the method that is to answer it, its settings, and what it may spend. */
+/** Form for a question with its method, settings and budget. */
 export function Ask() {
   const { value: methods, problem } = useLoaded<Method[]>("methods");
   const [question, setQuestion] = useState("");
@@ -33,7 +33,7 @@ export function Ask() {
   return (
     <article className="page ask">
       <h1>Ask your documents</h1>
-      <Missing />
+      <SetupHints />
       <form onSubmit={submit} className="stack">
         <QuestionField label="Question" rows={3} value={question} onType={setQuestion} onSubmit={submit} />
         <div className="row spread">
@@ -74,18 +74,18 @@ export function Ask() {
   );
 }
 
-/** What has to be there before anything can be answered. */
-function Missing() {
+/** Hints if there are no documents or no model server. */
+function SetupHints() {
   const { value: documents } = useLoaded<DocumentRow[]>("documents?limit=1");
   const { value: health } = useLoaded<{ problem?: string }>("/healthz");
   return (
     <>
       {documents?.length === 0 && (
         <p className="hint">
-          There are no documents yet: <a href={hrefOf("documents")}>add some</a> first.
+          No documents yet. <a href={hrefOf("documents")}>Add some</a> first.
         </p>
       )}
-      {health?.problem && <p className="hint">Nothing can be answered yet. {health.problem}</p>}
+      {health?.problem && <p className="hint">The model server is not available. {health.problem}</p>}
     </>
   );
 }
@@ -94,7 +94,7 @@ function sentence(line: string): string {
   return `${line.charAt(0).toUpperCase()}${line.slice(1)}.`;
 }
 
-/** Only what was typed is sent: everything else is as the server has it. */
+/** The values that the user entered; the server uses its defaults for the others. */
 function valuesOf(method: Method | undefined, typed: Record<string, string>): Record<string, Json> {
   const fields = method ? fieldsOf(method.settings).filter((field) => typed[field.name]) : [];
   return Object.fromEntries(fields.map((field) => [field.name, parsed(field, typed[field.name] ?? "")]));

@@ -1,4 +1,4 @@
-/** A run's checkpoints as a tree: its branches, the way to each checkpoint, and a lane for each branch in the drawing. */
+/** The checkpoints of a run as a tree: branches, the path to each checkpoint, and a lane per branch for drawing. */
 
 import type { Moment } from "./types";
 
@@ -10,13 +10,13 @@ export interface Placed {
 }
 
 export interface Tree {
-  /** Oldest first, each below the one it comes from. */
+  /** Oldest first, each after its parent. */
   rows: Placed[];
   /** The last checkpoint of each branch, oldest branch first. */
   heads: Moment[];
 }
 
-/** From a history, which is newest first; what a pruned checkpoint left behind stands at the root. */
+/** The tree of a history, which is newest first; checkpoints whose parent was pruned are roots. */
 export function treeOf(history: readonly Moment[]): Tree {
   const moments = [...history].sort((a, b) => (a.at === b.at ? order(a, b) : a.at < b.at ? -1 : 1));
   const rowOf = new Map(moments.map((moment, row) => [moment.checkpoint, row]));
@@ -42,7 +42,7 @@ function laneOf(rows: readonly Placed[], moment: Moment): number {
   return rows.find((row) => row.moment === moment)?.lane ?? 0;
 }
 
-/** The way from the first checkpoint to this one. */
+/** The path from the first checkpoint to this one. */
 export function pathTo(history: readonly Moment[], checkpoint: string): Moment[] {
   const byId = new Map(history.map((moment) => [moment.checkpoint, moment]));
   const path: Moment[] = [];
@@ -50,7 +50,7 @@ export function pathTo(history: readonly Moment[], checkpoint: string): Moment[]
   return path;
 }
 
-/** The newest checkpoint below this one, or itself: the branch that it is looked at in. */
+/** The newest descendant of a checkpoint, or itself: the head of the branch to show. */
 export function headOf(history: readonly Moment[], checkpoint: string): string {
   const below = treeOf(history).heads.filter((head) =>
     pathTo(history, head.checkpoint).some((each) => each.checkpoint === checkpoint),
@@ -81,20 +81,20 @@ function lastOf(rows: readonly Placed[], lane: number): string {
   return rows.filter((row) => row.lane === lane).at(-1)?.moment.checkpoint ?? "";
 }
 
-/** How many checkpoints two ways have in common. */
+/** The number of common checkpoints of two paths. */
 export function shared(a: readonly Moment[], b: readonly Moment[]): number {
   let length = 0;
   while (length < a.length && a[length]?.checkpoint === b[length]?.checkpoint) length += 1;
   return length;
 }
 
-/** The steps of nodes along a way: the input and changes of the state are no steps, a copy stands for its original. */
+/** The visits of nodes on a path, without the input and changes by hand; a copy counts as its original. */
 export function visits(path: readonly Moment[]): { node: string; moment: Moment; number: number }[] {
   const steps = path.filter((moment) => moment.node.length > 0 && !isChange(moment));
   return steps.flatMap((moment, at) => moment.node.map((node) => ({ node, moment, number: at + 1 })));
 }
 
-/** Whether a checkpoint holds a state changed by hand: it stands where its parent stood. */
+/** True if the state of a checkpoint was changed by hand. */
 export function isChange(moment: Moment): boolean {
   return moment.source === "update";
 }

@@ -1,14 +1,25 @@
-/** What a step changed, in a few lines. */
+/** The changes of a step as lines of text. */
 
 import { isObject, textOf } from "./json";
 import type { Json, JsonObject, Moment } from "./types";
 
-/** Kept by every method, and shown elsewhere. */
-const ELSEWHERE = new Set(["calls", "schema_version", "question"]);
-const TELLING = ["finding", "answer", "query", "question", "content", "predicate", "text", "what", "method", "name"];
+/** Fields of every method that are shown elsewhere. */
+const HIDDEN = new Set(["calls", "schema_version", "question"]);
+const MAIN_FIELDS = [
+  "finding",
+  "answer",
+  "query",
+  "question",
+  "content",
+  "predicate",
+  "text",
+  "what",
+  "method",
+  "name",
+];
 const LONGEST = 200;
 
-/** The fields that a checkpoint changed, keyed ones with their new or other entries only. */
+/** The fields that a checkpoint changed; keyed fields with new or changed entries only. */
 export function fresh(moment: Moment, path: readonly Moment[]): JsonObject {
   const at = path.findIndex((each) => each.checkpoint === moment.checkpoint);
   const before = path.slice(0, Math.max(at, 0)).reverse();
@@ -22,34 +33,34 @@ function newIn(value: Json, before: Json | undefined): Json {
   return Object.fromEntries(entries);
 }
 
-/** An update in lines such as "notes 1: …". */
+/** An update as lines such as "notes 1: …". */
 export function linesOf(update: JsonObject): string[] {
   return Object.entries(update)
-    .filter(([name, value]) => !ELSEWHERE.has(name) && !isEmpty(value))
+    .filter(([name, value]) => !HIDDEN.has(name) && !isEmpty(value))
     .flatMap(([name, value]) => lines(name, value));
 }
 
 function lines(name: string, value: Json): string[] {
-  if (!isObject(value) || words(value).length) return [`${name}: ${telling(value)}`];
-  return Object.entries(value).map(([key, each]) => `${name} ${key}: ${telling(each)}`);
+  if (!isObject(value) || mainTexts(value).length) return [`${name}: ${summary(value)}`];
+  return Object.entries(value).map(([key, each]) => `${name} ${key}: ${summary(each)}`);
 }
 
-/** The words of a value that say most; a list of references says how many. */
-function telling(value: Json): string {
-  if (value === null) return "taken back";
+/** A short text for a value; the number of passages for a list of references. */
+function summary(value: Json): string {
+  if (value === null) return "removed";
   if (Array.isArray(value)) {
     return value.some((each) => isReference(textOf(each)))
       ? `${value.length} passages`
-      : cut(value.map(telling).join("; "));
+      : cut(value.map(summary).join("; "));
   }
   if (!isObject(value)) return cut(typeof value === "string" ? value : JSON.stringify(value));
-  const told = words(value);
-  return cut(told.length ? (told.find(Boolean) ?? "–") : JSON.stringify(value));
+  const texts = mainTexts(value);
+  return cut(texts.length ? (texts.find(Boolean) ?? "–") : JSON.stringify(value));
 }
 
-/** What stands in the fields that tell most, in their order. */
-function words(value: JsonObject): string[] {
-  return TELLING.map((key) => value[key]).filter((each) => typeof each === "string");
+/** The texts of the main fields, in their order. */
+function mainTexts(value: JsonObject): string[] {
+  return MAIN_FIELDS.map((key) => value[key]).filter((each) => typeof each === "string");
 }
 
 function cut(text: string): string {
@@ -60,12 +71,12 @@ function isEmpty(value: Json): boolean {
   return value === null || value === "" || value === false || (typeof value === "object" && !Object.keys(value).length);
 }
 
-/** Texts are kept beside the checkpoints by the SHA-256 of their content. */
+/** True for a reference to an archived text: the SHA-256 of its content. */
 export function isReference(text: string): boolean {
   return /^[0-9a-f]{64}$/.test(text);
 }
 
-/** Every reference anywhere in a value, once. */
+/** All references in a value, each once. */
 export function referencesIn(value: Json): string[] {
   if (typeof value === "string") return isReference(value) ? [value] : [];
   const parts = typeof value === "object" && value !== null ? Object.values(value) : [];

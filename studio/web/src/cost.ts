@@ -3,13 +3,13 @@ import type { CallRecord, Cost, JsonObject } from "./types";
 
 export type Calls = Record<string, CallRecord>;
 
-/** The model calls in a state, or in what changed of it; null stands for one that is forgotten. */
+/** The model calls in a state or an update; null marks a removed one. */
 export function callsIn(state: JsonObject): Calls {
   const calls = isObject(state.calls) ? Object.entries(state.calls).filter(([, call]) => call !== null) : [];
   return Object.fromEntries(calls) as unknown as Calls;
 }
 
-/** Sums calls, in all and by node. */
+/** The cost of calls, in total and by node. */
 export function costOf(calls: Calls): Cost {
   const cost = { ...nothing(), cached_tokens: 0, nodes: {} as Record<string, ReturnType<typeof nothing>> };
   for (const call of Object.values(calls)) {

@@ -3,12 +3,12 @@ import { useId, useLayoutEffect, useRef, type ReactNode } from "react";
 interface Props {
   title: ReactNode;
   children: ReactNode;
-  /** Where it is absent the dialog cannot be left. */
+  /** Without it, the dialog cannot be closed. */
   onClose?: () => void;
   wide?: boolean;
 }
 
-/** A modal dialog: the browser keeps the focus in it, and gives it back when it is closed while still in the page. */
+/** A modal dialog; the browser traps the focus and restores it if the dialog is closed while mounted. */
 export function Dialog({ title, children, onClose, wide = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();

@@ -1,11 +1,11 @@
-/** State fields as they are edited: JSON texts by the field's name. */
+/** Edited state fields: JSON texts by field name. */
 
 import { isObject } from "./json";
 import type { Json, JsonObject } from "./types";
 
 export type Edits = Record<string, string>;
 
-/** What is wrong with a text as JSON; empty if nothing is. */
+/** The syntax error of a JSON text; empty if there is none. */
 export function problemIn(text = ""): string {
   try {
     JSON.parse(text);
@@ -15,7 +15,7 @@ export function problemIn(text = ""): string {
   }
 }
 
-/** The fields that really differ, as a fork takes them: keyed ones are merged, so a key that was taken out is null. */
+/** The changed fields as a fork takes them: keyed fields are merged, so a removed key is null. */
 export function changesOf(edits: Edits, before: JsonObject): JsonObject {
   const values = Object.entries(edits).map(([name, text]) => [name, JSON.parse(text) as Json] as const);
   const changed = values.filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name]));

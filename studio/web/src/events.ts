@@ -1,4 +1,4 @@
-/** What has happened in a run, put together from its events. */
+/** The live state of a run, reduced from its events. */
 
 import { callsIn, type Calls } from "./cost";
 import type { ServerEvent } from "./sse";
@@ -8,10 +8,10 @@ export interface LiveStep {
   node: string;
   method: string;
   thread: string;
-  state: "running" | "done" | "broken";
+  state: "running" | "done" | "interrupted";
   update: JsonObject;
-  /** The run had ended before this step: it was resumed, or a branch was begun. */
-  again: boolean;
+  /** The run was resumed or forked before this step. */
+  resumed: boolean;
 }
 
 export interface Draft {
@@ -25,7 +25,7 @@ export type End = { kind: "answer"; answer: Answer } | { kind: "error"; message:
 export interface Live {
   lastId: number;
   steps: LiveStep[];
-  /** Replies in the making, by call. */
+  /** Replies that are being written, by call. */
   drafts: Record<string, Draft>;
   calls: Calls;
   end: End | null;
@@ -33,7 +33,7 @@ export interface Live {
 
 export const NOTHING: Live = { lastId: 0, steps: [], drafts: {}, calls: {}, end: null };
 
-/** The next state; an event that was seen before changes nothing. */
+/** The next state; a repeated event changes nothing. */
 export function reduce(live: Live, event: ServerEvent): Live {
   const id = Number(event.id);
   if (event.id && id <= live.lastId) return live;
@@ -63,12 +63,12 @@ function apply(live: Live, event: ServerEvent): Live {
 }
 
 function step(live: Live, { node, method, thread, state, update }: StepEvent): Live {
-  const again = live.end !== null;
+  const resumed = live.end !== null;
   if (state === "started") {
-    const fresh: LiveStep = { node, method, thread, state: "running", update: {}, again };
+    const fresh: LiveStep = { node, method, thread, state: "running", update: {}, resumed };
     return { ...live, steps: [...live.steps, fresh], end: null };
   }
-  const done: LiveStep = { node, method, thread, state: "done", update, again };
+  const done: LiveStep = { node, method, thread, state: "done", update, resumed };
   const at = live.steps.findIndex((each) => each.state !== "done" && each.node === node && each.thread === thread);
   const steps = at < 0 ? [...live.steps, done] : live.steps.with(at, done);
   const others = Object.entries(live.drafts).filter(([, draft]) => draft.node !== node || draft.thread !== thread);
@@ -77,18 +77,22 @@ function step(live: Live, { node, method, thread, state, update }: StepEvent): L
 }
 
 function delta(live: Live, { call, node, thread, text }: DeltaEvent): Live {
-  const said = (live.drafts[call]?.text ?? "") + text;
-  return { ...live, drafts: { ...live.drafts, [call]: { node, thread, text: said } } };
+  const whole = (live.drafts[call]?.text ?? "") + text;
+  return { ...live, drafts: { ...live.drafts, [call]: { node, thread, text: whole } } };
 }
 
 function ended(live: Live, end: End): Live {
-  const steps = live.steps.map((each) => (each.state === "running" ? { ...each, state: "broken" as const } : each));
+  const steps = live.steps.map((each) =>
+    each.state === "running" ? { ...each, state: "interrupted" as const } : each,
+  );
   return { ...live, steps, drafts: {}, end };
 }
 
-/** What was broken off is at work again; the server tells the start of a step only once. */
+/** Mark interrupted steps as running again; the server sends the start of a step only once. */
 function resumed(live: Live): Live {
-  const steps = live.steps.map((each) => (each.state === "broken" ? { ...each, state: "running" as const } : each));
+  const steps = live.steps.map((each) =>
+    each.state === "interrupted" ? { ...each, state: "running" as const } : each,
+  );
   return { ...live, steps, end: null };
 }
 

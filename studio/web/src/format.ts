@@ -10,19 +10,19 @@ export function seconds(value: number): string {
   return value < 100 ? `${value.toFixed(1)} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
 }
 
-/** The summed time of model calls. */
+/** The total time of model calls. */
 export function modelTime(cost: NodeCost): string {
   return seconds(cost.model_seconds ?? cost.seconds ?? 0);
 }
 
-/** Calls and tokens, with the seconds that a run took, or else the time of its model calls. */
+/** Calls, tokens, and the duration of a run or else the time of its model calls. */
 export function spent(cost: NodeCost, took?: number | null): string {
   const tokens = cost.prompt_tokens + cost.completion_tokens;
   const time = typeof took === "number" ? seconds(took) : `${modelTime(cost)} model time`;
   return [count(cost.calls, "call"), count(tokens, "token"), time].join(" · ");
 }
 
-/** A name from the JSON in words. */
+/** A name from the JSON with spaces. */
 export function words(name: string): string {
   return name.replaceAll("_", " ");
 }

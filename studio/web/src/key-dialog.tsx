@@ -3,7 +3,7 @@ import { hasKey, keepKey } from "./api";
 import { Dialog } from "./dialog";
 import { Problem } from "./parts";
 
-/** Asks for the key that the server wants; it is kept until this tab is closed. */
+/** Dialog for the API key, which is stored until this tab is closed. */
 export function KeyDialog({ onKey }: { onKey: () => void }) {
   const [key, setKey] = useState("");
   const [refused] = useState(hasKey);
@@ -13,9 +13,9 @@ export function KeyDialog({ onKey }: { onKey: () => void }) {
     onKey();
   };
   return (
-    <Dialog title="This server asks for a key">
+    <Dialog title="This server requires an API key">
       <form onSubmit={submit} className="stack">
-        <Problem>{refused && "The server does not take that key. Try another one."}</Problem>
+        <Problem>{refused && "The server rejected this key. Try another one."}</Problem>
         <label>
           Key
           <input
@@ -28,7 +28,7 @@ export function KeyDialog({ onKey }: { onKey: () => void }) {
             }}
           />
         </label>
-        <p className="quiet">It is kept in this tab only, and sent to this server only.</p>
+        <p className="quiet">The key is stored in this tab only and sent to this server only.</p>
         <div className="row">
           <button className="primary">Use this key</button>
         </div>

@@ -3,9 +3,9 @@ import type { Budget } from "./types";
 export type Limits = Partial<Record<keyof Budget, string>>;
 
 const LIMITS: { name: keyof Budget; label: string }[] = [
-  { name: "max_calls", label: "model calls at most" },
-  { name: "max_tokens", label: "tokens at most" },
-  { name: "max_seconds", label: "seconds at most" },
+  { name: "max_calls", label: "maximum model calls" },
+  { name: "max_tokens", label: "maximum tokens" },
+  { name: "max_seconds", label: "maximum seconds" },
 ];
 
 interface Props {
@@ -13,11 +13,11 @@ interface Props {
   onType: (limits: Limits) => void;
 }
 
-/** What a run may spend; an empty box is no limit. */
+/** Form for a budget; an empty field means no limit. */
 export function LimitsForm({ limits, onType }: Props) {
   return (
     <fieldset className="limits">
-      <legend>What it may spend</legend>
+      <legend>Budget</legend>
       {LIMITS.map(({ name, label }) => (
         <label key={name}>
           {label}

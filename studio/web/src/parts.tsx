@@ -1,4 +1,4 @@
-/** Small pieces that several views show. */
+/** Small components of several views. */
 
 import type { ReactNode } from "react";
 import { words } from "./format";
@@ -11,7 +11,7 @@ export function Problem({ children }: { children: ReactNode }) {
   ) : null;
 }
 
-/** A status as a coloured word; the word alone says it too. */
+/** A status as a colored word; the color adds no information. */
 export function Chip({ status }: { status: string }) {
   return <span className={`chip is-${status}`}>{words(status)}</span>;
 }

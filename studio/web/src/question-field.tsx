@@ -1,4 +1,4 @@
-const MOST_CHARACTERS = 20_000;
+const MAX_CHARACTERS = 20_000;
 
 interface Props {
   label: string;
@@ -8,7 +8,7 @@ interface Props {
   onSubmit: (event: React.SyntheticEvent) => void;
 }
 
-/** The box for a question: Enter sends it, Shift+Enter begins a line. */
+/** Field for a question: Enter sends it, Shift+Enter starts a line. */
 export function QuestionField({ label, rows, value, onType, onSubmit }: Props) {
   return (
     <label>
@@ -16,7 +16,7 @@ export function QuestionField({ label, rows, value, onType, onSubmit }: Props) {
       <textarea
         rows={rows}
         required
-        maxLength={MOST_CHARACTERS}
+        maxLength={MAX_CHARACTERS}
         value={value}
         onChange={(event) => {
           onType(event.target.value);

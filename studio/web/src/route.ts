@@ -1,9 +1,9 @@
-/** Where one is in the page, kept behind the # of its address, so that it works below any path and survives a reload. */
+/** The current view, stored in the fragment of the address: it works below any path and survives a reload. */
 
 import { useSyncExternalStore } from "react";
 
 export interface Place {
-  /** "" asks, "runs" shows a run, "documents" the documents. */
+  /** "" for the question form, "runs" or "documents". */
   view: string;
   id: string;
   query: URLSearchParams;

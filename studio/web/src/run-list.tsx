@@ -8,12 +8,12 @@ import { useLoaded } from "./use";
 const CHANGED = "sleuth-runs";
 const PAGE = 50;
 
-/** Tells the list that there is a run more, or that one has ended. */
+/** Reload the list after a run has started or ended. */
 export function runsChanged(): void {
   dispatchEvent(new Event(CHANGED));
 }
 
-/** The latest runs, each run's hops below it, and older ones once they are wanted. */
+/** The latest runs with their sub-runs, and a button for older ones. */
 export function RunList({ current }: { current: string }) {
   const [version, setVersion] = useState(0);
   useEffect(() => {
@@ -39,15 +39,15 @@ function Page({ before, version, current }: PageProps) {
   const { value: threads, problem } = useLoaded<Thread[]>(`runs?${query}`, version);
   const [older, setOlder] = useState("");
   if (!threads) return <Problem>{problem}</Problem>;
-  if (!threads.length && !before) return <p className="quiet">There are no runs yet.</p>;
+  if (!threads.length && !before) return <p className="quiet">No runs yet.</p>;
   const last = threads.length === PAGE ? threads.at(-1) : undefined;
   return (
     <>
       <ul className="runs">
-        {inFamilies(threads).map((thread) => (
+        {withSubRuns(threads).map((thread) => (
           <li key={thread.id} className={thread.part_of ? "hop" : undefined}>
             <a href={hrefOf("runs", thread.id)} aria-current={thread.id === current ? "page" : undefined}>
-              <span className="question">{thread.part_of ? `hop: ${thread.method}` : thread.question}</span>
+              <span className="question">{thread.part_of ? `sub-run: ${thread.method}` : thread.question}</span>
               <span className="about">
                 <Chip status={thread.state} /> {thread.method} · {when(thread.updated_at)}
               </span>
@@ -69,9 +69,9 @@ function Page({ before, version, current }: PageProps) {
   );
 }
 
-function inFamilies(threads: Thread[]): Thread[] {
+function withSubRuns(threads: Thread[]): Thread[] {
   const ids = new Set(threads.map((thread) => thread.id));
-  const hopsOf = (id: string) => threads.filter((thread) => thread.part_of === id).reverse();
+  const subRunsOf = (id: string) => threads.filter((thread) => thread.part_of === id).reverse();
   const outer = threads.filter((thread) => !ids.has(thread.part_of));
-  return outer.flatMap((thread) => [thread, ...hopsOf(thread.id)]);
+  return outer.flatMap((thread) => [thread, ...subRunsOf(thread.id)]);
 }

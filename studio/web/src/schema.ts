@@ -1,4 +1,4 @@
-/** A method's settings, from their JSON schema to a form and back. */
+/** Conversion of a method's settings between JSON schema and form. */
 
 import { isObject, textOf } from "./json";
 import type { Json, JsonObject } from "./types";
@@ -39,7 +39,7 @@ function field(name: string, property: JsonObject, definitions: JsonObject): Fie
   };
 }
 
-/** What a property really is: through references, and without the null of an optional one. */
+/** The type of a property with references resolved and without null. */
 function resolved(property: JsonObject, definitions: JsonObject): JsonObject {
   const options = Array.isArray(property.anyOf) ? property.anyOf.filter(isObject) : [];
   const option = options.find((each) => each.type !== "null");
@@ -52,13 +52,13 @@ function number(value: Json | undefined): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
-/** A default as the form shows it. */
+/** The text of a default in the form. */
 export function shown(value: Json): string {
   if (value === null) return "";
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** What was typed as a value; throws with what is wrong. */
+/** The value of an entered text; throws an error with the problem. */
 export function parsed({ kind, minimum, maximum }: Field, text: string): Json {
   if (kind === "boolean") return text === "true";
   if (kind === "json") return JSON.parse(text) as Json;
@@ -68,8 +68,8 @@ export function parsed({ kind, minimum, maximum }: Field, text: string): Json {
 
 function numberIn(text: string, kind: Kind, minimum: number | undefined, maximum: number | undefined): number {
   const value = Number(text);
-  if (!Number.isFinite(value)) throw new Error("a number, please");
-  if (kind === "whole" && !Number.isInteger(value)) throw new Error("a whole number, please");
+  if (!Number.isFinite(value)) throw new Error("not a number");
+  if (kind === "whole" && !Number.isInteger(value)) throw new Error("not a whole number");
   if (minimum !== undefined && value < minimum) throw new Error(`at least ${minimum}`);
   if (maximum !== undefined && value > maximum) throw new Error(`at most ${maximum}`);
   return value;

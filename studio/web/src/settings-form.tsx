@@ -7,7 +7,7 @@ interface Props {
   onType: (typed: Record<string, string>) => void;
 }
 
-/** One line for each setting: its name, a box, and what it means. An empty box stands for the default. */
+/** A field with a description for each setting; an empty field means the default. */
 export function SettingsForm({ fields, typed, onType }: Props) {
   return (
     <div className="settings">

@@ -8,7 +8,7 @@ export interface ServerEvent {
   data: string;
 }
 
-/** Takes pieces of a stream as they arrive; gives the events that they complete. */
+/** Parser that takes pieces of a stream and returns the events that they complete. */
 export class Parser {
   private rest = "";
 
@@ -61,8 +61,8 @@ async function* connection(path: string, after: string, signal: AbortSignal): As
 }
 
 /**
- * The events of a stream, which is taken up again after a break where it was, until `finished` says that it is over.
- * What the server refuses is thrown.
+ * The events of a stream. After a connection error it continues from the last event, until `finished` returns true.
+ * Throws the errors of the server.
  */
 export async function* readEvents(
   path: string,

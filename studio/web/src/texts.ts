@@ -1,4 +1,4 @@
-/** The texts that a run has seen, by reference. */
+/** Archived texts of a run, by reference. */
 
 import { isObject, textOf } from "./json";
 import type { Json, Passage } from "./types";
@@ -7,7 +7,7 @@ export interface Texts {
   passages: Map<string, Passage>;
 }
 
-/** From an export: passages are kept as JSON, everything else is a prompt. */
+/** The passages of an export, stored as JSON; other texts are prompts. */
 export function textsOf(texts: Record<string, string>): Texts {
   const passages = Object.entries(texts).map(([reference, text]) => [reference, passageOf(text)] as const);
   return { passages: new Map(passages.filter((entry): entry is [string, Passage] => entry[1] !== null)) };

@@ -1,4 +1,4 @@
-/** What the server sends; the names are those of its JSON. */
+/** Types of the server's JSON. */
 
 export type Json = string | number | boolean | null | Json[] | JsonObject;
 export interface JsonObject {
@@ -51,9 +51,9 @@ export interface NodeCost {
   calls: number;
   prompt_tokens: number;
   completion_tokens: number;
-  /** The sum over calls, also over those in parallel. */
+  /** The sum over all calls, including parallel ones. */
   model_seconds?: number;
-  /** The same, in events of older releases. */
+  /** `model_seconds` in events of older releases. */
   seconds?: number;
 }
 
@@ -82,11 +82,11 @@ export interface Answer {
   citations: Citation[];
   notes: Note[];
   cost: Cost;
-  /** By the wall clock; not there for runs of older releases. */
+  /** Wall-clock seconds; missing in runs of older releases. */
   seconds?: number;
   warnings: string[];
   hops?: Hop[];
-  /** What a chat waits for. */
+  /** The question of a waiting chat. */
   asks?: JsonObject;
 }
 
@@ -108,7 +108,7 @@ export interface Turn {
   answer: Answer | null;
 }
 
-/** A model call as the state keeps it. */
+/** A model call in the state. */
 export interface CallRecord {
   role: string;
   node: string;
@@ -186,7 +186,7 @@ export interface StepEvent {
   update: JsonObject;
 }
 
-/** Words of a reply that is being written. */
+/** Text of a reply that is being written. */
 export interface DeltaEvent {
   thread: string;
   node: string;
@@ -194,7 +194,7 @@ export interface DeltaEvent {
   text: string;
 }
 
-/** A model call with its words, as a checkpoint shows it. */
+/** A model call with its prompt and reply. */
 export interface CallText extends CallRecord {
   id: string;
   /** The prompt's. */

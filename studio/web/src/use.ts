@@ -1,7 +1,7 @@
-/** Loading from the server, as React sees it. */
+/** React hooks for loading from the server and for actions. */
 
 import { useCallback, useEffect, useState } from "react";
-import { get, said } from "./api";
+import { get, messageOf } from "./api";
 
 export interface Loaded<T> {
   value: T | null;
@@ -16,24 +16,24 @@ interface Got<T> {
 }
 
 /**
- * What a path holds, loaded again when the version is another; nothing is loaded while the path is empty. What was
- * there stays until what is new has arrived.
+ * The value of a path, reloaded when the version changes; an empty path loads nothing. The old value stays until the
+ * new one has arrived.
  */
 export function useLoaded<T>(path: string, version: number | boolean = 0): Loaded<T> {
   const [turn, setTurn] = useState(0);
   const [got, setGot] = useState<Got<T>>({ path: "", value: null, problem: "" });
   useEffect(() => {
     if (!path) return;
-    const leaving = new AbortController();
-    get<T>(path, leaving.signal)
+    const closing = new AbortController();
+    get<T>(path, closing.signal)
       .then((value) => {
         setGot({ path, value, problem: "" });
       })
       .catch((error: unknown) => {
-        if (!leaving.signal.aborted) setGot({ path, value: null, problem: said(error) });
+        if (!closing.signal.aborted) setGot({ path, value: null, problem: messageOf(error) });
       });
     return () => {
-      leaving.abort();
+      closing.abort();
     };
   }, [path, version, turn]);
   const reload = useCallback(() => {
@@ -48,7 +48,7 @@ export interface Action {
   run: () => Promise<void>;
 }
 
-/** Something a button does: it is busy meanwhile, and what went wrong is told. */
+/** An action of a button, with its busy state and its error. */
 export function useAction(act: () => Promise<void>): Action {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
@@ -58,7 +58,7 @@ export function useAction(act: () => Promise<void>): Action {
     try {
       await act();
     } catch (error) {
-      setProblem(said(error));
+      setProblem(messageOf(error));
     } finally {
       setBusy(false);
     }

@@ -4,7 +4,7 @@ import { FORKED, moment } from "./scene";
 
 const ids = (moments: readonly { checkpoint: string }[]) => moments.map((each) => each.checkpoint);
 
-test("a fork opens a lane of its own, from the row that it comes from", () => {
+test("a fork has its own lane, starting at its parent's row", () => {
   const { rows } = treeOf(FORKED);
   expect(rows.map((row) => [row.moment.checkpoint, row.lane, row.parentRow])).toEqual([
     ["a", 0, null],
@@ -15,25 +15,25 @@ test("a fork opens a lane of its own, from the row that it comes from", () => {
   ]);
 });
 
-test("each branch ends in a head, the oldest branch first", () => {
+test("heads are the last checkpoints of branches, the oldest branch first", () => {
   expect(ids(treeOf(FORKED).heads)).toEqual(["c", "e"]);
 });
 
-test("the way to a checkpoint leaves other branches out", () => {
+test("the path to a checkpoint excludes other branches", () => {
   expect(ids(pathTo(FORKED, "e"))).toEqual(["a", "b", "d", "e"]);
   expect(pathTo(FORKED, "nowhere")).toEqual([]);
 });
 
-test("a checkpoint before the fork is looked at in the newest branch", () => {
+test("a checkpoint before the fork is shown in the newest branch", () => {
   expect(headOf(FORKED, "b")).toBe("e");
   expect(headOf(FORKED, "c")).toBe("c");
 });
 
-test("two branches share what was before the fork", () => {
+test("two branches share the checkpoints before the fork", () => {
   expect(shared(pathTo(FORKED, "c"), pathTo(FORKED, "e"))).toBe(2);
 });
 
-test("a state changed by hand is no step, a copy to go on from is one", () => {
+test("a state changed by hand is not a step, a copied checkpoint is", () => {
   expect(visits(pathTo(FORKED, "e")).map((step) => [step.node, step.number])).toEqual([
     ["plan", 1],
     ["draft", 2],
@@ -41,7 +41,7 @@ test("a state changed by hand is no step, a copy to go on from is one", () => {
   expect(visits([moment("y", "x", { node: ["plan"], source: "fork" })])).toHaveLength(1);
 });
 
-test("what pruning has left without its parent begins a tree", () => {
+test("a checkpoint whose parent was pruned is a root", () => {
   const { rows, heads } = treeOf(FORKED.filter((each) => each.checkpoint !== "a"));
   expect(rows[0]).toMatchObject({ lane: 0, parentRow: null });
   expect(ids(heads)).toEqual(["c", "e"]);

@@ -8,17 +8,17 @@ const step = (id: number, node: string, state: string, update: object = {}) =>
   event(id, "step", { thread: "t", node, state, method: "par-rag", update });
 const after = (...events: ReturnType<typeof event>[]): Live => events.reduce(reduce, NOTHING);
 
-test("a step that has started is finished in its place", () => {
+test("a finished step replaces the started one", () => {
   const live = after(step(1, "plan", "started"), step(2, "plan", "finished", { plan: { 1: "x" } }));
   expect(live.steps).toMatchObject([{ node: "plan", state: "done", update: { plan: { 1: "x" } } }]);
 });
 
-test("an event that comes twice counts once", () => {
+test("a repeated event counts once", () => {
   const twice = step(1, "plan", "started");
   expect(after(twice, twice).steps).toHaveLength(1);
 });
 
-test("steps side by side end in any order", () => {
+test("parallel steps may finish in any order", () => {
   const live = after(step(1, "a", "started"), step(2, "b", "started"), step(3, "a", "finished"));
   expect(live.steps.map((each) => each.state)).toEqual(["done", "running"]);
 });
@@ -26,7 +26,7 @@ test("steps side by side end in any order", () => {
 const delta = (node: string, call: string, text: string, thread = "t") =>
   event("", "delta", { thread, node, role: "drafter", call, text });
 
-test("the words of a call gather, a reset takes them back, its step clears them", () => {
+test("deltas of a call are joined, a reset or its finished step removes them", () => {
   const first = delta("draft", "c", "the ");
   const other = delta("draft", "d", "x", "hop");
   expect(after(first, delta("draft", "c", "fair")).drafts).toMatchObject({ c: { node: "draft", text: "the fair" } });
@@ -36,25 +36,25 @@ test("the words of a call gather, a reset takes them back, its step clears them"
   expect(Object.keys(ended.drafts)).toHaveLength(1);
 });
 
-test("calls add up to the cost so far, each once", () => {
+test("the cost so far counts each call once", () => {
   const update = { calls: { one: call("plan"), two: call("plan") } };
   const live = after(step(1, "plan", "finished", update), step(2, "plan", "finished", update));
   expect(costOf(live.calls)).toMatchObject({ calls: 2, prompt_tokens: 200, cached_tokens: 40, model_seconds: 1 });
 });
 
-test("a stop breaks off what was at work; resumed, it is at work again and finished in its place", () => {
+test("a stopped step is interrupted, runs again when resumed, and finishes in its place", () => {
   const stopped = after(step(1, "plan", "started"), event(2, "stopped", {}));
-  expect(stopped).toMatchObject({ steps: [{ state: "broken" }], end: { kind: "stopped" } });
+  expect(stopped).toMatchObject({ steps: [{ state: "interrupted" }], end: { kind: "stopped" } });
   const resumed = reduce(stopped, event("", "resumed", {}));
   expect(resumed).toMatchObject({ steps: [{ state: "running" }], end: null });
-  expect(reduce(stopped, step(3, "plan", "finished")).steps).toMatchObject([{ state: "done", again: true }]);
+  expect(reduce(stopped, step(3, "plan", "finished")).steps).toMatchObject([{ state: "done", resumed: true }]);
 });
 
-test("a run goes on after its answer when a branch is run", () => {
+test("a run continues after its answer when a branch is run", () => {
   const live = after(event(1, "answer", { text: "x" }), step(2, "draft", "started"));
-  expect(live).toMatchObject({ end: null, steps: [{ again: true }] });
+  expect(live).toMatchObject({ end: null, steps: [{ resumed: true }] });
 });
 
-test("events of names that are not known yet are passed over", () => {
+test("events with unknown names are ignored", () => {
   expect(after(event(1, "weather", {}))).toEqual({ ...NOTHING, lastId: 1 });
 });

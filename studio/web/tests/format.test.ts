@@ -3,11 +3,11 @@ import { spent } from "../src/format";
 
 const COST = { calls: 2, prompt_tokens: 900, completion_tokens: 100, model_seconds: 12.34 };
 
-test("a cost shows the seconds that the run took", () => {
+test("a cost shows the duration of the run", () => {
   expect(spent(COST, 4.5)).toBe("2 calls · 1,000 tokens · 4.5 s");
 });
 
-test("a cost without them shows the time of the model calls by its name", () => {
+test("a cost without a duration shows the model time", () => {
   expect(spent(COST)).toBe("2 calls · 1,000 tokens · 12.3 s model time");
   const old = { calls: 1, prompt_tokens: 9, completion_tokens: 1, seconds: 3 };
   expect(spent(old, null)).toBe("1 call · 10 tokens · 3.0 s model time");

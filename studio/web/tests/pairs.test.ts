@@ -35,7 +35,7 @@ test("branchOf returns the branch of a checkpoint, not the newest one below it",
   expect(branchOf(FORKED, "pruned")).toBe("");
 });
 
-test("forkedFrom returns the branch that a branch parts from", () => {
+test("forkedFrom returns the origin of a branch", () => {
   expect(forkedFrom(FORKED, "e")).toBe("c");
   expect(forkedFrom(FORKED, "c")).toBe("");
   expect(forkedFrom(THREE, "f")).toBe("g");
@@ -63,18 +63,18 @@ test("a forked run is compared with the branch of the other run that it was fork
   expect(pair && endOf(pair.right, history)).toBe("y");
 });
 
-test("of a fork whose origin was pruned the newest branch is compared", () => {
+test("a fork whose origin was pruned is compared with the newest branch", () => {
   const own = thread("2", { parent: "1", parent_checkpoint: "pruned" });
   const [, parent] = optionsOf(own, [moment("x", "", { at: "1" })], [thread("1")]);
   expect(parent && endOf(parent, FORKED)).toBe("e");
 });
 
-test("the two that are chosen are compared, and one alone with nothing", () => {
+test("a chosen pair is compared, a single branch with nothing", () => {
   expect(shown(thread("1"), THREE, [], "e", "g")).toEqual(["e", "g"]);
   expect(shown(thread("1"), [moment("a", "", { at: "1" })], [])).toBeNull();
 });
 
-test("hops of a run are not compared with it", () => {
+test("sub-runs of a run are not compared with it", () => {
   const hop = thread("1.1", { parent: "1", part_of: "1" });
   expect(shown(thread("1"), [moment("a", "", { at: "1" })], [hop])).toBeNull();
 });

@@ -24,12 +24,12 @@ test.each([
   expect(serverRoot(page)).toBe(root);
 });
 
-test("an address is read as it was written", () => {
+test("an address is parsed as it was written", () => {
   const place = parse(hrefOf("runs", "a/b c", { tab: "explore", at: "1&2" }));
   expect([place.view, place.id, place.query.get("at")]).toEqual(["runs", "a/b c", "1&2"]);
 });
 
-test("events are whole however the stream is cut", () => {
+test("events are complete wherever the stream is split", () => {
   const text = 'id: 1\nevent: step\ndata: {"a":\ndata: 1}\n\n: awake\n\nevent: token\r\ndata: x\r\n\r\n';
   for (let cut = 0; cut <= text.length; cut += 1) {
     const parser = new Parser();
@@ -40,26 +40,26 @@ test("events are whole however the stream is cut", () => {
   }
 });
 
-test("a quote is found at its place, also behind characters of two units, and after the document has changed", () => {
+test("a quote is found after surrogate pairs and after the document has changed", () => {
   expect(placeOf("🙂 the fair", { quote: "fair", start: 6, end: 10 })).toEqual({ start: 7, end: 11 });
   expect(placeOf("now the fair", { quote: "the fair", start: 0, end: 8 })).toEqual({ start: 4, end: 12 });
   expect(placeOf("something else", { quote: "the fair", start: 0, end: 8 })).toBeNull();
   expect(around("the fair", { start: 4, end: 8 })).toEqual({ before: "the ", quoted: "fair", after: "" });
 });
 
-test("a fork sends what differs, with null for the keys that were taken out", () => {
+test("a fork sends changed fields, with null for removed keys", () => {
   const before = { plan: { 1: "a", 2: "b" }, wave: ["1"], depth: 1 };
   const edits = { plan: '{"2": "c"}', wave: '["1"]', depth: "2" };
   expect(changesOf(edits, before)).toEqual({ plan: { 1: null, 2: "c" }, depth: 2 });
   expect(problemIn("{")).not.toBe("");
 });
 
-test("a step's changes are its new entries only", () => {
+test("the changes of a step are its new entries", () => {
   const [, changed] = FORKED;
   expect(changed && fresh(changed, pathTo(FORKED, "e"))).toEqual({ plan: { 1: "other" } });
 });
 
-test("changes are told by their telling words, and passages by their number", () => {
+test("changes are shown by their main texts, passages by their number", () => {
   const update = {
     plan: { 1: { thought: "hm", question: "Who?" } },
     coarse: { 1: [HASH, HASH] },
@@ -74,7 +74,7 @@ test("changes are told by their telling words, and passages by their number", ()
   expect(referencesIn(update)).toEqual([HASH]);
 });
 
-test("passages are told from prompts", () => {
+test("passages are separated from prompts", () => {
   const passage = { id: "p", document_id: "d", title: "T", text: "words", start: 1, end: 6 };
   const { passages } = textsOf({ one: JSON.stringify(passage), two: "[system] …", three: '{"no": "passage"}' });
   expect([...passages]).toEqual([["one", { id: "p", document: "d", title: "T", text: "words", start: 1, end: 6 }]]);
@@ -91,7 +91,7 @@ const SCHEMA = {
   $defs: { Mode: { enum: ["keyword", "graph"], type: "string" } },
 };
 
-test("settings become fields of their kinds, and what is typed becomes values", () => {
+test("settings become typed fields, and entered texts become values", () => {
   const fields = Object.fromEntries(fieldsOf(SCHEMA).map((field) => [field.name, field]));
   expect(Object.values(fields).map((field) => field.kind)).toEqual(["whole", "choice", "number", "boolean", "json"]);
   const typed = (name: string, text: string) => {

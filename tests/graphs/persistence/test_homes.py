@@ -10,7 +10,7 @@ from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.cli.doctor_checks import examine
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
 
@@ -37,7 +37,7 @@ async def use(home: Path, documents: Path, place: str) -> None:
     reply = {"answerable": True, "answer": place, "citations": [{"source": 1, "quote": f"stands at {place}"}]}
     async with await Collection.open(settings, embedder=HashingEmbedder()) as library, open_store(settings) as store:
         runs = RunService(store, Services(model=ScriptedModel([reply]), retriever=library))
-        answer = await last(runs.run(await runs.start("Where is the light?", "plain-rag")))
+        answer = await last_answer(runs.run(await runs.start("Where is the light?", "plain-rag")))
     assert (answer.text, [citation["quote"] for citation in answer.citations]) == (place, [f"stands at {place}"])
 
 

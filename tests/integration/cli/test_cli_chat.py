@@ -14,7 +14,7 @@ pytestmark = pytest.mark.integration
 CHAT = ("--method", "chat", "--thread", "talk")
 
 
-async def test_a_conversation_goes_on_from_command_to_command(tmp_path: Path) -> None:
+async def test_chat_continues_across_commands(tmp_path: Path) -> None:
     async with knowing() as proxy:
         env = {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
 

@@ -30,7 +30,7 @@ def assert_harmless(done: Done) -> None:
     assert not {character for character in shown if not character.isprintable()} - {"\n", "\t"}, done
 
 
-async def test_every_command_prints_hostile_text_without_controls(tmp_path: Path) -> None:
+async def test_commands_print_hostile_text_without_control_characters(tmp_path: Path) -> None:
     env = {**await archive(tmp_path), **TERMINAL}
     name, empty = f"note{HOSTILE}.md", f"empty{HOSTILE}.md"
     text = f"# The Kelp{HOSTILE} Fair\n\nThe Kelp{HOSTILE} Fair is held in May. {'It is a fair of the sea. ' * 60}\n"

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 async def env(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
-    """A store with the runs a and b, and the chat talk, which has hops."""
+    """Return the environment of a store with the runs a and b, and the chat `talk` with sub-runs."""
     env = await archive(tmp_path)
     async with knowing() as proxy:
         env["SLEUTH_MODEL_URL"] = proxy.url
@@ -57,10 +57,10 @@ async def test_prune_of_checkpoints_without_yes_counts_them(env: dict[str, str])
     assert len((await sleuth("runs", "history", "a", "--json", **env)).json()) == history
     removed = (await sleuth(*prune, "--yes", "--json", **env)).json()
     assert removed["checkpoints"] == sum(as_json["would_remove"]["checkpoints"].values())
-    assert "nothing to remove" in (await sleuth(*prune, **env)).out
+    assert "Nothing to remove" in (await sleuth(*prune, **env)).out
 
 
-async def test_delete_removes_named_runs_with_their_hops(env: dict[str, str]) -> None:
+async def test_delete_removes_runs_with_their_subruns(env: dict[str, str]) -> None:
     before = await listed(env)
     hops = {id for id, run in before.items() if run["part_of"] == "talk"}
     assert hops

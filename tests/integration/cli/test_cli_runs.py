@@ -29,7 +29,7 @@ BY_WORDS = ("--set", "coarse_mode=keyword", "--set", "fine_mode=keyword")
 
 @pytest.fixture(scope="module")
 async def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with the example corpus; its vectors only bear the default embedder's name."""
+    """Yield a store with the example corpus; its vectors are fake but have the default embedder's name."""
     settings = Settings(home=tmp_path_factory.mktemp("cli") / "home")
     named = HashingEmbedder(make_embedder(settings).name)
     assert (await ingest([CORPUS], settings=settings, embedder=named)).failed == 0
@@ -38,13 +38,13 @@ async def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def env(home: Path) -> AsyncIterator[dict[str, str]]:
-    """The variables of a command that can work; a model server answers."""
+    """Return the environment of a working command, with a model server."""
     async with proxying(Scripted(four_hops, slower=0.1)) as proxy:
         yield {"SLEUTH_HOME": str(home), "SLEUTH_MODEL_URL": proxy.url}
 
 
 def assert_explained(done: Done, status: int, *told: str) -> None:
-    """The status, nothing on standard output, and a line or two that say all this."""
+    """Assert the status, an empty standard output, and a short message with these texts."""
     assert done.status == status, done
     assert done.out == ""
     assert "Traceback" not in done.err
@@ -53,7 +53,7 @@ def assert_explained(done: Done, status: int, *told: str) -> None:
         assert words in done.err
 
 
-async def test_an_answer_its_history_and_a_fork(env: dict[str, str]) -> None:
+async def test_ask_history_and_fork(env: dict[str, str]) -> None:
     asked = await sleuth("ask", QUESTION, "--thread", "first", *BY_WORDS, "--json", **env)
     assert asked.status == 0, asked.err
     answer = asked.json()
@@ -93,7 +93,7 @@ async def test_every_command_prints_one_json_value(env: dict[str, str]) -> None:
         ("search", "Which fair is held?", "--mode", "graph", "--explain"),
         ("model", "status"),
     ]
-    alone = await sleuth("runs", "prune", "--older-than", "30d", "--json", **env)  # it shares the store with nobody
+    alone = await sleuth("runs", "prune", "--older-than", "30d", "--json", **env)  # it needs the store exclusively
     unembedded = env | {"SLEUTH_EMBEDDER": "none"}  # the store's vectors are no model's
     together = await asyncio.gather(*(sleuth(*command, "--json", **unembedded) for command in commands))
     for done in (alone, *together):
@@ -129,12 +129,12 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-async def test_a_mistake_is_explained(env: dict[str, str], mistake: str) -> None:
+async def test_usage_error_is_explained(env: dict[str, str], mistake: str) -> None:
     arguments, status, told = MISTAKES[mistake]
     assert_explained(await sleuth(*arguments, "--json", **env), status, *told)
 
 
-async def test_circumstances_are_explained(env: dict[str, str], tmp_path: Path) -> None:
+async def test_environment_errors_are_explained(env: dict[str, str], tmp_path: Path) -> None:
     ask = ("ask", QUESTION, "--json")
     nobody = f"http://127.0.0.1:{free_port()}/v1"
     down, schemeless, other, empty, strange = await asyncio.gather(
@@ -151,7 +151,7 @@ async def test_circumstances_are_explained(env: dict[str, str], tmp_path: Path) 
     assert_explained(strange, 2, "SLEUTH_PROFILE")
 
 
-async def test_a_locked_store_says_by_whom(env: dict[str, str], home: Path) -> None:
+async def test_locked_store_names_the_holder(env: dict[str, str], home: Path) -> None:
     async with hold(home, "exclusive", command="sleuth ingest"):
         ask, prune, listed = await asyncio.gather(
             sleuth("ask", QUESTION, "--json", **env),
@@ -163,8 +163,8 @@ async def test_a_locked_store_says_by_whom(env: dict[str, str], home: Path) -> N
     assert listed.status == 0
 
 
-async def test_ctrl_c_leaves_a_run_that_goes_on(env: dict[str, str]) -> None:
-    """With the real executable, as a shell starts it."""
+async def test_run_stopped_by_ctrl_c_can_be_resumed(env: dict[str, str]) -> None:
+    """Use the real executable, as a shell starts it."""
     command = Path(sys.executable).parent / "sleuth"
     arguments: list[Any] = ["ask", QUESTION, "--thread", "stopped", *BY_WORDS, "--json"]
     pipe = asyncio.subprocess.PIPE
@@ -189,7 +189,7 @@ async def test_ctrl_c_leaves_a_run_that_goes_on(env: dict[str, str]) -> None:
     assert resumed.json()["text"] == "the fair at Brindlecote"
 
 
-async def test_a_finished_run_is_shown_without_a_model_server(env: dict[str, str]) -> None:
+async def test_finished_run_is_shown_without_a_model_server(env: dict[str, str]) -> None:
     asked = await sleuth("ask", QUESTION, "--thread", "kept", *BY_WORDS, "--json", **env)
     nobody = f"http://127.0.0.1:{free_port()}/v1"
     again = await sleuth("resume", "kept", "--json", **env | {"SLEUTH_MODEL_URL": nobody})

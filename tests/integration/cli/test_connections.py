@@ -123,7 +123,7 @@ class Home:
         assert outside(found) == [], name
 
     async def run(self, name: str, *arguments: str | Path, statuses: Sequence[int] = (0,), **more: str) -> str:
-        """A command to its end; what it printed."""
+        """Run a command to its end; return its output."""
         return await self.program(name, [*SLEUTH, *name.split(), *arguments], statuses=statuses, **more)
 
     async def program(
@@ -140,7 +140,7 @@ class Home:
 
     @asynccontextmanager
     async def server(self, name: str, command: Sequence[str | Path], ready: str) -> AsyncIterator[httpx.AsyncClient]:
-        """A server while the block lasts, ended by an interrupt: strace itself takes none."""
+        """Run a server while the block is open; interrupt the server, because strace ignores interrupts."""
         port = free_port()
         with (self.folder / f"{name}.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
@@ -241,7 +241,7 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     await home.run("docs delete", "fair.txt")
     await home.run("runs delete", "first")
     await home.run("methods")
-    await home.run("doctor", statuses=(0, 1))  # says what is not installed here
+    await home.run("doctor", statuses=(0, 1))  # names what is not installed here
     await home.run("model status")
     await home.run("model serve", "--print-command", MODEL)
     await home.run("model stop")
@@ -294,7 +294,7 @@ async def test_development_server_connects_to_nothing_outside(home: Home) -> Non
 
 @dataclass
 class LangSmith:
-    """Where LangSmith's client is told to post."""
+    """Return the address to which LangSmith's client is configured to post."""
 
     paths: list[str] = field(default_factory=list)
 

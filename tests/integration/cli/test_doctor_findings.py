@@ -1,4 +1,4 @@
-"""What `sleuth doctor` finds in real stores and servers."""
+"""Findings of `sleuth doctor` in real stores and servers."""
 
 import sqlite3
 from contextlib import closing
@@ -22,7 +22,7 @@ async def findings(home: Path, **changes: Any) -> dict[str, Finding]:
     return {finding.name: finding for finding in await examine(settings)}
 
 
-async def test_a_fresh_home_lacks_only_the_server(tmp_path: Path) -> None:
+async def test_doctor_fresh_home_lacks_only_the_model_server(tmp_path: Path) -> None:
     found = await findings(tmp_path / "fresh")
     assert found["home"].ok
     assert "empty" in found["catalogue"].detail
@@ -31,14 +31,14 @@ async def test_a_fresh_home_lacks_only_the_server(tmp_path: Path) -> None:
     assert not (tmp_path / "fresh").exists()  # looking makes nothing
 
 
-async def test_no_embedder_is_fine_too(tmp_path: Path) -> None:
-    assert "without vectors" in (await findings(tmp_path, embedder="none"))["embedder"].detail
+async def test_doctor_accepts_no_embedder(tmp_path: Path) -> None:
+    assert "keyword index only" in (await findings(tmp_path, embedder="none"))["embedder"].detail
 
 
 GRAPH = Path(__file__).parents[3] / "examples" / "knowledge_graph.json"
 
 
-async def test_a_knowledge_graph_is_looked_at_where_one_is_set(tmp_path: Path) -> None:
+async def test_doctor_checks_a_configured_knowledge_graph(tmp_path: Path) -> None:
     assert "knowledge graph" not in await findings(tmp_path)
     found = (await findings(tmp_path, knowledge_graph=str(GRAPH)))["knowledge graph"]
     assert found.ok
@@ -49,7 +49,7 @@ async def test_a_knowledge_graph_is_looked_at_where_one_is_set(tmp_path: Path) -
         assert (found.ok, "SLEUTH_KNOWLEDGE_GRAPH" in found.fix) == (False, True)
 
 
-async def test_a_catalogue_is_read_and_one_from_the_future_is_named(tmp_path: Path) -> None:
+async def test_doctor_reports_a_newer_catalogue(tmp_path: Path) -> None:
     Catalogue(catalogue_url(tmp_path, None), owner="local", collection="default").close()
     assert (await findings(tmp_path))["catalogue"].detail == "schema 1, 0 documents in 'default'"
     with closing(sqlite3.connect(tmp_path / "catalogue.db")) as connection, connection:
@@ -59,7 +59,7 @@ async def test_a_catalogue_is_read_and_one_from_the_future_is_named(tmp_path: Pa
     assert "schema 99" in found.detail
 
 
-async def test_what_is_no_database_is_a_finding(tmp_path: Path) -> None:
+async def test_doctor_reports_invalid_databases(tmp_path: Path) -> None:
     (tmp_path / "chroma").mkdir()
     for file in (tmp_path / "catalogue.db", tmp_path / "chroma" / "chroma.sqlite3"):
         file.write_text("not a database at all, " * 100)
@@ -67,7 +67,7 @@ async def test_what_is_no_database_is_a_finding(tmp_path: Path) -> None:
     assert (found["catalogue"].ok, found["Chroma"].ok) == (False, False)
 
 
-async def test_servers_that_are_not_there(tmp_path: Path) -> None:
+async def test_doctor_reports_unreachable_servers(tmp_path: Path) -> None:
     nowhere = f"127.0.0.1:{free_port()}"
     found = await findings(
         tmp_path,
@@ -80,14 +80,14 @@ async def test_servers_that_are_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.postgres
-async def test_postgres_answers_with_its_version(tmp_path: Path, postgres_url: str) -> None:
+async def test_doctor_shows_the_version_of_postgres(tmp_path: Path, postgres_url: str) -> None:
     found = await findings(tmp_path, database_url=postgres_url)
     assert found["Postgres"].ok, found["Postgres"]
     assert found["Postgres"].detail.split(".")[0].isdigit()
 
 
 @pytest.mark.vllm
-async def test_the_model_server_lists_its_model(tmp_path: Path, vllm_url: str) -> None:
+async def test_doctor_shows_the_model_of_the_server(tmp_path: Path, vllm_url: str) -> None:
     found = await findings(tmp_path, model_url=vllm_url)
     assert found["model server"].ok
     assert "smollm2-135m-instruct (8192 tokens)" in found["model server"].detail
@@ -96,9 +96,7 @@ async def test_the_model_server_lists_its_model(tmp_path: Path, vllm_url: str) -
     assert "absent" in absent["model server"].detail
 
 
-async def test_doctor_names_the_tracing_variables_that_are_ignored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_doctor_names_ignored_tracing_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
     found = (await findings(tmp_path))["tracing"]
     assert (found.ok, found.detail) == (True, "off, nothing is sent to LangSmith; ignored: LANGSMITH_TRACING")

@@ -37,12 +37,12 @@ KINDS = {"Hello!": "small talk", "Who built it?": "ambiguous", "And the light?":
 
 
 def script(asked: Asked) -> Any:
-    """What each role says; a chat's router by the message."""
+    """Return the reply of each role; the chat's router replies by the message."""
     return KINDS[asked.after("Latest message: ")] if asked.prompt == "router/route" else SAID[asked.prompt]
 
 
 class WithAgent(Scripted):
-    """Plays also the agent that is given tools: it calls the first of them, then repeats what that said."""
+    """Scripted model that is also an agent with tools: it calls the first tool, then repeats its result."""
 
     async def say(self, method: str, path: str, body: bytes) -> Said:
         asked = json.loads(body) if path == CHAT else {}
@@ -74,7 +74,7 @@ async def environment(proxy: Proxy, tmp_path: Path) -> dict[str, str]:
 
 
 async def run(example: str, environment: dict[str, str], *arguments: str, said: str = "") -> str:
-    """What an example prints."""
+    """Run an example; return its output."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-W", "error::DeprecationWarning:__main__", str(EXAMPLES / example), *arguments),
         env={**os.environ, **environment},
@@ -87,24 +87,24 @@ async def run(example: str, environment: dict[str, str], *arguments: str, said: 
     return out.decode()
 
 
-async def test_ask(environment: dict[str, str]) -> None:
+async def test_embedding_ask_example(environment: dict[str, str]) -> None:
     out = await run("ask.py", environment, QUESTION)
     assert out.splitlines()[0] == "Edric Gannow"
     assert "built by Edric Gannow" in out
 
 
-async def test_tool(environment: dict[str, str], proxy: Proxy) -> None:
+async def test_embedding_tool_example(environment: dict[str, str], proxy: Proxy) -> None:
     out = await run("tool.py", environment, "Tell me about the light.")
     assert "I have looked it up: Edric Gannow [1]" in out
     assert "[1] The Pellowrig Light: “" in out
     assert len(proxy.calls) == 3, "plan, draft, answer; the agent's own calls carry no id"
 
 
-async def test_node(environment: dict[str, str]) -> None:
+async def test_embedding_node_example(environment: dict[str, str]) -> None:
     assert "It is Edric Gannow." in await run("node.py", environment, QUESTION)
 
 
-async def test_chat(environment: dict[str, str]) -> None:
+async def test_embedding_chat_example(environment: dict[str, str]) -> None:
     out = await run("chat.py", environment, said="Hello!\nWho built it?\nthe light\nAnd the light?\n")
     assert [line for line in out.splitlines() if line and not line.startswith("[1]")] == [
         "Hello to you.",
@@ -114,7 +114,7 @@ async def test_chat(environment: dict[str, str]) -> None:
     ]
 
 
-async def test_what_is_asked_once_is_run_once(
+async def test_once_runs_a_question_once_per_key(
     environment: dict[str, str], proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment.items():

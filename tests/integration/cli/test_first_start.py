@@ -1,4 +1,4 @@
-"""Servers that start at once on a store that nobody has made yet: each of them serves."""
+"""Servers that start simultaneously on a new store: all of them serve."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,7 @@ SERVERS = 6
 
 
 async def served(settings: Settings, started: asyncio.Barrier) -> str:
-    """What the first question is answered with, once all servers are up."""
+    """Return the answer of the first question, asked when all servers are up."""
     app = create_app(settings, open_model=opening(Oracle()), embedder=HashingEmbedder())
     async with app.router.lifespan_context(app), client_of(app) as client:
         await started.wait()
@@ -36,12 +36,12 @@ async def all_served(homes: list[Settings]) -> None:
     assert all("Edric Gannow" in each.result() for each in said)
 
 
-async def test_over_one_home(settings: Settings) -> None:
+async def test_first_starts_over_one_home(settings: Settings) -> None:
     await all_served([settings] * SERVERS)
 
 
 @pytest.mark.postgres
-async def test_over_one_postgres_and_one_chroma(
+async def test_first_starts_over_one_postgres_and_chroma(
     settings: Settings, postgres_url: str, chroma_url: str, tmp_path: Path
 ) -> None:
     with database(postgres_url) as empty:

@@ -1,4 +1,4 @@
-"""What an extra installs and is not there: a line says which extra it is, and all else works without."""
+"""Missing extras: the message names the extra, and all other commands work."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ POSTGRES = {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
         ("calibrate questions.jsonl --out report", "rouge_score", "eval"),
     ],
 )
-async def test_a_line_says_which_extra_to_install(tmp_path: Path, command: str, without: str, extra: str) -> None:
+async def test_missing_extra_is_named_in_one_line(tmp_path: Path, command: str, without: str, extra: str) -> None:
     own = {"SLEUTH_HOME": str(tmp_path), "SLEUTH_EMBEDDER": "none", **POSTGRES}
     done = await sleuth(*command.split(), without=[without], **own)
     assert (done.status, done.out) in ((1, ""), (2, "")), done.err
@@ -40,7 +40,7 @@ async def test_a_line_says_which_extra_to_install(tmp_path: Path, command: str, 
     assert without in done.err
 
 
-async def test_all_else_works_without_any_extra(tmp_path: Path) -> None:
+async def test_other_commands_work_without_extras(tmp_path: Path) -> None:
     (tmp_path / "light.md").write_text("# The light\n\nIt was built by Oda.\n")
     own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none"}
     for command in ("methods", f"ingest {tmp_path / 'light.md'}", "search light --mode keyword", "runs list"):

@@ -52,7 +52,7 @@ async def proxy() -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 async def env(tmp_path: Path, proxy: Proxy) -> dict[str, str]:
-    """The variables of a command that can work, over two small documents."""
+    """Return the environment of a working command, with two small documents."""
     texts = {
         "oda.md": "# Oda Brell\n\nOda Brell was a painter. She was born in Varn.",
         "varn.md": "# Varn\n\nVarn lies low.",
@@ -66,7 +66,7 @@ async def env(tmp_path: Path, proxy: Proxy) -> dict[str, str]:
     return {"SLEUTH_HOME": str(settings.home), "SLEUTH_MODEL_URL": proxy.url, "COLUMNS": "120"}
 
 
-async def test_the_graph_is_shown_and_passages_are_read_once(env: dict[str, str]) -> None:
+async def test_ras_shows_the_graph_and_extracts_passages_once(env: dict[str, str]) -> None:
     question = "Where was Oda Brell, who knew Varn, born?"
     first = await sleuth("ask", question, *BY_WORDS, "--thread", "first", "--json", **env)
     assert first.status == 0, first.err

@@ -1,4 +1,4 @@
-"""`sleuth triples` from outside: killed it goes on, budgets end it, files are taken over and go with passages."""
+"""`sleuth triples` as a process: resumed after a kill, stopped by a budget, import and deletion of triples."""
 
 import asyncio
 import json
@@ -74,7 +74,7 @@ async def env(tmp_path: Path, proxy: Proxy) -> dict[str, str]:
     }
 
 
-async def test_killed_it_goes_on_and_makes_only_calls_in_flight_again(env: dict[str, str], reader: Reader) -> None:
+async def test_killed_triples_read_repeats_only_calls_in_flight(env: dict[str, str], reader: Reader) -> None:
     killed = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", MAIN, "triples", "read"), env=os.environ | env, stderr=asyncio.subprocess.DEVNULL
     )
@@ -95,14 +95,14 @@ async def test_killed_it_goes_on_and_makes_only_calls_in_flight_again(env: dict[
     assert (await sleuth("triples", "read", "--json", **env)).json()["calls"] == 0
 
 
-async def test_a_budget_ends_it_and_the_rest_is_left(env: dict[str, str]) -> None:
+async def test_triples_read_stops_at_its_budget(env: dict[str, str]) -> None:
     done = (await sleuth("triples", "read", "--max-calls", "5", "--json", **env)).json()
     assert (done["calls"], done["passages_read"]) == (5, 5)
     shown = await sleuth("triples", "status", **env)
-    assert "5 of 40 passages read by scripted" in shown.out
+    assert "5 of 40 passages" in shown.out
 
 
-async def test_triples_of_others_are_taken_over_and_go_with_their_passages(env: dict[str, str], tmp_path: Path) -> None:
+async def test_imported_triples_are_deleted_with_their_passages(env: dict[str, str], tmp_path: Path) -> None:
     file = tmp_path / "openie.jsonl"
     lines = [{"id": f"p{at}", "triples": [[f"Oda {at}", "sister of", "Ulva"]]} for at in (1, 2, 99)]
     file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
@@ -113,7 +113,7 @@ async def test_triples_of_others_are_taken_over_and_go_with_their_passages(env: 
     assert (await sleuth("docs", "delete", "p1", **env)).status == 0
     assert "Oda 1 " not in (await sleuth(*asked, **env)).out
     refused = await sleuth("search", "x", "--scorer", "ppr", **env)
-    assert (refused.status, "Only graph search has scorers" in refused.err) == (2, True)
+    assert (refused.status, "--scorer works with graph search only" in refused.err) == (2, True)
     (reading,) = (await sleuth("triples", "status", "--json", **env)).json()["readings"]
     assert (reading["model"], reading["passages"]) == ("openie", 1)
     refused = await sleuth("triples", "import", str(corrupt(file)), "--model", "openie", **env)

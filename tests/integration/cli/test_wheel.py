@@ -36,13 +36,13 @@ NOBODY = 65_534
 
 @dataclass(frozen=True)
 class User:
-    """How somebody's commands are begun: with what before them, and as whom."""
+    """A user who runs commands: the prefix of the commands and the user id."""
 
     before: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
 
     def may_not_write(self, folder: Path) -> bool:
-        """Whether this Python runs for the user, and cannot make a file in a folder."""
+        """Return whether the user can run this Python but cannot create a file in a folder."""
         script = "import sys\ntry: open(sys.argv[1], 'x')\nexcept PermissionError: print('refused')"
         command = [*self.before, sys.executable, "-c", script, str(folder / "written")]
         try:
@@ -58,12 +58,12 @@ OTHERS = (
     User(options={"user": NOBODY, "group": NOBODY, "extra_groups": []}),
     User(before=("setpriv", "--bounding-set=-all", "--inh-caps=-all")),
 )
-"""Instead of root: nobody, or where nobody may not run this Python, root without what lets it write everywhere."""
+"""Users to try instead of root: `nobody`, or root without the capabilities that allow writing everywhere."""
 
 
 @dataclass(frozen=True)
 class Installed:
-    """An environment with the wheel in it that nobody may write to, and a folder that its user may."""
+    """An environment with the wheel that is read-only, and a folder that its user may write to."""
 
     folder: Path
     packages: Path
@@ -93,7 +93,7 @@ def run(command: Sequence[str], at: Installed, environment: dict[str, str]) -> s
 
 
 def ordinary(packages: Path) -> User:
-    """Somebody who runs this Python and cannot write to the packages; skips where there is no such user."""
+    """Return a user who can run this Python but cannot write to the packages; skip if there is none."""
     users = OTHERS if os.geteuid() == 0 else (ORDINARY,)
     found = next((user for user in users if user.may_not_write(packages)), None)
     return found or pytest.skip("this is root, whom neither setpriv nor another user's name keeps from writing")
@@ -111,7 +111,7 @@ def installed() -> Iterator[Installed]:
 
 
 def install(folder: Path) -> Installed:
-    """Builds the wheel, installs it without what it depends on, and takes away every right to write."""
+    """Build the wheel, install it without its dependencies, and remove all write permissions."""
     source = folder / "source"
     shutil.copytree(ROOT, source, symlinks=True, ignore=_left_out)
     call("build", "--no-isolation", "--outdir", str(folder / "dist"), str(source))
@@ -138,7 +138,7 @@ def call(module: str, *arguments: str, cwd: Path = ROOT) -> None:
 
 
 def packed(folder: Path) -> dict[str, bytes]:
-    """The files of the only wheel in a folder."""
+    """Return the files of the only wheel in a folder."""
     (path,) = folder.glob("*.whl")
     with zipfile.ZipFile(path) as wheel:
         return {name: wheel.read(name) for name in wheel.namelist()}
@@ -156,26 +156,26 @@ def test_wheel_description_has_no_relative_links(installed: Installed) -> None:
     assert [link for link in re.findall(r"\]\(([^)]*)\)", description) if "://" not in link] == []
 
 
-def test_it_is_the_wheel_that_runs_and_not_this_checkout(installed: Installed) -> None:
+def test_installed_wheel_runs_instead_of_the_checkout(installed: Installed) -> None:
     script = "import sleuth.studio.cli.app, sleuth; print(sleuth.__file__)"
     done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
     assert done.stdout.startswith(str(installed.packages)), done.stderr
 
 
-def test_nobody_writes_to_the_packages(installed: Installed) -> None:
+def test_packages_are_read_only(installed: Installed) -> None:
     assert installed.user.may_not_write(installed.packages)
     assert installed.user.may_not_write(installed.packages / "sleuth" / "prompts")
     assert not installed.user.may_not_write(installed.home)
 
 
-def test_the_adapter_of_the_embedded_model_is_in_it(installed: Installed) -> None:
+def test_wheel_contains_the_adapter(installed: Installed) -> None:
     script = "import pathlib\nfrom sleuth.studio.model_server.adapter import fingerprint, resolve_adapters\n"
     script += "print(fingerprint(pathlib.Path(*resolve_adapters(None))))"
     done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
     assert done.stdout.strip() == fingerprint(ROOT / "studio" / "model_server" / "sleuth-small"), done.stderr
 
 
-async def test_it_reads_documents_in_and_answers_where_it_may_write_to_its_home_alone(installed: Installed) -> None:
+async def test_wheel_ingests_and_answers_writing_only_to_its_home(installed: Installed) -> None:
     before = installed.files()
     without = {"SLEUTH_EMBEDDER": "none"}
     corpus = installed.folder / "corpus"
@@ -202,7 +202,7 @@ async def test_it_reads_documents_in_and_answers_where_it_may_write_to_its_home_
     assert installed.files() == before
 
 
-def test_a_question_without_a_model_server_says_what_to_do(installed: Installed) -> None:
+def test_ask_without_a_model_server_explains_the_fix(installed: Installed) -> None:
     url = {"SLEUTH_EMBEDDER": "none", "SLEUTH_MODEL_URL": "http://127.0.0.1:9/v1"}
     done = installed.sleuth("ask", "Who built the light?", **url)
     assert done.returncode not in (0, 2)

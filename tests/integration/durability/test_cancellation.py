@@ -32,7 +32,7 @@ from sleuth.graphs.core.events import Delta
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.app import create_app
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
@@ -91,7 +91,7 @@ async def test_cancelled_task_is_resumed(face: Face, tmp_path: Path, heard: bool
     async with LLMClient.open(settings) as model, open_store(settings) as store:
         runs = RunService(store, Services(model=model, retriever=Shelf()))
         id = await runs.start(QUESTION, "par-rag")
-        task = asyncio.create_task(last(runs.run(id, listening=(lambda: True) if heard else None)))
+        task = asyncio.create_task(last_answer(runs.run(id, listening=(lambda: True) if heard else None)))
         async with freed(face):
             task.cancel()
         await asyncio.wait([task])
@@ -234,7 +234,7 @@ async def test_vllm_stops_writing_when_a_task_is_cancelled(vllm_url: str, tmp_pa
 
         async def stop(freed: AbstractAsyncContextManager[None]) -> None:
             id = await runs.start(QUESTION, "ircot")
-            task = asyncio.create_task(last(runs.run(id, listening=(lambda: True) if heard else None)))
+            task = asyncio.create_task(last_answer(runs.run(id, listening=(lambda: True) if heard else None)))
             async with freed:
                 task.cancel()
             await asyncio.wait([task])

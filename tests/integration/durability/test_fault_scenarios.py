@@ -16,7 +16,7 @@ from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
 
@@ -51,7 +51,7 @@ async def play(home: Path) -> AsyncIterator[Play]:
                 services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
                 runs = RunService(store, services)
                 await runs.start(question, trial.method, values=trial.values, thread=id)
-                assert (await last(runs.run(id))).status == "answered"
+                assert (await last_answer(runs.run(id))).status == "answered"
             thread = await store.threads.get(id)
             state: dict[str, Any] = (await runs.graph(thread).aget_state(runs.config(thread))).values
             assert sum(call["repair"] for call in state["calls"].values()) >= 1

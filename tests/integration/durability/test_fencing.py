@@ -15,9 +15,9 @@ from sqlalchemy import text
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.pruning import TABLES, remove_runs
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
-from sleuth.studio.server.runs.queue import JobList
+from sleuth.studio.server.runs.queue import RunQueue
 from sleuth.tools.errors import ThreadBusy, UsageError
 from sleuth.tools.settings import Settings
 
@@ -70,10 +70,10 @@ async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
     model = Pausing()
     here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
     id = await here.start(QUESTION, "par-rag")
-    running = asyncio.create_task(last(here.run(id)))
+    running = asyncio.create_task(last_answer(here.run(id)))
     await model.holding.wait()
     await two.cut()
-    answer = await last(elsewhere.run(id))
+    answer = await last_answer(elsewhere.run(id))
     thread, rows = await two.elsewhere.threads.get(id), await two.rows(id)
     model.free.set()
     with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by another process, which took it while"):
@@ -86,7 +86,7 @@ async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
 async def test_run_continues_if_nobody_takes_its_thread(two: Two) -> None:
     model = Pausing()
     here = runs(two.here, model)
-    running = asyncio.create_task(last(here.run(await here.start(QUESTION, "par-rag"))))
+    running = asyncio.create_task(last_answer(here.run(await here.start(QUESTION, "par-rag"))))
     await model.holding.wait()
     await two.cut()
     model.free.set()
@@ -97,7 +97,7 @@ async def test_run_that_another_process_removed_writes_nothing(two: Two) -> None
     model = Pausing()
     here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
     id = await here.start(QUESTION, "par-rag")
-    running = asyncio.create_task(last(here.run(id)))
+    running = asyncio.create_task(last_answer(here.run(id)))
     await model.holding.wait()
     await two.cut()
     await remove_runs(elsewhere, id)
@@ -106,7 +106,7 @@ async def test_run_that_another_process_removed_writes_nothing(two: Two) -> None
     with pytest.raises(ThreadBusy):
         await running
     assert await two.rows(id) == [0, 0, 0]
-    assert (await last(elsewhere.run(again))).question == "Who built the dam?"
+    assert (await last_answer(elsewhere.run(again))).question == "Who built the dam?"
 
 
 async def test_run_can_be_resumed_by_the_process_that_lost_it(two: Two) -> None:
@@ -120,37 +120,37 @@ async def test_run_can_be_resumed_by_the_process_that_lost_it(two: Two) -> None:
             await two.here.threads.set_state(id, "failed", at="2020-01-01")
         with pytest.raises(ThreadBusy):
             await two.here.threads.set_options(id, {})
-    assert (await last(here.run(id))).status == "answered"
+    assert (await last_answer(here.run(id))).status == "answered"
 
 
 async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None:
     log = await asyncio.to_thread(EventLog, two.here.engine)
-    jobs = JobList(two.here.engine)
+    jobs = RunQueue(two.here.engine)
     await asyncio.to_thread(jobs.prepare)
     async with two.here.locks.hold("lost"), two.here.locks.hold("kept"):
         lost, kept = ((name, two.here.locks.token(name)) for name in ("lost", "kept"))
-        trails = [await log.trail(name, token=token) for name, token in (lost, kept)]
+        writers = [await log.writer(name, token=token) for name, token in (lost, kept)]
         for name, token in (lost, kept):
-            await asyncio.to_thread(jobs.write_down, "local", name, token)
+            await asyncio.to_thread(jobs.add, "local", name, token)
         await two.cut()
         async with two.elsewhere.locks.hold("lost"):
             pass
-        for trail in trails:
-            trail.tell("answer", {}, key="answer")
+        for writer in writers:
+            writer.append("answer", {}, key="answer")
         writing = asyncio.create_task(log.run())
         await log.flush()
         writing.cancel()
         assert [len(await log.after(name, 0)) for name, _ in (lost, kept)] == [0, 1]
         with pytest.raises(ThreadBusy):
-            await asyncio.to_thread(jobs.cross_out, *lost)
-        await asyncio.to_thread(jobs.cross_out, *kept)
-        assert await asyncio.to_thread(jobs.left) == [("lost", "local")]
+            await asyncio.to_thread(jobs.remove, *lost)
+        await asyncio.to_thread(jobs.remove, *kept)
+        assert await asyncio.to_thread(jobs.pending) == [("lost", "local")]
 
 
 async def test_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:
     here, name = runs(two.here, InProcess()), uuid.uuid4().hex
     id = await here.start(QUESTION, "par-rag", thread=name)
-    await last(here.run(id))
+    await last_answer(here.run(id))
     await two.here.threads.remove(id)
     with pytest.raises(UsageError, match=f"The name {name} has checkpoints, but no run"):
         await here.start("Who built the dam?", "par-rag", thread=name)

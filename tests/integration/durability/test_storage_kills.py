@@ -33,7 +33,7 @@ from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.history import export_run, list_checkpoints
 from sleuth.graphs.runs.pruning import WRITES
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
@@ -199,7 +199,7 @@ class Life:
             assert deed.kind != "ask" or found.keys() >= set(done.names)
             for thread in await store.threads.list_newest():
                 if thread.id != "golden":
-                    said = kills.essence((await last(runs.run(thread.id))).to_json())
+                    said = kills.essence((await last_answer(runs.run(thread.id))).to_json())
                     self.expected = self.expected or said
                     assert said == self.expected
                 assert await list_checkpoints(runs, thread.id)

@@ -25,7 +25,7 @@ async def proxy() -> AsyncIterator[Proxy]:
         yield running
 
 
-async def test_hops_are_threads_of_the_server(proxy: Proxy, tmp_path: Path) -> None:
+async def test_subruns_are_threads_of_the_dev_server(proxy: Proxy, tmp_path: Path) -> None:
     (tmp_path / "light.md").write_text("# The Pellowrig Light\n\nEdric Gannow built the Pellowrig Light.\n")
     home = tmp_path / "home"
     assert (await ingest([tmp_path / "light.md"], settings=Settings(home=home, embedder="none"))).added == 1

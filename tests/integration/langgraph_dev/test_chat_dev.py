@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 PLAIN = {"method": "plain-rag"}
 THREADS = Path(".langgraph_api") / ".langgraph_ops.pckl"
-"""Where the server writes down every ten seconds which threads there are."""
+"""The file in which the server stores its list of threads every ten seconds."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def texts(state: dict[str, Any]) -> list[str]:
 
 
 async def converse(client: LangGraphClient) -> None:
-    """A conversation with the SDK, as an application has it."""
+    """Have a conversation with the SDK, as an application does."""
     thread = (await client.threads.create())["thread_id"]
 
     async def turn(text: str | None = None, **more: Any) -> Any:
@@ -73,7 +73,7 @@ async def converse(client: LangGraphClient) -> None:
 
 
 async def approve(client: LangGraphClient) -> None:
-    """A plan is shown, edited and carried out."""
+    """Show a plan, edit it and run it."""
     thread, settings = (await client.threads.create())["thread_id"], {"method": "par-rag", "approve_plan": True}
     shown = await client.runs.wait(thread, "chat", input=said(QUESTION), context=settings)
     (action,) = shown["__interrupt__"][0]["value"]["action_requests"]
@@ -88,7 +88,7 @@ async def approve(client: LangGraphClient) -> None:
 
 
 async def stream(client: LangGraphClient) -> None:
-    """Messages come as whole messages of ours: what the roles say to each other is none of them."""
+    """Assert that the stream has complete messages of the chat only, none of its roles."""
     told: dict[str, str] = {}
     steps: list[str] = []
     modes = ["messages-tuple", "custom"]
@@ -105,7 +105,7 @@ async def stream(client: LangGraphClient) -> None:
     assert texts(without_thread) == ["Who built it?", "Edric Gannow"], "nobody can be asked back"
 
 
-async def test_the_sdk_has_a_conversation(environment: dict[str, str], tmp_path: Path) -> None:
+async def test_sdk_client_has_a_conversation(environment: dict[str, str], tmp_path: Path) -> None:
     def run() -> None:
         with langgraph_dev(tmp_path, **environment) as server:
             asyncio.run(tour(server))
@@ -127,9 +127,7 @@ async def tour(server: Server) -> None:
     await stream(client)
 
 
-async def test_a_kill_loses_neither_old_threads_nor_young_checkpoints(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+async def test_kill_keeps_old_threads_and_young_checkpoints(environment: dict[str, str], tmp_path: Path) -> None:
     await asyncio.to_thread(kill_and_look, tmp_path, environment)
 
 

@@ -32,7 +32,7 @@ FOUND = {
 
 
 def script(asked: Asked) -> Any:
-    """A model that misreads one passage and is right about everything else; its reviews let all pass."""
+    """Reply as a model that misreads one passage, is right otherwise, and accepts every draft."""
     latest = asked.after("   Answer: ")
     match asked.prompt:
         case "planner/plan":
@@ -49,7 +49,7 @@ def script(asked: Asked) -> Any:
     return {"known": True, "answer": latest}
 
 
-async def test_the_session_goes_as_it_is_told(tmp_path: Path) -> None:
+async def test_documented_debugging_session_works(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home", embedder="none")
     await ingest([CORPUS / name for name in ARTICLES], settings=settings)
     async with knowing(Scripted(script)) as proxy:

@@ -1,4 +1,4 @@
-"""What LangGraph's SDK takes back, copies and removes in the development server, over our checkpointer."""
+"""Rollback, copy and deletion through LangGraph's SDK, with the checkpointer of the development server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ class Scene:
     backend: Held
 
     async def thread(self) -> str:
-        """A thread with one turn."""
+        """Create a thread with one turn."""
         made = str((await self.client.threads.create())["thread_id"])
         assert await self.turn(made, "Hello!") == TWO
         return made
@@ -53,7 +53,7 @@ class Scene:
         return texts(await self.client.runs.wait(thread, "chat", input=given, context=PLAIN))
 
     async def begin(self, thread: str, text: str) -> str:
-        """A turn that waits for the model."""
+        """Start a turn that waits for the model."""
         self.backend.asked.clear()
         self.backend.held = True
         given = {"messages": [{"role": "user", "content": text}]}
@@ -62,13 +62,13 @@ class Scene:
         return str(run["run_id"])
 
     def release(self) -> None:
-        """Lets what waits, and all later calls, be answered."""
+        """Reply to the waiting call and to all later ones."""
         self.backend.held = False
         self.backend.free.set()
         self.backend.free = asyncio.Event()
 
     async def gone(self, thread: str, run: str) -> None:
-        """Waits until the server has forgotten a run."""
+        """Wait until the server has removed a run."""
         async with asyncio.timeout(120):
             while run in [each["run_id"] for each in await self.client.runs.list(thread)]:  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
@@ -102,8 +102,8 @@ async def scene(tmp_path: Path, backend: Held) -> AsyncIterator[Scene]:
             await asyncio.to_thread(running.__exit__, None, None, None)
 
 
-async def test_runs_are_taken_back_and_threads_copied_and_removed(scene: Scene) -> None:
-    """One server for all of it: it takes long to start."""
+async def test_dev_server_rolls_back_copies_and_deletes_threads(scene: Scene) -> None:
+    """Test everything with one server, which is slow to start."""
     await a_further_message_takes_the_place_of_a_run(scene)
     await a_run_is_cancelled_and_taken_back(scene)
     await a_run_is_removed(scene)

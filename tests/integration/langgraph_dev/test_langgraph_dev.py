@@ -21,7 +21,7 @@ DOCUMENTS = {
     "marl.md": "# Tessa Marl\n\nTessa Marl was an engineer. She was born in Quayle and taught in Brenn.\n",
     "quayle.md": "# Quayle\n\nQuayle is a harbour town on the river Ister.\n",
 }
-# One step without a plan of the model's, one review and no way back: a run that ends soon, whatever is replied.
+# One step without planning, one review and no replanning: a run that ends soon with any replies.
 SHORT = {"plan": False, "coarse_k": 2, "fine_k": 2, "skip_supported": False, "max_requeries": 0, "max_returns": 0}
 
 
@@ -52,11 +52,11 @@ def visited(history: list[dict[str, Any]]) -> set[str]:
 
 
 def before(history: list[dict[str, Any]], node: str) -> dict[str, Any]:
-    """The earliest moment of a thread at which this node came next."""
+    """Return the earliest checkpoint of a thread before this node."""
     return next(state for state in reversed(history) if state["next"] == [node])
 
 
-def test_studio_sees_every_method_with_its_nodes_and_settings(server: Server) -> None:
+def test_dev_server_shows_methods_with_nodes_and_settings(server: Server) -> None:
     assistants = server.post("/assistants/search", limit=100)
     assert {assistant["graph_id"] for assistant in assistants} == {*METHODS, "chat"}
     for assistant in assistants:
@@ -72,7 +72,7 @@ def test_studio_sees_every_method_with_its_nodes_and_settings(server: Server) ->
         assert shown["max_calls"]["default"] is None
 
 
-def test_a_run_goes_through_the_nodes_and_is_forked_into_two_steps(server: Server) -> None:
+def test_dev_run_visits_the_nodes_and_is_forked(server: Server) -> None:
     thread, question = server.thread(), "Where was the engineer of the Orrin dam born?"
     body = {"assistant_id": "par-rag", "context": SHORT}
     first = server.post(f"{thread}/runs/wait", input={"question": question}, **body)
@@ -109,19 +109,19 @@ def test_a_run_goes_through_the_nodes_and_is_forked_into_two_steps(server: Serve
     assert both[-len(history) :] == history
 
 
-def test_a_run_may_have_no_thread_and_no_settings(server: Server) -> None:
+def test_dev_run_without_thread_and_settings(server: Server) -> None:
     given = {"question": "On which river is Quayle?"}
     assert ended(server.post("/runs/wait", assistant_id="plain-rag", input=given))
 
 
-def test_a_budget_ends_a_run(server: Server) -> None:
+def test_dev_run_stops_at_its_budget(server: Server) -> None:
     given = {"question": "On which river is Quayle?"}
     state = server.post("/runs/wait", assistant_id="par-rag", input=given, context={**SHORT, "max_calls": 1})
     assert state["verdict"]["status"] == "out_of_budget"
     assert len(state["calls"]) == 1
 
 
-def test_faults_are_told_in_words(server: Server) -> None:
+def test_dev_errors_are_shown_as_messages(server: Server) -> None:
     body, thread = {"assistant_id": "par-rag", "input": {"question": "Who?"}}, server.thread()
     failed = server.post(f"{thread}/runs/wait", **{**body, "input": {"question": " "}})
     assert failed["__error__"]["message"] == "The question is empty."
@@ -130,7 +130,7 @@ def test_faults_are_told_in_words(server: Server) -> None:
     assert f"coarse_k: input should be less than or equal to {highest}" in failed["__error__"]["message"]
 
 
-def test_threads_survive_a_restart(environment: dict[str, str], tmp_path: Path) -> None:
+def test_dev_threads_survive_a_restart(environment: dict[str, str], tmp_path: Path) -> None:
     with langgraph_dev(tmp_path, **environment) as server:
         thread = server.thread()
         body = {"assistant_id": "plain-rag", "context": {"mode": "keyword"}}
@@ -148,7 +148,7 @@ def test_threads_survive_a_restart(environment: dict[str, str], tmp_path: Path) 
         assert ended(again)
 
 
-def test_nothing_has_blocked_the_event_loop(server: Server, environment: dict[str, str]) -> None:
+def test_dev_server_never_blocks_its_event_loop(server: Server, environment: dict[str, str]) -> None:
     """Last: everything above has run under the server's own detector of blocking calls."""
     log = server.log.read_text()
     assert "--allow-blocking" not in log  # the detector is on, or the server would warn that it is not

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from serve_scene import FILES, upload
 from starlette.routing import Route
 
-from sleuth.studio.langgraph_dev.routes import TAKEN, beside_langgraph
+from sleuth.studio.langgraph_dev.routes import TAKEN, mount_routes
 from sleuth.studio.server.app import create_app
 from sleuth.tools.settings import Settings
 
@@ -22,7 +22,7 @@ STUDIO = {"Origin": "https://smith.langchain.com"}
 
 
 def paths_of(app: FastAPI) -> set[str]:
-    """The paths of an application, whatever their parameters are called."""
+    """Return the paths of an application, with the names of parameters removed."""
     routes = app.routes
     return {shape(route.path) for route in routes if isinstance(route, Route)}
 
@@ -31,19 +31,19 @@ def shape(path: str) -> str:
     return re.sub(r"{[^}]*}", "{}", path).rstrip("/")
 
 
-def test_no_route_of_ours_is_one_of_langgraph_s() -> None:
+def test_mounted_routes_do_not_shadow_langgraph() -> None:
     spec = find_spec("langgraph_api")
     assert spec
     assert spec.origin
     described = Path(spec.origin).parents[1] / "openapi.json"
     theirs = {shape(path) for path in json.loads(described.read_text(encoding="utf-8"))["paths"]}
-    ours = paths_of(beside_langgraph(Settings()))
+    ours = paths_of(mount_routes(Settings()))
     assert len(theirs) > 30
     assert not ours & (theirs | {"", "/openapi.json", "/{}"})
     assert paths_of(create_app(Settings())) - ours <= {shape(path) for path in TAKEN}
 
 
-async def test_both_are_served_side_by_side(tmp_path: Path) -> None:
+async def test_mounted_routes_work_next_to_langgraph(tmp_path: Path) -> None:
     own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none"}
     with langgraph_dev(tmp_path, **own) as server:
         async with httpx.AsyncClient(base_url=server.url, timeout=60, trust_env=False) as client:

@@ -168,8 +168,8 @@ def test_without_the_extra_a_line_says_which_one_it_is() -> None:
     code = (
         "import sys; sys.modules['torch_geometric'] = None\n"
         "from sleuth.agents.graph_encoder.encoder import Encoder, Shape\n"
-        "from sleuth.studio.cli.app import guarded\n"
-        "guarded(lambda: Encoder(Shape(width=8, hidden=8)))"
+        "from sleuth.studio.cli.app import run_cli\n"
+        "run_cli(lambda: Encoder(Shape(width=8, hidden=8)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")

@@ -24,7 +24,7 @@ from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.logprobs import first_token_probability
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.vllm]
@@ -72,7 +72,7 @@ async def played(trial: Trial, home: Path, url: str) -> AsyncIterator[tuple[List
             model = Listening(gateway, proxy)
             runs = RunService(store, Services(model=model, retriever=Shelf(), embedder=HashingEmbedder()))
             id = await runs.start(trial.question, trial.method, values=trial.values)
-            await last(runs.run(id))
+            await last_answer(runs.run(id))
             thread = await store.threads.get(id)
             yield model, (await runs.graph(thread).aget_state(runs.config(thread))).values
 

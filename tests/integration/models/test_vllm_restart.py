@@ -18,7 +18,7 @@ from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.model_server import server
 from sleuth.studio.model_server.flags import ServeOptions
 from sleuth.tools.errors import ModelError
@@ -60,7 +60,7 @@ class Counted:
 
 async def _ended(runs: RunService, thread: str) -> Answer | ModelError:
     try:
-        return await last(runs.run(thread))
+        return await last_answer(runs.run(thread))
     except ModelError as error:
         return error
 

@@ -43,7 +43,7 @@ def value(result: CallToolResult) -> Any:
 
 
 async def refused(client: Client, tool: str, **arguments: Any) -> str:
-    """What a call that cannot be carried out says."""
+    """Return the error of a failing tool call."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error
     (said,) = result.content
@@ -52,7 +52,7 @@ async def refused(client: Client, tool: str, **arguments: Any) -> str:
 
 
 async def tour(client: Client) -> None:
-    """Every tool once, and what each says to nonsense."""
+    """Call every tool once with valid and once with invalid arguments."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert list(tools) == ["ask", "search", "get_document", "resume"]
     assert tools["ask"].input_schema["required"] == ["question"]
@@ -89,7 +89,7 @@ async def tour(client: Client) -> None:
     assert "greater than or equal to 1" in await refused(client, "search", query="light", k=0)
 
 
-async def test_over_stdio(tmp_path: Path) -> None:
+async def test_mcp_over_stdio(tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     home = tmp_path / "home"
@@ -108,7 +108,7 @@ Connect = Callable[..., AbstractAsyncContextManager[Client]]
 
 @asynccontextmanager
 async def server(folder: Path, oracle: Oracle) -> AsyncIterator[Connect]:
-    """The server with two owners, on a port; gives a way to its tools with a key."""
+    """Serve two owners; yield a function that connects a client with a key."""
     app = create_app(Settings(home=folder, embedder="none", api_keys=KEYS), open_model=opening(oracle))
     async with app.router.lifespan_context(app), serving(app) as url:
 
@@ -125,23 +125,23 @@ async def server(folder: Path, oracle: Oracle) -> AsyncIterator[Connect]:
         yield connect
 
 
-async def test_over_http(tmp_path: Path) -> None:
+async def test_mcp_over_http(tmp_path: Path) -> None:
     async with server(tmp_path, Oracle()) as connect, connect(ANNA) as client:
         await tour(client)
 
 
-async def test_a_run_that_failed_is_resumed(tmp_path: Path) -> None:
+async def test_failed_run_is_resumed_by_the_tool(tmp_path: Path) -> None:
     oracle = Oracle()
     knows, oracle.said = oracle.said, lambda _request: ModelUnavailable("It is down.")
     async with server(tmp_path, oracle) as connect, connect(ANNA) as client:
         said = await refused(client, "ask", **PLAIN)
-        assert said.startswith("Error executing tool ask: It is down. `resume` goes on with its thread, ")
+        assert said.startswith("Error executing tool ask: It is down. To continue, call `resume` with its thread, ")
         oracle.said = knows
         thread = said.rstrip(".").rsplit(" ", 1)[-1]
         assert value(await client.call_tool("resume", {"thread": thread}))["text"] == "Edric Gannow"
 
 
-async def test_one_key_cannot_reach_another_s(tmp_path: Path) -> None:
+async def test_key_cannot_access_data_of_another_owner(tmp_path: Path) -> None:
     async with server(tmp_path, Oracle()) as connect:
         async with connect(ANNA) as anna:
             thread = value(await anna.call_tool("ask", PLAIN))["thread"]
@@ -152,7 +152,7 @@ async def test_one_key_cannot_reach_another_s(tmp_path: Path) -> None:
             assert "no documents" in await refused(ben, "ask", **PLAIN)
 
 
-async def test_nobody_is_let_in_without_a_key(tmp_path: Path) -> None:
+async def test_mcp_without_a_key_is_refused(tmp_path: Path) -> None:
     app = create_app(Settings(home=tmp_path, embedder="none", api_keys=KEYS), open_model=opening(Oracle()))
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     accepted = {"Accept": "application/json, text/event-stream"}

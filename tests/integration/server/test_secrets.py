@@ -21,14 +21,14 @@ PARTS = ("Gx7-of-the-model", "Qv3-of-anna", "Zw9-of-the-url")
 
 
 def holding(folder: Path) -> Iterator[str]:
-    """The files that hold a part of a secret, as it is or as JSON would write it."""
+    """Return the files that contain a part of a secret, verbatim or escaped as in JSON."""
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             data = path.read_bytes()
             yield from (f"{path.relative_to(folder)}: {part}" for part in PARTS if part.encode() in data)
 
 
-async def test_no_file_and_no_line_has_a_secret_in_it(tmp_path: Path) -> None:
+async def test_no_file_and_no_log_line_contains_a_secret(tmp_path: Path) -> None:
     home, report, export = tmp_path / "home", tmp_path / "report", tmp_path / "run.json"
     by_words = ("--set", "coarse_mode=keyword", "--set", "fine_mode=keyword")
     questions = str(EXAMPLES / "questions.jsonl")

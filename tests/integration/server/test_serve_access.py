@@ -1,4 +1,4 @@
-"""Who may do what: with keys each owner for themselves, without keys only this machine."""
+"""Access control: with keys each owner sees only their own data, without keys only this machine is served."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 OPEN = {"/healthz", "/"}
 
 
-async def test_one_key_cannot_see_another_s(serving: Serve) -> None:
+async def test_key_cannot_see_data_of_another_owner(serving: Serve) -> None:
     async with serving(keys=KEYS) as client:
         await upload(client, headers=ANNA)
         thread = await begin(client, headers=ANNA)
@@ -57,7 +57,7 @@ async def test_one_key_cannot_see_another_s(serving: Serve) -> None:
         assert (await client.get(f"/v1/runs/{thread}", headers=ANNA)).json()["answer"]["text"] == "Edric Gannow"
 
 
-async def test_name_of_another_owner_is_like_one_that_nobody_has(serving: Serve) -> None:
+async def test_thread_name_of_another_owner_looks_unused(serving: Serve) -> None:
     """Of every route that takes a thread: Ben's replies are the same but for the name that he asked for."""
     async with serving(keys=KEYS) as client:
         for headers in (ANNA, BEN):
@@ -92,7 +92,7 @@ def thread_routes(client: httpx.AsyncClient) -> list[tuple[str, str, dict[str, s
     return found
 
 
-async def test_name_leads_its_owner_to_the_run_on_every_route(serving: Serve) -> None:
+async def test_thread_name_works_on_every_route_of_its_owner(serving: Serve) -> None:
     async with serving(keys=KEYS) as client:
         await upload(client, headers=ANNA)
         begun = {"question": QUESTION, "method": "plain-rag", "thread": "trip"}
@@ -111,7 +111,7 @@ async def test_name_leads_its_owner_to_the_run_on_every_route(serving: Serve) ->
         assert (await client.delete("/v1/runs/trip", headers=ANNA)).status_code == 204
 
 
-async def test_no_route_answers_without_a_key(tmp_path: Path, serving: Serve) -> None:
+async def test_every_route_requires_a_key(tmp_path: Path, serving: Serve) -> None:
     app = create_app(Settings(home=tmp_path, api_keys=KEYS))
     paths = {route.path for route in app.routes if isinstance(route, Route)} - OPEN
     assert len(paths) > 10
@@ -137,7 +137,7 @@ async def test_no_route_answers_without_a_key(tmp_path: Path, serving: Serve) ->
         ("127.0.0.1", {"Origin": "null"}),
     ],
 )
-async def test_without_keys_only_this_machine_is_served(
+async def test_without_keys_other_machines_are_refused(
     tmp_path: Path, serving: Serve, address: str, headers: dict[str, str]
 ) -> None:
     app = create_app(Settings(home=tmp_path / "home", embedder="none"))
@@ -149,7 +149,7 @@ async def test_without_keys_only_this_machine_is_served(
 
 @pytest.mark.parametrize("host", ["[::1", "[", "::1]", "127.0.0.1:x", "127.0.0.1:99999", "a@127.0.0.1", "127.0.0.1/x"])
 @pytest.mark.parametrize("keys", [None, KEYS])
-async def test_host_that_cannot_be_read_is_a_bad_request(serving: Serve, host: str, keys: str | None) -> None:
+async def test_invalid_host_header_is_a_bad_request(serving: Serve, host: str, keys: str | None) -> None:
     async with serving(keys=keys) as client:
         for path in ("/", "/v1/runs", "/healthz"):
             reply = await client.get(path, headers={"Host": host, **ANNA})
@@ -167,7 +167,7 @@ async def test_host_that_cannot_be_read_is_a_bad_request(serving: Serve, host: s
         {"Sec-Fetch-Site": "cross-site"},
     ],
 )
-async def test_page_of_another_local_origin_changes_nothing(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
+async def test_other_local_origin_cannot_write(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
     sent = {"files": ("a.txt", b"planted")}
     for reply in (
         await client.post("/v1/documents", files=sent, headers=headers),
@@ -179,30 +179,30 @@ async def test_page_of_another_local_origin_changes_nothing(client: httpx.AsyncC
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8100", "localhost:8100", "[::1]:8100"])
-async def test_page_of_the_server_itself_may_upload(client: httpx.AsyncClient, host: str) -> None:
+async def test_own_origin_can_upload(client: httpx.AsyncClient, host: str) -> None:
     headers = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
     reply = await client.post("/v1/documents", files={"files": ("a.txt", b"own")}, headers=headers)
     assert reply.status_code == 202
 
 
-async def test_page_of_another_origin_with_a_key_is_served(serving: Serve) -> None:
+async def test_other_origin_with_a_key_is_served(serving: Serve) -> None:
     async with serving(keys=KEYS) as client:
         headers = {**ANNA, "Origin": "http://127.0.0.1:9999", "Sec-Fetch-Site": "cross-site"}
         reply = await client.post("/v1/documents", files={"files": ("a.txt", b"own")}, headers=headers)
         assert reply.status_code == 202
 
 
-async def test_a_page_of_this_machine_is_served(client: httpx.AsyncClient) -> None:
+async def test_page_is_served_on_this_machine(client: httpx.AsyncClient) -> None:
     assert (await client.get("/v1/runs", headers={"Origin": "http://localhost:8100"})).status_code == 200
 
 
-def test_an_address_that_others_reach_needs_keys() -> None:
+def test_reachable_address_requires_keys() -> None:
     with pytest.raises(UsageError, match="SLEUTH_API_KEYS"):
         serve(Settings(), host="0.0.0.0", port=1)
 
 
 @pytest.mark.parametrize("given", ["anna", "anna:", ":secret", "an na:s", "anna:same,ben:same"])
-def test_keys_that_cannot_be_read_are_refused_without_telling_them(given: str) -> None:
+def test_invalid_keys_are_refused_without_printing_them(given: str) -> None:
     with pytest.raises(UsageError) as error:
         parse_keys(Settings(api_keys=given))
     assert "same" not in str(error.value)

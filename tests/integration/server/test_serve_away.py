@@ -1,4 +1,4 @@
-"""The store goes away beneath a server, and comes back: all goes on without a new start of the server."""
+"""A store that becomes unavailable and returns: runs and uploads continue without a restart of the server."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ SECONDS = 3.0
 """For which it is away."""
 
 
-async def test_a_run_whose_postgres_is_stopped(serving: Serve, own_postgres: PostgresServer, oracle: Oracle) -> None:
+async def test_run_survives_stopped_postgres(serving: Serve, own_postgres: PostgresServer, oracle: Oracle) -> None:
     async with serving(database_url=own_postgres.url) as client:
         await upload(client)
         done = await begin(client)
@@ -42,9 +42,7 @@ async def test_a_run_whose_postgres_is_stopped(serving: Serve, own_postgres: Pos
         await all_at_once(client)
 
 
-async def test_a_run_whose_postgres_is_read_only_for_a_while(
-    serving: Serve, own_postgres: PostgresServer, oracle: Oracle
-) -> None:
+async def test_run_survives_read_only_postgres(serving: Serve, own_postgres: PostgresServer, oracle: Oracle) -> None:
     """As while a standby takes over."""
     async with serving(database_url=own_postgres.url) as client:
         await upload(client)
@@ -63,13 +61,13 @@ async def test_a_run_whose_postgres_is_read_only_for_a_while(
 
 
 def alter(server: PostgresServer, what: str) -> None:
-    """Changes a setting for all sessions, those that are open included."""
+    """Change a setting for all sessions, including open ones."""
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute(f"ALTER SYSTEM {what}".encode())
         connection.execute("SELECT pg_reload_conf()")
 
 
-async def test_an_upload_whose_postgres_is_stopped(serving: Serve, own_postgres: PostgresServer) -> None:
+async def test_upload_survives_stopped_postgres(serving: Serve, own_postgres: PostgresServer) -> None:
     async with serving(database_url=own_postgres.url) as client:
         await upload(client)
         sent = [("files", (f"{n}.txt", f"The text number {n}.".encode())) for n in range(30)]
@@ -83,7 +81,7 @@ async def test_an_upload_whose_postgres_is_stopped(serving: Serve, own_postgres:
         assert (await upload(client, {"next.txt": "The next text."}))["read"] == 1
 
 
-async def test_a_run_whose_disk_is_full(client: httpx.AsyncClient, oracle: Oracle) -> None:
+async def test_run_survives_a_full_disk(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)
     thread = await held(client, oracle)
     with full_disk(), logged(f"What has ended run {thread}") as trying:
@@ -98,7 +96,7 @@ async def test_a_run_whose_disk_is_full(client: httpx.AsyncClient, oracle: Oracl
 
 
 async def held(client: httpx.AsyncClient, oracle: Oracle) -> str:
-    """A run whose model call waits."""
+    """Start a run whose model call waits."""
     oracle.asked.clear()
     oracle.free.clear()
     thread = await begin(client)

@@ -33,7 +33,7 @@ Chat = Callable[[], AbstractAsyncContextManager[tuple[openai.AsyncOpenAI, httpx.
 
 @pytest.fixture
 def chat(tmp_path: Path, oracle: Oracle) -> Chat:
-    """A server on loopback with documents of Anna's, her OpenAI client, and plain HTTP."""
+    """Yield a server with Anna's documents, her OpenAI client, and an HTTP client."""
 
     @asynccontextmanager
     async def served() -> AsyncIterator[tuple[openai.AsyncOpenAI, httpx.AsyncClient]]:
@@ -50,7 +50,7 @@ def chat(tmp_path: Path, oracle: Oracle) -> Chat:
     return served
 
 
-async def test_a_completion_has_the_answer_its_steps_and_its_citations(chat: Chat) -> None:
+async def test_completion_has_answer_steps_and_citations(chat: Chat) -> None:
     async with chat() as (client, http):
         made = await client.chat.completions.create(model="plain-rag", messages=ASKED)
         [choice] = made.choices
@@ -71,7 +71,7 @@ async def test_a_completion_has_the_answer_its_steps_and_its_citations(chat: Cha
         assert run["answer"]["text"] == "Edric Gannow"
 
 
-async def test_a_stream_has_the_same_in_pieces(chat: Chat) -> None:
+async def test_completion_stream_has_the_same_content(chat: Chat) -> None:
     async with chat() as (client, _):
         whole = (await client.chat.completions.create(model="plain-rag", messages=ASKED)).choices[0]
         stream = await client.chat.completions.create(
@@ -90,7 +90,7 @@ async def test_a_stream_has_the_same_in_pieces(chat: Chat) -> None:
         assert chunks[-1].usage.total_tokens > 100
 
 
-async def test_a_follow_up_is_asked_as_a_question_that_stands_alone(chat: Chat, oracle: Oracle) -> None:
+async def test_completion_rewrites_a_follow_up(chat: Chat, oracle: Oracle) -> None:
     knows = oracle.said
 
     def said(request: Request) -> Any:
@@ -108,7 +108,7 @@ async def test_a_follow_up_is_asked_as_a_question_that_stands_alone(chat: Chat, 
         assert made.usage.prompt_tokens == run["cost"]["prompt_tokens"] + 100, "rewriting was not counted"
 
 
-async def test_errors_are_those_of_the_client(chat: Chat, oracle: Oracle) -> None:
+async def test_errors_raise_the_exceptions_of_the_client(chat: Chat, oracle: Oracle) -> None:
     async with chat() as (client, http):
         with pytest.raises(openai.NotFoundError) as unknown:
             await client.chat.completions.create(model="gpt-4o", messages=ASKED)
@@ -141,7 +141,7 @@ async def test_models_are_methods(chat: Chat) -> None:
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
-async def test_who_hangs_up_ends_the_run_and_may_go_on_with_it(chat: Chat, oracle: Oracle, streamed: bool) -> None:
+async def test_closing_the_connection_cancels_a_resumable_run(chat: Chat, oracle: Oracle, streamed: bool) -> None:
     oracle.free.clear()
     async with chat() as (client, http):
         asking = asyncio.create_task(_ask(client, streamed))
@@ -165,7 +165,7 @@ async def _ask(client: openai.AsyncOpenAI, streamed: bool) -> None:
 
 
 async def _settled(http: httpx.AsyncClient) -> Any:
-    """The list of runs once none is running."""
+    """Return the list of runs when none is running."""
     async with asyncio.timeout(60):
         while True:
             rows = (await http.get("/v1/runs")).json()

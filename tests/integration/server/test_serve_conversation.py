@@ -17,7 +17,7 @@ ASKED = "And who built it?"
 
 @pytest.fixture
 def oracle() -> Oracle:
-    """Understands every follow-up as the question."""
+    """Oracle that rewrites every follow-up into the question."""
     made = Oracle()
     knows = made.said
     made.said = lambda request: {"question": QUESTION} if request.role == "rewriter" else knows(request)
@@ -42,9 +42,7 @@ def rewritings(oracle: Oracle) -> list[Request]:
     return [request for request in oracle.requests if request.role == "rewriter"]
 
 
-async def test_a_follow_up_is_understood_with_the_conversation_and_is_a_run(
-    client: httpx.AsyncClient, oracle: Oracle
-) -> None:
+async def test_follow_up_is_rewritten_and_is_a_separate_run(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)
     first = await begin(client, "What is the Pellowrig Light?")
     await told(client, first)
@@ -69,7 +67,7 @@ async def test_a_follow_up_is_understood_with_the_conversation_and_is_a_run(
         assert turns[2]["answer"] == shown["answer"]
 
 
-async def test_a_conversation_is_there_after_a_restart_and_without_the_runs_that_are_gone(serving: Serve) -> None:
+async def test_conversation_survives_a_restart_without_deleted_runs(serving: Serve) -> None:
     async with serving() as client:
         await upload(client)
         first = await begin(client)
@@ -84,7 +82,7 @@ async def test_a_conversation_is_there_after_a_restart_and_without_the_runs_that
         await followed(client, second)
 
 
-async def test_there_must_be_an_answer_to_follow_up_on(client: httpx.AsyncClient, oracle: Oracle) -> None:
+async def test_follow_up_on_a_run_without_answer_is_refused(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)
     oracle.free.clear()
     first = await begin(client)
@@ -101,7 +99,7 @@ async def test_there_must_be_an_answer_to_follow_up_on(client: httpx.AsyncClient
     assert len((await client.get("/v1/runs")).json()) == 1
 
 
-async def test_nobody_follows_up_on_another_s_run(serving: Serve) -> None:
+async def test_follow_up_on_a_run_of_another_owner_is_refused(serving: Serve) -> None:
     async with serving(keys=KEYS) as client:
         for owner in (ANNA, BEN):
             await upload(client, headers=owner)
@@ -111,7 +109,7 @@ async def test_nobody_follows_up_on_another_s_run(serving: Serve) -> None:
         assert (await follow(client, first, headers=ANNA)).status_code == 201
 
 
-async def test_a_chat_goes_on_over_http(client: httpx.AsyncClient, oracle: Oracle) -> None:
+async def test_chat_continues_over_http(client: httpx.AsyncClient, oracle: Oracle) -> None:
     knows, kinds = oracle.said, ["question", "follow-up"]
     oracle.said = lambda request: kinds.pop(0) if request.role == "router" else knows(request)
     await upload(client)

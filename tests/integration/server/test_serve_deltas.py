@@ -19,8 +19,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from test_serve_kill import ARTICLES, Reader
 
-from sleuth.studio.server.app import create_app, house_of
-from sleuth.studio.server.state import House
+from sleuth.studio.server.app import create_app, server_state_of
+from sleuth.studio.server.state import ServerState
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -34,7 +34,7 @@ STEPS = ["retrieve", "retrieve", "answer", "answer"]
 
 @pytest.fixture
 async def app(tmp_path: Path, oracle: Oracle) -> AsyncIterator[FastAPI]:
-    """A server whose model speaks half of its words and waits."""
+    """Serve a model that streams half of a reply and waits."""
     oracle.speaks = True
     oracle.free.clear()
     made = create_app(Settings(home=tmp_path / "home", embedder="none"), open_model=opening(oracle))
@@ -43,8 +43,8 @@ async def app(tmp_path: Path, oracle: Oracle) -> AsyncIterator[FastAPI]:
 
 
 @pytest.fixture
-def house(app: FastAPI) -> House:
-    return house_of(app)
+def server(app: FastAPI) -> ServerState:
+    return server_state_of(app)
 
 
 @pytest.fixture
@@ -55,23 +55,23 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def follow(
-    client: httpx.AsyncClient, house: House, thread: str, oracle: Oracle, after: int = 0
+    client: httpx.AsyncClient, server: ServerState, thread: str, oracle: Oracle, after: int = 0
 ) -> list[tuple[int, str, Any]]:
-    """The run's events; its model goes on when they are listened to and half a reply is said."""
+    """Return the events of a run whose model continues after half a reply was received."""
     reading = asyncio.create_task(told(client, thread, after, words=True))
     async with asyncio.timeout(LIMIT):
-        while not house.log.ears.listening(thread):  # noqa: ASYNC110 - nothing tells it
+        while not server.log.subscribers.want_deltas(thread):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
     await oracle.asked.wait()
     oracle.free.set()
     return await reading
 
 
-async def test_words_come_within_their_step_without_an_id_and_once(
-    client: httpx.AsyncClient, house: House, oracle: Oracle
+async def test_deltas_arrive_within_their_step_without_id_and_once(
+    client: httpx.AsyncClient, server: ServerState, oracle: Oracle
 ) -> None:
     thread = await begin(client)
-    events = await follow(client, house, thread, oracle)
+    events = await follow(client, server, thread, oracle)
     names = [name for _, name, _ in events]
     heard = [(id, data) for id, name, data in events if name == "delta"]
     assert names[:3] == ["step", "step", "step"]
@@ -87,7 +87,7 @@ async def test_words_come_within_their_step_without_an_id_and_once(
     assert [id for id, _, _ in kept] == [1, 2, 3, 4, 5]
 
 
-async def test_a_completion_is_not_told_word_by_word(client: httpx.AsyncClient, oracle: Oracle) -> None:
+async def test_chat_completion_streams_no_deltas(client: httpx.AsyncClient, oracle: Oracle) -> None:
     oracle.free.set()
     question = {"model": "plain-rag", "messages": [{"role": "user", "content": "Who built the light?"}]}
     streamed = await client.post("/v1/chat/completions", json={**question, "stream": True})
@@ -95,8 +95,8 @@ async def test_a_completion_is_not_told_word_by_word(client: httpx.AsyncClient, 
     assert oracle.requests[0].listener is None
 
 
-async def test_what_was_said_before_a_stop_is_taken_back_when_the_run_goes_on(
-    client: httpx.AsyncClient, house: House, oracle: Oracle
+async def test_text_before_a_stop_is_reset_when_the_run_is_resumed(
+    client: httpx.AsyncClient, server: ServerState, oracle: Oracle
 ) -> None:
     thread = await begin(client)
     await oracle.asked.wait()
@@ -104,7 +104,7 @@ async def test_what_was_said_before_a_stop_is_taken_back_when_the_run_goes_on(
     before = await told(client, thread)
     oracle.asked.clear()
     await client.post(f"/v1/runs/{thread}/resume")
-    after = await follow(client, house, thread, oracle, before[-1][0])
+    after = await follow(client, server, thread, oracle, before[-1][0])
     first, second = oracle.requests
     assert first.call_id == second.call_id
     said = [(name, data) for _, name, data in after if name in ("delta", "reset")]
@@ -116,7 +116,7 @@ async def test_what_was_said_before_a_stop_is_taken_back_when_the_run_goes_on(
 
 
 class Hearing(Reader):
-    """Also hears what is said; `words` is what it has of each call, `resets` what was taken back."""
+    """Listener that joins deltas: `words` is the text of each call, `resets` are the calls that were reset."""
 
     def __init__(self, thread: str) -> None:
         super().__init__(thread)
@@ -125,7 +125,7 @@ class Hearing(Reader):
 
     async def until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(LIMIT):
-            while not condition():  # noqa: ASYNC110 - nothing tells it
+            while not condition():  # noqa: ASYNC110 - there is no event to wait for
                 await asyncio.sleep(0.02)
 
     def hear(self, name: str, data: dict[str, str]) -> None:
@@ -137,7 +137,7 @@ class Hearing(Reader):
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["the model's connection is cut", "the server is killed"])
-async def test_words_of_a_call_that_is_repeated_are_taken_back(tmp_path: Path, killed: bool) -> None:
+async def test_text_of_a_repeated_call_is_reset(tmp_path: Path, killed: bool) -> None:
     go, hold = asyncio.Event(), asyncio.Event()
     reply = completion(json.dumps(SAID))
     broken = chunks(reply)[:5]
@@ -195,11 +195,11 @@ class Clerk(ModelServer):
 
 
 NAMES = {"thread", "id", "checkpoint", "parent", "at", "seconds", "model_seconds", "created_at", "updated_at"}
-"""What differs from run to run."""
+"""Fields that differ between runs."""
 
 
 def essence(value: Any) -> Any:
-    """An export without names and times; what is kept by name stands as a list."""
+    """Return an export without ids and times; mappings by id become lists."""
     if isinstance(value, list):
         return [essence(each) for each in value]
     if not isinstance(value, dict):
@@ -208,7 +208,7 @@ def essence(value: Any) -> Any:
     return {**kept, "calls": list(kept["calls"].values())} if isinstance(kept.get("calls"), dict) else kept
 
 
-async def test_a_run_is_the_same_whether_it_was_heard_or_not(tmp_path: Path) -> None:
+async def test_run_is_identical_with_and_without_subscribers(tmp_path: Path) -> None:
     server = Clerk()
     async with model_serving(server):
         settings = Settings(home=tmp_path / "home", embedder="none", model_url=server.url)

@@ -7,7 +7,7 @@ from serve_scene import FILES, LIGHT, upload
 pytestmark = pytest.mark.integration
 
 
-async def test_files_are_read_in_listed_and_found(client: httpx.AsyncClient) -> None:
+async def test_uploaded_files_are_ingested_listed_and_found(client: httpx.AsyncClient) -> None:
     last = await upload(client)
     assert (last["status"], last["read"], last["total"], last["failed"]) == ("done", 3, 3, [])
     listed = (await client.get("/v1/documents")).json()
@@ -24,14 +24,14 @@ async def test_files_are_read_in_listed_and_found(client: httpx.AsyncClient) -> 
     assert passage["text"] == document["text"][passage["start"] : passage["end"]]
 
 
-async def test_a_file_of_the_same_name_takes_the_place_of_the_first(client: httpx.AsyncClient) -> None:
+async def test_upload_replaces_a_document_of_the_same_name(client: httpx.AsyncClient) -> None:
     await upload(client)
     await upload(client, {"light.md": "# The Pellowrig Light\n\nIt fell in 1950.\n"})
     assert len((await client.get("/v1/documents")).json()) == 3
     assert "fell in 1950" in (await client.get("/v1/documents/light.md")).json()["text"]
 
 
-async def test_what_cannot_be_read_is_named_and_the_rest_is_read(client: httpx.AsyncClient) -> None:
+async def test_unreadable_files_are_named_and_the_others_ingested(client: httpx.AsyncClient) -> None:
     last = await upload(client, {"light.md": FILES["light.md"], "song.mp3": "la", "empty.txt": ""})
     assert last["status"] == "done"
     assert {each["source"] for each in last["failed"]} == {"song.mp3", "empty.txt"}
@@ -39,7 +39,7 @@ async def test_what_cannot_be_read_is_named_and_the_rest_is_read(client: httpx.A
     assert [each["id"] for each in (await client.get("/v1/documents")).json()] == ["light.md"]
 
 
-async def test_a_document_is_deleted(client: httpx.AsyncClient) -> None:
+async def test_document_is_deleted(client: httpx.AsyncClient) -> None:
     await upload(client)
     assert (await client.delete("/v1/documents/light.md")).status_code == 204
     assert (await client.get("/v1/documents/light.md")).status_code == 404
@@ -48,7 +48,7 @@ async def test_a_document_is_deleted(client: httpx.AsyncClient) -> None:
     assert "light.md" not in [hit["document"] for hit in hits]
 
 
-async def test_files_need_names_that_can_be_used(client: httpx.AsyncClient) -> None:
+async def test_upload_with_unusable_file_names_is_refused(client: httpx.AsyncClient) -> None:
     for names in (["same.txt", "same.txt"], [".."], ["x" * 300 + ".txt"]):
         sent = [("files", (name, b"text")) for name in names]
         assert (await client.post("/v1/documents", files=sent)).status_code == 400, names
@@ -56,7 +56,7 @@ async def test_files_need_names_that_can_be_used(client: httpx.AsyncClient) -> N
     assert inside.status_code == 202
 
 
-async def test_search_says_what_it_needs(client: httpx.AsyncClient) -> None:
+async def test_search_without_query_or_mode_is_refused(client: httpx.AsyncClient) -> None:
     assert (await client.get("/v1/search", params={"q": "light"})).status_code == 400, "nothing was read in"
     await upload(client)
     for wrong in ({}, {"q": ""}, {"q": "x", "k": 0}, {"q": "x", "mode": "magic"}):

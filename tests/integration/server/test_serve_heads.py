@@ -1,4 +1,4 @@
-"""What comes before a request's body is bounded: one connection cannot keep the event loop busy."""
+"""The size of a request's head is limited: one connection cannot keep the event loop busy."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""`kill -9` of the server, and a polite end: every run goes on at the next start, every step is told once."""
+"""`kill -9` and shutdown of the server: every run is resumed at the next start, every step is sent once."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ class Reader:
                 pass  # the server is gone
 
     def hear(self, name: str, data: dict[str, str]) -> None:
-        """What is said meanwhile is no event of the run."""
+        """Return the stored events, without deltas and resets."""
 
     def steps(self) -> list[tuple[str, str]]:
         return sorted((data["node"], data["state"]) for _, name, data in self.events if name == "step")
@@ -72,14 +72,14 @@ async def begin(client: httpx.AsyncClient) -> Reader:
 
 
 async def reach(readers: list[Reader], number: int) -> None:
-    """Waits until every run has told so much."""
+    """Wait until every run has published this many events."""
     async with asyncio.timeout(300):
-        while any(len(reader.events) < number for reader in readers):  # noqa: ASYNC110 - nothing tells it
+        while any(len(reader.events) < number for reader in readers):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("killed", [True, False], ids=["kill", "terminate"])
-async def test_every_run_goes_on_and_tells_each_step_once(
+async def test_killed_server_resumes_runs_and_sends_each_step_once(
     tmp_path: Path, database_url: str | None, killed: bool
 ) -> None:
     async with proxying(Scripted(four_hops.four_hops, slower=0.1)) as proxy:
@@ -111,7 +111,7 @@ async def test_every_run_goes_on_and_tells_each_step_once(
 
 
 def essence(reader: Reader) -> dict[str, Any]:
-    """An answer without its place and time."""
+    """Return an answer without its ids and times."""
     answer = reader.events[-1][2]
     return {name: answer[name] for name in ("status", "text", "citations", "notes")} | {
         "calls": answer["cost"]["calls"]

@@ -17,7 +17,7 @@ Started = Callable[[], Any]
 
 @pytest.fixture
 def started(serving: Serve, postgres_url: str) -> Started:
-    """A server over Postgres, the same each time; its owners and collection are those of one test."""
+    """Return a function that starts a server on Postgres, with owners and a collection of this test only."""
     own = uuid4().hex
     keys = f"anna-{own}:apple-secret,ben-{own}:plum-secret"
     return lambda: serving(keys=keys, database_url=postgres_url, collection=own)
@@ -27,7 +27,7 @@ ANNA: dict[str, Any] = {"headers": {"Authorization": "Bearer apple-secret"}}
 BEN: dict[str, Any] = {"headers": {"Authorization": "Bearer plum-secret"}}
 
 
-async def test_documents_and_runs(started: Started) -> None:
+async def test_documents_and_runs_on_postgres(started: Started) -> None:
     async with started() as client:
         assert (await upload(client, **ANNA))["read"] == len(FILES)
         found = (await client.get("/v1/search", params={"q": "light", "mode": "keyword"}, **ANNA)).json()
@@ -50,7 +50,7 @@ async def test_documents_and_runs(started: Started) -> None:
 
 
 async def fork(client: httpx.AsyncClient, thread: str) -> None:
-    """A branch with less evidence, run to its end; the history has both."""
+    """Fork with less evidence, run the branch to its end, and find both in the history."""
     history = (await client.get(f"/v1/runs/{thread}/history", **ANNA)).json()
     place = history[1]["checkpoint"]
     evidence = (await client.get(f"/v1/runs/{thread}/checkpoints/{place}", **ANNA)).json()["values"]["evidence"]
@@ -63,7 +63,7 @@ async def fork(client: httpx.AsyncClient, thread: str) -> None:
     assert len(both) == len(history) + 2
 
 
-async def test_a_run_is_stopped_goes_on_and_outlives_the_server(started: Started, oracle: Oracle) -> None:
+async def test_run_on_postgres_survives_stop_and_restart(started: Started, oracle: Oracle) -> None:
     async with started() as client:
         await upload(client, **ANNA)
         oracle.free.clear()
@@ -81,7 +81,7 @@ async def test_a_run_is_stopped_goes_on_and_outlives_the_server(started: Started
             assert len(nodes) == len(set(nodes)) == 4, "a step came twice"
 
 
-async def test_one_owner_cannot_see_another_s(started: Started) -> None:
+async def test_owner_cannot_access_data_of_another_owner(started: Started) -> None:
     async with started() as client:
         await upload(client, **ANNA)
         thread = await begin(client, **ANNA)

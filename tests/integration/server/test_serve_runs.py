@@ -20,7 +20,7 @@ STOPPED = {"state": "stopped", "status": "interrupted"}
 STEPS = [("retrieve", "started"), ("retrieve", "finished"), ("answer", "started"), ("answer", "finished")]
 
 
-async def test_a_run_tells_its_steps_and_ends_with_its_answer(client: httpx.AsyncClient) -> None:
+async def test_run_streams_its_steps_and_ends_with_its_answer(client: httpx.AsyncClient) -> None:
     await upload(client)
     thread = await begin(client)
     events = await told(client, thread)
@@ -37,7 +37,7 @@ async def test_a_run_tells_its_steps_and_ends_with_its_answer(client: httpx.Asyn
     assert [row["id"] for row in (await client.get("/v1/runs")).json()] == [thread]
 
 
-async def test_events_come_once_from_where_a_client_left_off(client: httpx.AsyncClient) -> None:
+async def test_reconnecting_client_receives_missed_events_once(client: httpx.AsyncClient) -> None:
     await upload(client)
     thread = await begin(client)
     whole = await told(client, thread)
@@ -45,7 +45,7 @@ async def test_events_come_once_from_where_a_client_left_off(client: httpx.Async
     assert await told(client, thread, after=len(whole)) == []
 
 
-async def test_a_run_is_stopped_and_goes_on(client: httpx.AsyncClient, oracle: Oracle) -> None:
+async def test_run_is_stopped_and_resumed(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)
     oracle.free.clear()
     thread = await begin(client)
@@ -112,7 +112,7 @@ async def test_run_of_a_killed_process_is_interrupted_everywhere(serving: Serve,
     assert lost.items() <= listed.items()
 
 
-async def test_a_run_goes_on_when_the_server_is_back(serving: Serve, oracle: Oracle) -> None:
+async def test_run_is_resumed_when_the_server_restarts(serving: Serve, oracle: Oracle) -> None:
     async with serving() as client:
         await upload(client)
         oracle.free.clear()
@@ -128,7 +128,7 @@ async def test_a_run_goes_on_when_the_server_is_back(serving: Serve, oracle: Ora
         assert await told(client, thread) == events, "a finished run was run again"
 
 
-async def test_a_second_server_leaves_the_first_one_s_runs_alone(serving: Serve, oracle: Oracle) -> None:
+async def test_second_server_does_not_touch_runs_of_the_first(serving: Serve, oracle: Oracle) -> None:
     async with serving() as first:
         await upload(first)
         oracle.free.clear()
@@ -143,7 +143,7 @@ async def test_a_second_server_leaves_the_first_one_s_runs_alone(serving: Serve,
         assert len(oracle.requests) == 1
 
 
-async def test_what_ends_a_run_is_told_and_it_can_be_resumed(client: httpx.AsyncClient, oracle: Oracle) -> None:
+async def test_run_error_is_an_event_and_the_run_can_be_resumed(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)
     good, oracle.said = oracle.said, lambda _: ModelUnavailable("The model server is down.")
     thread = await begin(client)
@@ -155,7 +155,7 @@ async def test_what_ends_a_run_is_told_and_it_can_be_resumed(client: httpx.Async
     assert (await told(client, thread))[-1][1] == "answer"
 
 
-async def test_a_run_is_looked_at_forked_and_removed(client: httpx.AsyncClient) -> None:
+async def test_run_is_shown_forked_and_deleted(client: httpx.AsyncClient) -> None:
     await upload(client)
     thread = await begin(client)
     await told(client, thread)
@@ -186,7 +186,7 @@ async def test_a_run_is_looked_at_forked_and_removed(client: httpx.AsyncClient) 
     assert [each.status_code for each in gone] == [404] * 4
 
 
-async def test_what_the_command_line_prunes_leaves_nothing(client: httpx.AsyncClient, tmp_path: Path) -> None:
+async def test_runs_pruned_by_the_command_line_leave_no_events(client: httpx.AsyncClient, tmp_path: Path) -> None:
     locks = tmp_path / "home" / "leases"
     of_the_store = {*locks.iterdir()}
     await upload(client)
@@ -203,12 +203,12 @@ async def test_what_the_command_line_prunes_leaves_nothing(client: httpx.AsyncCl
 
 
 def rows(file: Path, tables: Iterable[str]) -> dict[str, int]:
-    """How many each table has."""
+    """Return the number of rows of each table."""
     with closing(sqlite3.connect(file)) as connection:
         return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}
 
 
-async def test_what_cannot_be_is_said_in_openai_s_form(client: httpx.AsyncClient) -> None:
+async def test_errors_have_the_format_of_openai(client: httpx.AsyncClient) -> None:
     empty = await client.post("/v1/runs", json={"question": QUESTION})
     assert (empty.status_code, empty.json()["error"]["type"]) == (400, "invalid_request_error")
     assert "no documents" in empty.json()["error"]["message"]

@@ -1,4 +1,4 @@
-"""A server that cannot start says why, and what to do, in a line; what it has opened by then it lets go of."""
+"""A server that cannot start prints the reason and the fix in one line and releases its resources."""
 
 import os
 import socket
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.integration
 
 
 def refused(*options: str, **environment: str) -> tuple[int, str]:
-    """Exit status and what is said; the log is JSON, the fault is not."""
+    """Run the command; return its exit status and its message."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SLEUTH_")}
     run = subprocess.run(
         [*COMMAND, *options], check=False, env=kept | environment, capture_output=True, text=True, timeout=120
     )
     assert "Traceback" not in run.stderr
-    assert "until it is interrupted" not in run.stderr
+    assert "Ctrl-C to stop" not in run.stderr
     return run.returncode, "\n".join(line for line in run.stderr.splitlines() if not line.startswith("{"))
 
 
@@ -37,19 +37,19 @@ def damaged_runs(home: Path) -> None:
 @pytest.mark.parametrize(
     ("spoilt", "said"), [(not_a_folder, "cannot be made"), (damaged_runs, "runs.sqlite are damaged")]
 )
-def test_a_home_that_cannot_be_used(tmp_path: Path, spoilt: Callable[[Path], None], said: str) -> None:
+def test_serve_with_unusable_home_explains_the_error(tmp_path: Path, spoilt: Callable[[Path], None], said: str) -> None:
     spoilt(tmp_path / "home")
     status, line = refused("--port", str(free_port()), SLEUTH_HOME=str(tmp_path / "home"))
     assert (status, said in line) == (1, True), line
 
 
-def test_a_database_that_is_down(tmp_path: Path) -> None:
+def test_serve_with_unreachable_database_explains_the_error(tmp_path: Path) -> None:
     url = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
     status, line = refused("--port", str(free_port()), SLEUTH_HOME=str(tmp_path), SLEUTH_DATABASE_URL=url)
     assert (status, "Connection refused" in line) == (1, True), line
 
 
-def test_a_port_that_is_taken(tmp_path: Path) -> None:
+def test_serve_with_used_port_explains_the_error(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
         status, line = refused("--port", str(port), SLEUTH_HOME=str(tmp_path / "home"))
@@ -58,14 +58,14 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists(), "looked at the port first"
 
 
-def test_an_address_that_is_none(tmp_path: Path) -> None:
+def test_serve_with_invalid_address_explains_the_error(tmp_path: Path) -> None:
     status, line = refused("--host", "nowhere.invalid", SLEUTH_HOME=str(tmp_path), SLEUTH_API_KEYS="anna:apple-secret")
     assert (status, "nowhere.invalid" in line) == (2, True), line
 
 
-async def test_it_says_where_it_is_once_it_is_there(tmp_path: Path) -> None:
+async def test_serve_prints_its_address_when_ready(tmp_path: Path) -> None:
     async with sleuth_serve(tmp_path, SLEUTH_HOME=str(tmp_path / "home"), SLEUTH_EMBEDDER="none") as served:
-        assert f"{served.url}, until it is interrupted" in served.log.read_text()
+        assert f"{served.url} (Ctrl-C to stop)" in served.log.read_text()
     said = served.log.read_text()
     assert "Finished server process" in said
     assert "Traceback" not in said

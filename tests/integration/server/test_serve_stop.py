@@ -1,4 +1,4 @@
-"""An upload that is stopped: what was read stays whole and in every index, the rest is not read, whatever follows."""
+"""Stopped uploads: ingested files stay complete and indexed, the rest is never ingested."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -50,13 +50,13 @@ async def ended(client: httpx.AsyncClient, ingest: str) -> Any:
 
 
 def whole(settings: Settings) -> int:
-    """How many passages there are; in every store the same."""
+    """Return the number of passages, which must be the same in every store."""
     (count, ids), *indexes = held(settings)
     assert indexes == [(count, ids)] * len(indexes)
     return count
 
 
-async def test_what_was_read_stays_and_the_rest_is_not_read(settings: Settings, gated: Gated) -> None:
+async def test_stopped_upload_keeps_ingested_files_and_skips_the_rest(settings: Settings, gated: Gated) -> None:
     async with serving(settings, gated) as client:
         ingest = await send(client, CORPUS)
         await asyncio.to_thread(gated.reached.wait)
@@ -75,7 +75,7 @@ async def test_what_was_read_stays_and_the_rest_is_not_read(settings: Settings, 
     assert whole(settings) == LINES, "the same upload did not begin anew"
 
 
-async def test_a_server_that_is_started_again_does_not_go_on(settings: Settings, gated: Gated) -> None:
+async def test_stopped_upload_is_not_resumed_after_a_restart(settings: Settings, gated: Gated) -> None:
     async with serving(settings, gated) as client:
         ingest = await send(client, CORPUS)
         await asyncio.to_thread(gated.reached.wait)
@@ -87,7 +87,7 @@ async def test_a_server_that_is_started_again_does_not_go_on(settings: Settings,
     assert not list((settings.home / "uploads").glob("*/*")), "files were left behind"
 
 
-async def test_an_upload_is_stopped_before_its_turn(settings: Settings, gated: Gated, tmp_path: Path) -> None:
+async def test_queued_upload_can_be_stopped(settings: Settings, gated: Gated, tmp_path: Path) -> None:
     files = {"one.txt": "The first file.", "two.txt": "The second file."}
     async with serving(settings, gated) as client:
         first = await send(client, files)
@@ -100,7 +100,7 @@ async def test_an_upload_is_stopped_before_its_turn(settings: Settings, gated: G
         assert "first" in (await client.get("/v1/documents/one.txt")).json()["text"]
 
 
-async def test_what_is_read_already_is_done(settings: Settings) -> None:
+async def test_stop_after_the_last_file_is_done(settings: Settings) -> None:
     async with serving(settings, HashingEmbedder()) as client:
         last = await upload(client, {"one.txt": "The first file."})
         assert await stop(client, last["id"]) == last

@@ -11,14 +11,14 @@ import httpx
 import pytest
 from serve_scene import Oracle, begin, client_of, opening, told, upload
 
-from sleuth.studio.server.app import create_app, house_of
-from sleuth.studio.server.runs.queue import JobList
-from sleuth.studio.server.state import House
+from sleuth.studio.server.app import create_app, server_state_of
+from sleuth.studio.server.runs.queue import RunQueue
+from sleuth.studio.server.state import ServerState
 from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.postgres]
 
-Server = Callable[[str], AbstractAsyncContextManager[tuple[httpx.AsyncClient, House]]]
+Server = Callable[[str], AbstractAsyncContextManager[tuple[httpx.AsyncClient, ServerState]]]
 
 
 @pytest.fixture
@@ -28,22 +28,22 @@ def oracle() -> Oracle:
 
 @pytest.fixture
 def server(tmp_path: Path, postgres_url: str, oracle: Oracle) -> Server:
-    """Starts the server of a machine; all of them are one owner's."""
+    """Return a function that starts another server of the same owner."""
     own = uuid4().hex
 
     @asynccontextmanager
-    async def serve(machine: str) -> AsyncIterator[tuple[httpx.AsyncClient, House]]:
+    async def serve(machine: str) -> AsyncIterator[tuple[httpx.AsyncClient, ServerState]]:
         home = tmp_path / machine
         settings = Settings(home=home, embedder="none", database_url=postgres_url, collection=own, owner=own)
         app = create_app(settings, open_model=opening(oracle))
         async with app.router.lifespan_context(app), client_of(app) as client:
-            yield client, house_of(app)
+            yield client, server_state_of(app)
 
     return serve
 
 
 async def held(client: httpx.AsyncClient, oracle: Oracle) -> str:
-    """A run whose model call waits, and which has told its first three events."""
+    """Start a run whose model call waits; return when it has published three events."""
     oracle.asked.clear()
     oracle.free.clear()
     thread = await begin(client)
@@ -62,7 +62,7 @@ def refusal(response: httpx.Response) -> tuple[int, Any]:
     return response.status_code, response.json()["error"]["type"]
 
 
-async def test_what_the_other_one_runs_is_refused_and_nothing_is_lost(server: Server, oracle: Oracle) -> None:
+async def test_run_of_another_server_is_refused_without_loss(server: Server, oracle: Oracle) -> None:
     async with server("one") as (one, _), server("two") as (two, _):
         await upload(one)
         await upload(two)
@@ -79,7 +79,7 @@ async def test_what_the_other_one_runs_is_refused_and_nothing_is_lost(server: Se
         await assert_ends_well(two, thread)
 
 
-async def test_what_the_other_one_has_refused_is_picked_up(server: Server, oracle: Oracle) -> None:
+async def test_run_refused_by_another_server_is_recovered(server: Server, oracle: Oracle) -> None:
     async with server("two") as (two, _):
         async with server("one") as (one, _):
             await upload(one)
@@ -92,38 +92,38 @@ async def test_what_the_other_one_has_refused_is_picked_up(server: Server, oracl
             await assert_ends_well(again, thread)
 
 
-async def test_two_that_pick_up_at_once_share_what_was_left(server: Server, oracle: Oracle) -> None:
-    async with server("one") as (one, house_one), server("two") as (two, house_two):
+async def test_concurrently_recovering_servers_share_the_queue(server: Server, oracle: Oracle) -> None:
+    async with server("one") as (one, server_one), server("two") as (two, server_two):
         await upload(one)
         await upload(two)
         threads = await left_by_a_third(server, oracle)
         oracle.free.set()
-        left = await asyncio.to_thread(JobList(house_one.tenants.store.engine).left)
+        left = await asyncio.to_thread(RunQueue(server_one.tenants.store.engine).pending)
         assert set(threads) <= {thread for thread, _ in left}
-        begun = await asyncio.gather(house_one.jobs.pick_up(), house_two.jobs.pick_up())
+        begun = await asyncio.gather(server_one.run_worker.recover(), server_two.run_worker.recover())
         assert sum(begun) == len(left)
         for thread in threads:
-            await told(one, thread)  # to its end, whoever runs it
+            await told(one, thread)  # to its end, on either server
             await told(two, thread)
             await assert_ends_well(one, thread)
         assert len(oracle.requests) == len(threads)
 
 
-async def test_what_was_ended_meanwhile_is_not_picked_up(
+async def test_run_ended_by_another_server_is_not_recovered(
     server: Server, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By another server that has read just before that it was left."""
-    async with server("one") as (one, house_one), server("two") as (two, house_two):
+    async with server("one") as (one, server_one), server("two") as (two, server_two):
         await upload(one)
         await upload(two)
         (thread, *_) = await left_by_a_third(server, oracle)
-        left = await asyncio.to_thread(JobList(house_one.tenants.store.engine).left)
-        await house_one.jobs.pick_up()
+        left = await asyncio.to_thread(RunQueue(server_one.tenants.store.engine).pending)
+        await server_one.run_worker.recover()
         assert (await one.post(f"/v1/runs/{thread}/stop")).status_code == 202
         before = await told(one, thread)
         assert before[-1][1] == "stopped"
-        monkeypatch.setattr(JobList, "left", lambda _: [row for row in left if row[0] == thread])
-        assert await house_two.jobs.pick_up() == 0
+        monkeypatch.setattr(RunQueue, "pending", lambda _: [row for row in left if row[0] == thread])
+        assert await server_two.run_worker.recover() == 0
         assert await told(two, thread) == before
         assert (await two.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "interrupted"
 

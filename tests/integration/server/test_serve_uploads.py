@@ -1,4 +1,4 @@
-"""Uploads that cannot be read in at once: what was taken is read in as soon as that goes, by the server that has it."""
+"""Uploads that cannot be ingested immediately: the server retries them until it succeeds."""
 
 import asyncio
 import os
@@ -45,8 +45,8 @@ class Away(HashingEmbedder):
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingests, "SOON", 0.05)
-    monkeypatch.setattr(ingests, "LATE", 0.2)
+    monkeypatch.setattr(ingests, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(ingests, "LONGEST_PAUSE", 0.2)
 
 
 @asynccontextmanager
@@ -67,7 +67,7 @@ async def ended(client: httpx.AsyncClient, ingest: str) -> Any:
 
 
 async def complaint(client: httpx.AsyncClient, ingest: str) -> Any:
-    """How an upload stands once it has failed for the first time."""
+    """Return the state of an upload after its first failure."""
     async with asyncio.timeout(60):
         while not (found := (await client.get(f"/v1/ingests/{ingest}")).json())["failed"]:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -82,7 +82,7 @@ def files_in(settings: Settings) -> list[Path]:
     return [path for path in (settings.home / "uploads").rglob("*") if path.is_file()]
 
 
-async def test_an_upload_waits_until_the_embedder_is_back_and_the_next_one_behind_it(settings: Settings) -> None:
+async def test_upload_waits_for_the_embedder_and_delays_the_next(settings: Settings) -> None:
     embedder = Away(ModelUnavailable("The embeddings are away: start them."))
     async with serving(settings, embedder) as client:
         first = await send(client, {"notes.txt": "The first notes."})
@@ -100,7 +100,7 @@ async def test_an_upload_waits_until_the_embedder_is_back_and_the_next_one_behin
     assert not files_in(settings)
 
 
-async def test_one_that_waits_is_read_by_the_next_start(settings: Settings) -> None:
+async def test_waiting_upload_is_ingested_after_a_restart(settings: Settings) -> None:
     async with serving(settings, Away(ModelUnavailable("They are away."))) as client:
         ingest = await send(client, {"notes.txt": "The notes."})
         await complaint(client, ingest)
@@ -109,7 +109,7 @@ async def test_one_that_waits_is_read_by_the_next_start(settings: Settings) -> N
         assert await text_of(client, "notes.txt") == "The notes."
 
 
-async def test_one_that_waits_can_be_stopped(settings: Settings) -> None:
+async def test_waiting_upload_can_be_stopped(settings: Settings) -> None:
     async with serving(settings, Away(ModelUnavailable("They are away."))) as client:
         ingest = await send(client, {"notes.txt": "The notes."})
         await complaint(client, ingest)
@@ -117,7 +117,7 @@ async def test_one_that_waits_can_be_stopped(settings: Settings) -> None:
         assert (await ended(client, ingest))["status"] == "stopped"
 
 
-async def test_another_owner_does_not_wait(settings: Settings) -> None:
+async def test_waiting_upload_does_not_delay_other_owners(settings: Settings) -> None:
     keys = settings.model_copy(update={"api_keys": SecretStr("anna:apple,ben:plum")})
 
     class Picky(Away):
@@ -131,7 +131,7 @@ async def test_another_owner_does_not_wait(settings: Settings) -> None:
         assert (await ended(client, await send(client, {"notes.txt": "What ben says."})))["status"] == "done"
 
 
-async def test_what_somebody_has_to_mend_ends_it(settings: Settings) -> None:
+async def test_permanent_error_ends_an_upload(settings: Settings) -> None:
     embedder = Away(EmbedderChanged("Built by another: rebuild it."))
     async with serving(settings, embedder) as client:
         last = await ended(client, await send(client, {"notes.txt": "The notes."}))
@@ -142,7 +142,7 @@ async def test_what_somebody_has_to_mend_ends_it(settings: Settings) -> None:
 
 
 @pytest.mark.postgres
-async def test_servers_with_homes_of_their_own_leave_each_others_uploads_alone(
+async def test_servers_with_separate_homes_ignore_each_others_uploads(
     settings: Settings, postgres_url: str, tmp_path: Path
 ) -> None:
     shared = settings.model_copy(update={"database_url": postgres_url, "collection": tmp_path.name})
@@ -159,7 +159,7 @@ async def test_servers_with_homes_of_their_own_leave_each_others_uploads_alone(
         assert await text_of(client, "notes.txt") == "The notes."
 
 
-async def test_servers_with_one_home_read_an_upload_once(settings: Settings) -> None:
+async def test_servers_with_one_home_ingest_an_upload_once(settings: Settings) -> None:
     gated = Gated()
     async with serving(settings, gated) as first:
         ingest = await send(first, {"notes.txt": "The notes."})
@@ -174,7 +174,7 @@ async def test_servers_with_one_home_read_an_upload_once(settings: Settings) -> 
 
 
 @pytest.mark.parametrize("size", [10, 2_000_000])
-async def test_a_full_disk_takes_no_file_and_keeps_none(settings: Settings, size: int) -> None:
+async def test_full_disk_refuses_an_upload_completely(settings: Settings, size: int) -> None:
     async with serving(settings, HashingEmbedder()) as client:
         await upload(client, {"first.txt": "The first notes."})
         with full_disk():
@@ -184,31 +184,31 @@ async def test_a_full_disk_takes_no_file_and_keeps_none(settings: Settings, size
         assert (await upload(client, {"notes.txt": "The notes."}))["status"] == "done"
 
 
-def test_what_a_kill_has_left_is_cleared_away(tmp_path: Path) -> None:
+def test_orphaned_files_of_a_kill_are_removed(tmp_path: Path) -> None:
     uploads = Uploads(create_engine(f"sqlite:///{tmp_path / 'serve.db'}"), tmp_path / "uploads")
     with (tmp_path / "sent").open("wb+") as sent:
         kept = Ingest(id="a1", owner="anna", files=("notes.txt",), at="2026-01-01")
-        uploads.keep(kept, {"notes.txt": sent})
-        uploads.keep(replace(kept, id="b2"), {"notes.txt": sent})
-    uploads.finish(replace(kept, id="b2", status="done"), placed=False)
+        uploads.add(kept, {"notes.txt": sent})
+        uploads.add(replace(kept, id="b2"), {"notes.txt": sent})
+    uploads.finish(replace(kept, id="b2", status="done"), is_placed=False)
     left = [tmp_path / "uploads" / "c3" / "notes.txt", uploads.folder_of("anna") / "more.txt"]
     placed = uploads.folder_of("anna") / "notes.txt"
     for path in (*left, placed):
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    uploads.sweep()
+    uploads.remove_orphans()
     assert all(path.exists() for path in left), "it may be about to be written down"
     before = time.time() - HOUR - 1
     for path in (*left, placed, *(tmp_path / "uploads").iterdir()):
         os.utime(path, (before, before))
-    uploads.sweep()
+    uploads.remove_orphans()
     assert not any(path.exists() for path in left)
     assert placed.exists()
     assert (tmp_path / "uploads" / "a1" / "notes.txt").exists()
-    assert uploads.left() == [kept]
+    assert uploads.unfinished() == [kept]
 
 
-def test_a_failure_is_the_file_s_that_it_names() -> None:
+def test_failure_belongs_to_the_file_that_it_names() -> None:
     paths = [Path("/files/1.txt"), Path("/files/11.txt")]
     failing = IngestProgress(failure="/files/11.txt is empty.")
     told = _after(Ingest(id="a1", owner="anna", files=("1.txt", "11.txt")), failing, paths)

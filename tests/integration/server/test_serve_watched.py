@@ -1,4 +1,4 @@
-"""What the server tells about itself, and the limits that it holds its owners to."""
+"""Logs, metrics, traces and limits of the server."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from sleuth.studio.server.telemetry import JsonLines
 pytestmark = pytest.mark.integration
 
 
-async def test_every_reply_names_its_request(client: httpx.AsyncClient) -> None:
+async def test_every_response_has_its_request_id(client: httpx.AsyncClient) -> None:
     named = await client.get("/v1/methods", headers={"X-Request-ID": "mine-1"})
     assert named.headers["X-Request-ID"] == "mine-1"
     odd = await client.get("/nothing", headers={"X-Request-ID": "no good\t"})
@@ -26,7 +26,7 @@ async def test_every_reply_names_its_request(client: httpx.AsyncClient) -> None:
     assert len(odd.headers["X-Request-ID"]) == 32
 
 
-async def test_the_log_has_numbers_and_names_and_no_text(serving: Serve, caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_contains_names_and_numbers_but_no_texts(serving: Serve, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "sleuth")
     async with serving(keys=KEYS) as client:
         await upload(client, headers=ANNA)
@@ -55,9 +55,7 @@ async def test_metrics_count_requests_runs_and_tokens(client: httpx.AsyncClient)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_completion_whose_reader_leaves_after_its_answer_was_done(
-    client: httpx.AsyncClient, stream: bool
-) -> None:
+async def test_completion_closed_after_its_answer_counts_as_done(client: httpx.AsyncClient, stream: bool) -> None:
     await upload(client)
     asked = {"model": "plain-rag", "messages": [{"role": "user", "content": QUESTION}], "stream": stream}
     assert (await client.post("/v1/chat/completions", json=asked)).status_code == 200
@@ -67,7 +65,7 @@ async def test_a_completion_whose_reader_leaves_after_its_answer_was_done(
     assert 'sleuth_run_seconds_count{method="plain-rag",outcome="done"} 1.0' in found
 
 
-async def test_traces_have_requests_runs_and_nodes(serving: Serve) -> None:
+async def test_traces_contain_requests_runs_and_nodes(serving: Serve) -> None:
     kept = InMemorySpanExporter()
     provider = trace.get_tracer_provider()  # a process has one for good
     if not isinstance(provider, TracerProvider):
@@ -86,7 +84,7 @@ async def test_traces_have_requests_runs_and_nodes(serving: Serve) -> None:
     assert parent.span_id == (run.context.span_id if run.context else None)
 
 
-async def test_requests_beyond_the_rate_are_refused_to_that_owner_alone(serving: Serve) -> None:
+async def test_requests_beyond_the_rate_limit_are_refused_per_owner(serving: Serve) -> None:
     async with serving(keys=KEYS, requests_a_minute=3) as client:
         replies = [await client.get("/v1/runs", headers=ANNA) for _ in range(4)]
         assert [reply.status_code for reply in replies] == [200, 200, 200, 429]
@@ -95,7 +93,7 @@ async def test_requests_beyond_the_rate_are_refused_to_that_owner_alone(serving:
         assert (await client.get("/v1/runs", headers=BEN)).status_code == 200
 
 
-async def test_runs_beyond_the_day_s_tokens_are_refused_to_that_owner_alone(serving: Serve) -> None:
+async def test_runs_beyond_the_daily_quota_are_refused_per_owner(serving: Serve) -> None:
     async with serving(keys=KEYS, tokens_a_day=50) as client:
         for key in (ANNA, BEN):
             await upload(client, headers=key)

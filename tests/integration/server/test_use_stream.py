@@ -27,7 +27,7 @@ TURNS = [
 
 @pytest.fixture(scope="module")
 def node() -> str:
-    """Node, with what package-lock.json names beside the script."""
+    """Return the path of Node, after installing the packages of package-lock.json."""
     found = shutil.which("node")
     if found is None:
         assert os.environ.get("SLEUTH_REQUIRE_ALL") != "1", "Node.js is not installed"
@@ -40,7 +40,7 @@ def node() -> str:
     return found
 
 
-async def test_a_page_has_a_conversation(node: str, tmp_path: Path) -> None:
+async def test_use_stream_hook_continues_a_conversation(node: str, tmp_path: Path) -> None:
     async with knowing() as proxy:
         environment = {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
         told = await asyncio.to_thread(converse, node, tmp_path, environment)
@@ -58,7 +58,7 @@ async def test_a_page_has_a_conversation(node: str, tmp_path: Path) -> None:
 
 
 def converse(node: str, folder: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
-    """What the hook holds after each turn; the method is the assistant's configuration."""
+    """Return the messages of the hook after each turn; the assistant configures the method."""
     with langgraph_dev(folder, **environment) as server:
         assistant = get_sync_client(url=server.url).assistants.create("chat", context={"method": "plain-rag"})
         done = subprocess.run(

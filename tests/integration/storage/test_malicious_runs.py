@@ -16,7 +16,7 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.graphs.runs.pruning import prune, remove_runs
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import StoreDamaged
 from sleuth.tools.settings import Settings
 
@@ -28,7 +28,7 @@ LATEST = "WHERE checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)"
 async def finished(settings: Settings, id: str) -> None:
     async with open_store(settings) as store:
         runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
-        await last(runs.run(await runs.start(QUESTION, "par-rag", thread=id)))
+        await last_answer(runs.run(await runs.start(QUESTION, "par-rag", thread=id)))
 
 
 @pytest.mark.parametrize("name", ["os.system", "builtins.eval", "pydantic.v2", "lc2"])

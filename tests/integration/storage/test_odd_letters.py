@@ -15,7 +15,7 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.graphs.runs.history import export_run
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -70,7 +70,7 @@ async def test_faulty_runs_end_and_can_be_read(tmp_path: Path, database_url: str
     async with open_store(settings) as store:
         runs = RunService(store, Services(model=Odd(), retriever=Shelf()))
         id = await runs.start(QUESTION, method)
-        answer = await last(runs.run(id))
+        answer = await last_answer(runs.run(id))
         assert await runs.answer(id) == answer
         kept = json.dumps(await export_run(runs, id), ensure_ascii=False, default=str).encode()
     assert b"fair" in kept

@@ -17,7 +17,7 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import export_run, find_hashes, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import WRITES, PruneReport, prune
 from sleuth.graphs.runs.service import RunService, Services, checkpoint_id_of
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.settings import Settings
 
@@ -33,7 +33,7 @@ async def runs(tmp_path: Path, database_url: str | None) -> AsyncIterator[RunSer
 
 async def finished(runs: RunService) -> tuple[str, Answer]:
     id = await runs.start(QUESTION, "par-rag")
-    return id, await last(runs.run(id))
+    return id, await last_answer(runs.run(id))
 
 
 async def branched(runs: RunService) -> tuple[str, set[str]]:
@@ -44,11 +44,11 @@ async def branched(runs: RunService) -> tuple[str, set[str]]:
     id, _ = await finished(runs)
     trunk = await list_checkpoints(runs, id)
     await fork_run(runs, id, at=trunk[len(trunk) // 2].checkpoint)
-    await last(runs.run(id))
+    await last_answer(runs.run(id))
     planned = next(moment for moment in reversed(trunk) if moment.node == ["plan"])
     await fork_run(runs, id, at=planned.checkpoint, changes={"plan": {"4": None, "5": None}})
     model = InProcess(hold_at=4)
-    running = asyncio.create_task(last(RunService(runs.store, Services(model=model, retriever=Shelf())).run(id)))
+    running = asyncio.create_task(last_answer(RunService(runs.store, Services(model=model, retriever=Shelf())).run(id)))
     await model.holding.wait()
     await asyncio.sleep(0.3)  # the parallel replies are committed
     running.cancel()
@@ -96,7 +96,7 @@ async def test_kept_checkpoints_can_be_forked_to_the_same_end(runs: RunService) 
     kept = [moment.checkpoint for moment in await list_checkpoints(runs, id)]
     for at in kept[::2]:
         await fork_run(runs, id, at=at)
-        again = await last(runs.run(id))
+        again = await last_answer(runs.run(id))
         assert replace(again, checkpoint="") == replace(answer, checkpoint="")
     with pytest.raises(UnknownName, match="no checkpoint"):
         await fork_run(runs, id, at="1f000000-0000-6000-8000-000000000000")
@@ -107,10 +107,10 @@ async def test_interrupted_run_resumes_after_a_prune(runs: RunService, keep_last
     """Calls that had completed are still not made again: their results are kept with the latest checkpoint."""
     id, completed = await branched(runs)
     twin, _ = await branched(runs)
-    expected = await last(runs.run(twin))
+    expected = await last_answer(runs.run(twin))
     await prune(runs, older_than=None, keep_last=keep_last)
     model = InProcess()
-    answer = await last(RunService(runs.store, Services(model=model, retriever=Shelf())).run(id))
+    answer = await last_answer(RunService(runs.store, Services(model=model, retriever=Shelf())).run(id))
     assert replace(answer, thread="", checkpoint="") == replace(expected, thread="", checkpoint="")
     assert completed
     assert not completed & {request.call_id for request in model.requests}

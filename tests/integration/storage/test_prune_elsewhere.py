@@ -17,7 +17,7 @@ from sleuth.graphs.persistence.thread_locks import ThreadLocks
 from sleuth.graphs.runs.history import export_run, find_hashes
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings
 
@@ -89,13 +89,13 @@ async def there(shared: Settings, tmp_path: Path) -> AsyncIterator[RunService]:
 
 async def finished(runs: RunService, question: str = QUESTION) -> tuple[str, Answer]:
     id = await runs.start(question, "par-rag")
-    return id, await last(runs.run(id))
+    return id, await last_answer(runs.run(id))
 
 
 async def interrupted(runs: RunService) -> str:
     """A run that has kept a prompt which no checkpoint names yet."""
     id, stuck = await runs.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag"), InProcess(hold_at=1)
-    running = asyncio.create_task(last(RunService(runs.store, Services(model=stuck, retriever=Shelf())).run(id)))
+    running = asyncio.create_task(last_answer(RunService(runs.store, Services(model=stuck, retriever=Shelf())).run(id)))
     await stuck.holding.wait()
     running.cancel()
     await asyncio.wait([running])
@@ -120,14 +120,14 @@ async def test_run_started_during_prune_keeps_its_texts(here: RunService, there:
 
 async def test_run_resumed_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
     id = await interrupted(there)
-    await prune(meanwhile(here, lambda: last(there.run(id)), after=id), older_than=None, keep_last=1)
+    await prune(meanwhile(here, lambda: last_answer(there.run(id)), after=id), older_than=None, keep_last=1)
     await assert_texts_are_there(there, id)
 
 
 async def test_old_run_resumed_during_prune_is_kept(here: RunService, there: RunService) -> None:
     id = await interrupted(there)
     await there.store.threads.set_state(id, "interrupted", at=LONG_AGO)
-    gone = await prune(meanwhile(here, lambda: last(there.run(id))), older_than=3600, keep_last=None)
+    gone = await prune(meanwhile(here, lambda: last_answer(there.run(id))), older_than=3600, keep_last=None)
     assert gone.threads == 0
     assert (await there.answer(id)).status == "answered"
     await assert_texts_are_there(there, id)
@@ -136,7 +136,7 @@ async def test_old_run_resumed_during_prune_is_kept(here: RunService, there: Run
 async def test_prune_is_refused_while_another_machine_runs_a_thread(here: RunService, there: RunService) -> None:
     stuck = InProcess(hold_at=1)
     running = asyncio.create_task(
-        last(
+        last_answer(
             RunService(there.store, Services(model=stuck, retriever=Shelf())).run(
                 id := await there.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
             )

@@ -12,7 +12,7 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -32,7 +32,7 @@ async def test_listed_run_always_has_its_checkpoints(tmp_path: Path, database_ur
     async with open_store(settings) as store:
         runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
         id = await runs.start(QUESTION, "par-rag")
-        await last(runs.run(id))
+        await last_answer(runs.run(id))
         before = await list_checkpoints(runs, id)
         event.listen(store.engine, "before_cursor_execute", die_at_the_row)
         with pytest.raises(Killed):

@@ -18,7 +18,7 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.threads import LONGEST_NAME
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UnknownName, UsageError
 from sleuth.tools.settings import Settings
 
@@ -48,21 +48,21 @@ async def runs(stored: Settings) -> AsyncIterator[RunService]:
 
 async def test_finished_run_is_visible_to_the_next_process(runs: RunService, stored: Settings) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    answer = await last(runs.run(id))
+    answer = await last_answer(runs.run(id))
     assert (answer.status, answer.text, len(answer.notes)) == ("answered", "the fair at Brindlecote", 5)
     async with open_store(stored) as store:
         again = RunService(store)
         assert await again.answer(id) == answer
-        assert await last(again.run(id)) == answer, "a finished run needs no services"
+        assert await last_answer(again.run(id)) == answer, "a finished run needs no services"
         assert [(thread.id, thread.status) for thread in await store.threads.list_newest()] == [(id, "done")]
 
 
 async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, stored: Settings) -> None:
-    uninterrupted = await last(runs.run(await runs.start(QUESTION, "par-rag")))
+    uninterrupted = await last_answer(runs.run(await runs.start(QUESTION, "par-rag")))
     stuck = InProcess(hold_at=6)
     held = RunService(runs.store, services(stuck))
     id = await held.start(QUESTION, "par-rag")
-    running = asyncio.create_task(last(held.run(id)))
+    running = asyncio.create_task(last_answer(held.run(id)))
     await stuck.holding.wait()
     await asyncio.sleep(0.3)  # the other replies of that moment are committed
     running.cancel()
@@ -73,7 +73,7 @@ async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, 
         await runs.answer(id)
     model = InProcess()
     async with open_store(stored) as store:
-        answer = await last(RunService(store, services(model)).run(id))
+        answer = await last_answer(RunService(store, services(model)).run(id))
     assert told(answer) == told(uninterrupted)
     ids = {request.call_id for request in stuck.requests[:5]} & {request.call_id for request in model.requests}
     assert not ids, "calls that had completed were made again"
@@ -88,15 +88,15 @@ class Failing(InProcess):
 async def test_failed_run_stores_its_reason_and_resumes(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
     with pytest.raises(ModelUnavailable):
-        await last(RunService(runs.store, services(Failing())).run(id))
+        await last_answer(RunService(runs.store, services(Failing())).run(id))
     thread = await runs.store.threads.get(id)
     assert (thread.status, thread.problem) == ("failed", "The server is away.")
-    assert (await last(runs.run(id))).status == "answered"
+    assert (await last_answer(runs.run(id))).status == "answered"
 
 
 async def test_checkpoints_list_nodes_and_changes(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    await last(runs.run(id))
+    await last_answer(runs.run(id))
     moments = await list_checkpoints(runs, id)
     assert [moments[0].node, moments[0].next] == [["answer"], []]
     assert [moment.parent for moment in moments[:-1]] == [moment.checkpoint for moment in moments[1:]]
@@ -111,13 +111,13 @@ async def test_checkpoints_list_nodes_and_changes(runs: RunService) -> None:
 
 async def test_fork_with_changed_plan_runs_the_new_plan(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    first = await last(runs.run(id))
+    first = await last_answer(runs.run(id))
     planned = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["plan"])
     model = InProcess()
     forking = RunService(runs.store, services(model))
     made = await fork_run(forking, id, at=planned.checkpoint, changes={"plan": {"5": None, "4": None}})
     assert made["thread"] == id
-    answer = await last(forking.run(id))
+    answer = await last_answer(forking.run(id))
     assert len(answer.notes) == 3
     assert {request.role for request in model.requests} == {"drafter", "reviewer", "refiner", "answerer"}
     assert made["checkpoint"] in {moment.checkpoint for moment in await list_checkpoints(runs, id)}
@@ -128,15 +128,15 @@ async def test_fork_with_changed_plan_runs_the_new_plan(runs: RunService) -> Non
 
 async def test_fork_without_changes_repeats_the_run(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    first = await last(runs.run(id))
+    first = await last_answer(runs.run(id))
     for moment in (await list_checkpoints(runs, id))[1:-1:12]:
         await fork_run(runs, id, at=moment.checkpoint)
-        assert told(await last(runs.run(id))) == told(first)
+        assert told(await last_answer(runs.run(id))) == told(first)
 
 
 async def test_fork_into_another_method_keeps_notes(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    await last(runs.run(id))
+    await last_answer(runs.run(id))
     at = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["refine"])
     made = await fork_run(runs, id, at=at.checkpoint, into="plain-rag")
     thread = await runs.store.threads.get(made["thread"])
@@ -147,9 +147,9 @@ async def test_fork_into_another_method_keeps_notes(runs: RunService) -> None:
 
 async def test_unknown_field_error_names_the_nearest(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag", thread="pellowrig" + uuid.uuid4().hex[:8])
-    await last(runs.run(id))
+    await last_answer(runs.run(id))
     with pytest.raises(UnknownName, match=f"Did you mean {id}"):
-        await last(runs.run(id[:-1]))
+        await last_answer(runs.run(id[:-1]))
     newest = (await list_checkpoints(runs, id))[0].checkpoint
     with pytest.raises(UnknownName, match=f"Did you mean {newest}"):
         await fork_run(runs, id, at=newest[:-1])
@@ -161,7 +161,7 @@ async def test_unknown_field_error_names_the_nearest(runs: RunService) -> None:
 
 async def test_owners_are_separate(runs: RunService, stored: Settings) -> None:
     id = await runs.start(QUESTION, "par-rag")
-    await last(runs.run(id))
+    await last_answer(runs.run(id))
     async with open_store(stored.model_copy(update={"owner": uuid.uuid4().hex})) as store:
         assert await store.threads.list_newest() == []
         with pytest.raises(UnknownName):
@@ -170,12 +170,12 @@ async def test_owners_are_separate(runs: RunService, stored: Settings) -> None:
 
 async def test_resumed_run_keeps_its_budget_until_replaced(runs: RunService) -> None:
     id = await runs.start(QUESTION, "par-rag", budget=Budget(max_calls=3))
-    assert (await last(runs.run(id))).status == "out_of_budget"
+    assert (await last_answer(runs.run(id))).status == "out_of_budget"
     first = (await list_checkpoints(runs, id))[-2].checkpoint
     await fork_run(runs, id, at=first)
-    assert (await last(runs.run(id))).status == "out_of_budget"
+    assert (await last_answer(runs.run(id))).status == "out_of_budget"
     await fork_run(runs, id, at=first)
-    assert (await last(runs.run(id, budget=Budget()))).status == "answered"
+    assert (await last_answer(runs.run(id, budget=Budget()))).status == "answered"
 
 
 async def test_two_processes_never_run_one_thread(runs: RunService, stored: Settings) -> None:
@@ -187,7 +187,7 @@ async def test_two_processes_never_run_one_thread(runs: RunService, stored: Sett
     try:
         assert await asyncio.to_thread(here.poll, 60)
         with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by "):
-            await last(runs.run(id))
+            await last_answer(runs.run(id))
     finally:
         other.kill()
         await asyncio.to_thread(other.join)
@@ -198,7 +198,7 @@ async def test_two_processes_never_run_one_thread(runs: RunService, stored: Sett
 async def test_many_simultaneous_runs_end(runs: RunService, method: str) -> None:
     """More than a pool of connections has: none may be held for as long as a run takes."""
     names = [await runs.start(QUESTION, method) for _ in range(20)]
-    answers = await asyncio.gather(*(last(runs.run(name)) for name in names))
+    answers = await asyncio.gather(*(last_answer(runs.run(name)) for name in names))
     assert [answer.thread for answer in answers] == names
     assert {answer.status for answer in answers} == {"answered"}
 
@@ -223,7 +223,7 @@ async def freed(runs: RunService, id: str) -> Answer:
     """Runs a thread as soon as it can be: Postgres needs a moment to see that a client was killed."""
     for _ in range(50):
         try:
-            return await last(runs.run(id))
+            return await last_answer(runs.run(id))
         except ThreadBusy:
             await asyncio.sleep(0.1)
     raise AssertionError("the lease of a killed process stays")
@@ -236,7 +236,7 @@ def run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
 async def _run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
     model = InProcess(hold_at=1)
     async with open_store(settings) as store:
-        running = asyncio.create_task(last(RunService(store, services(model)).run(id)))
+        running = asyncio.create_task(last_answer(RunService(store, services(model)).run(id)))
         await model.holding.wait()
         pipe.send("held")
         await running
@@ -244,7 +244,7 @@ async def _run_and_stay(settings: Settings, id: str, pipe: Connection) -> None:
 
 async def test_run_with_longest_name_has_subruns(runs: RunService) -> None:
     name = "n" * LONGEST_NAME
-    answer = await last(runs.run(await runs.start(QUESTION, "auto", thread=name)))
+    answer = await last_answer(runs.run(await runs.start(QUESTION, "auto", thread=name)))
     hops = await runs.store.threads.subruns_of(name)
     assert answer.thread == name
     assert hops

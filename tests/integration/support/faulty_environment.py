@@ -21,7 +21,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings
@@ -101,7 +101,7 @@ class Run:
             if not await self.house.store.threads.exists(self.thread):
                 await runs.start(self.trial.question, self.trial.method, values=self.trial.values, thread=self.thread)
             heard = self.weather.seed % 2 == 0
-            return await last(runs.run(self.thread, listening=(lambda: True) if heard else None))
+            return await last_answer(runs.run(self.thread, listening=(lambda: True) if heard else None))
 
     async def checked(self, within: float) -> Session:
         """A session that sends nothing again that was committed before it, no call too often, none after silence."""

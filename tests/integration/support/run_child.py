@@ -20,7 +20,7 @@ from sleuth.graphs.persistence.postgres_checkpoints import PostgresCheckpoints
 from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import Sleuth, last
+from sleuth.studio.client.sleuth import Sleuth, last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold
@@ -135,7 +135,7 @@ async def _ask(job: Job, app: Sleuth, pipe: Connection) -> dict[str, Any]:
     if not await app.runs.store.threads.exists(job.thread):
         await app.runs.start(job.question, job.method, values=job.values, thread=job.thread)
     pipe.send("running")
-    return (await last(app.runs.run(job.thread))).to_json()
+    return (await last_answer(app.runs.run(job.thread))).to_json()
 
 
 async def _converse(job: Job, app: Sleuth, pipe: Connection) -> dict[str, Any]:

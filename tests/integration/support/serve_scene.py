@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.studio.client.sleuth import Named
+from sleuth.studio.client.sleuth import NamedModel
 from sleuth.tools.settings import Settings
 
 KEYS = "anna:apple-secret,ben:plum-secret"
@@ -68,11 +68,11 @@ class Oracle:
         return 100
 
 
-def opening(model: Named) -> Callable[[Settings], AbstractAsyncContextManager[Named]]:
+def opening(model: NamedModel) -> Callable[[Settings], AbstractAsyncContextManager[NamedModel]]:
     """A way to a model that is there already."""
 
     @asynccontextmanager
-    async def open_model(_settings: Settings) -> AsyncIterator[Named]:
+    async def open_model(_settings: Settings) -> AsyncIterator[NamedModel]:
         yield model
 
     return open_model

@@ -21,7 +21,7 @@ from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store, runs_url
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.search.index import IndexName
@@ -156,7 +156,7 @@ async def ask(deed: Deed, tell: Tell) -> None:
         for name in deed.names:
             if not await store.threads.exists(name):
                 await runs.start(QUESTION, "par-rag", thread=name)
-            await last(runs.run(name))
+            await last_answer(runs.run(name))
             tell(name)
 
 

@@ -1,6 +1,6 @@
-"""The page as people use it, in a browser: documents, questions, steps, citations, stops, forks, reloads.
+"""The page in a browser: documents, questions, steps, citations, stops, forks, reloads.
 
-With SLEUTH_PICTURES=FOLDER the pictures of the documentation are taken on the way (`make pictures`).
+SLEUTH_PICTURES=FOLDER also saves the pictures of the documentation (`make pictures`).
 """
 
 import json
@@ -24,10 +24,10 @@ from sleuth.tools.settings import Settings
 pytestmark = pytest.mark.integration
 
 
-async def test_documents_are_dropped_in_looked_at_and_deleted(page: Page, site: Site) -> None:
+async def test_documents_are_uploaded_opened_and_deleted(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await page.reload()
-    await expect(page.get_by_text("3 files read in.")).to_be_visible()
+    await expect(page.get_by_text("3 files ingested.")).to_be_visible()
     await page.get_by_role("button", name="Bastian Oake", exact=True).click()
     await expect(page.get_by_role("dialog")).to_contain_text("could not remember learning to swim")
     await page.keyboard.press("Escape")
@@ -38,31 +38,31 @@ async def test_documents_are_dropped_in_looked_at_and_deleted(page: Page, site: 
     await expect(page.locator("tbody tr")).to_have_count(2)
 
 
-async def test_a_file_that_cannot_be_read_is_named(page: Page, site: Site) -> None:
+async def test_upload_of_unreadable_file_shows_its_name(page: Page, site: Site) -> None:
     await page.goto(f"{await site()}/#/documents")
     broken = {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.4 and nothing else"}
     await page.locator("input[type=file]").set_input_files(broken)
     await expect(page.get_by_role("alert")).to_contain_text("broken.pdf")
 
 
-async def test_an_upload_can_be_cancelled_while_it_is_sent(page: Page, site: Site) -> None:
+async def test_upload_can_be_cancelled_while_it_is_sent(page: Page, site: Site) -> None:
     await page.goto(f"{await site()}/#/documents")
     await page.route("**/v1/documents", lambda _held: None)
     await page.locator("input[type=file]").set_input_files(DOCUMENTS)
     await expect(page.get_by_text("Sending the files")).to_be_visible()
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.get_by_role("alert")).to_have_text("The upload was cancelled.")
-    await expect(page.get_by_text("There are none yet.")).to_be_visible()
+    await expect(page.get_by_text("No documents yet.")).to_be_visible()
 
 
-async def test_an_answer_has_footnotes_that_open_the_quoted_place(page: Page, site: Site, teller: Teller) -> None:
+async def test_answer_footnotes_open_the_quoted_passage(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.gates["reviewer/review"].clear()
     await ask(page, skip_supported="false")
     steps = page.get_by_role("region", name="Steps")
     await expect(steps).to_contain_text("drafts 1: Bastian Oake")
     await expect(steps).to_contain_text("Working: review")
-    await expect(steps.locator(".draft")).to_contain_text("review writes: status : PASS")
+    await expect(steps.locator(".draft")).to_contain_text("review: status : PASS")
     await expect(page.locator(".cost")).to_contain_text("2 calls")
     await picture(page, "steps")
     teller.gates["reviewer/review"].set()
@@ -77,7 +77,7 @@ async def test_an_answer_has_footnotes_that_open_the_quoted_place(page: Page, si
     await picture(page, "citation")
 
 
-async def test_a_run_is_stopped_resumed_and_watched_across_a_reload(page: Page, site: Site, teller: Teller) -> None:
+async def test_run_is_stopped_resumed_and_followed_across_a_reload(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.gates["reviewer/review"].clear()
     await ask(page, skip_supported="false")
@@ -85,7 +85,7 @@ async def test_a_run_is_stopped_resumed_and_watched_across_a_reload(page: Page, 
     await expect(steps).to_contain_text("Working: review")
     await page.get_by_role("button", name="Stop").click()
     await expect_status(page, "stopped")
-    await expect(steps).to_contain_text("Stopped. It can be resumed")
+    await expect(steps).to_contain_text("Stopped. Resume it to continue")
     await page.get_by_role("button", name="Resume").click()
     await expect(steps).to_contain_text("Working: review")
     before = await steps.locator("li strong").all_inner_texts()
@@ -100,24 +100,24 @@ async def test_a_run_is_stopped_resumed_and_watched_across_a_reload(page: Page, 
     assert visited[-1] == "answer"
 
 
-async def test_a_document_is_found_by_its_title(page: Page, site: Site) -> None:
+async def test_document_is_found_by_its_title(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await page.get_by_label("Find by title").fill("oake")
     await expect(page.locator("tbody tr")).to_have_count(1)
     await expect(page.get_by_role("button", name="Bastian Oake", exact=True)).to_be_visible()
     await page.get_by_label("Find by title").fill("nobody")
-    await expect(page.get_by_text("None has that in its title.")).to_be_visible()
+    await expect(page.get_by_text("No title contains this text.")).to_be_visible()
 
 
-async def test_what_is_missing_for_an_answer_is_told_before_one_asks(page: Page, tmp_path: Path) -> None:
+async def test_ask_page_shows_missing_documents_and_model_server(page: Page, tmp_path: Path) -> None:
     app = create_app(Settings(home=tmp_path, embedder="none", model_url=f"http://127.0.0.1:{free_port()}/v1"))
     async with app.router.lifespan_context(app), serving(app) as url:
         await page.goto(url)
-        await expect(page.get_by_text("There are no documents yet")).to_be_visible()
-        await expect(page.get_by_text("Nothing can be answered yet. No model server answers")).to_be_visible()
+        await expect(page.get_by_text("No documents yet")).to_be_visible()
+        await expect(page.get_by_text("The model server is not available. No model server answers")).to_be_visible()
 
 
-async def test_what_made_a_run_fail_is_told_and_the_run_resumed(page: Page, site: Site, teller: Teller) -> None:
+async def test_failed_run_shows_its_error_and_can_be_resumed(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.fault = ModelUnavailable("No model server answers: start one.")
     await ask(page)
@@ -129,7 +129,7 @@ async def test_what_made_a_run_fail_is_told_and_the_run_resumed(page: Page, site
     await expect(page.get_by_role("alert")).to_have_count(0)
 
 
-async def test_a_stream_that_breaks_is_taken_up_where_it_was(page: Page, site: Site) -> None:
+async def test_broken_stream_continues_from_the_last_event(page: Page, site: Site) -> None:
     await drop_documents(page, url := await site())
     await ask(page)
     await expect_status(page, "done")
@@ -154,7 +154,7 @@ async def test_a_stream_that_breaks_is_taken_up_where_it_was(page: Page, site: S
     assert after[:2] == [None, "3"]
 
 
-async def test_a_wrong_plan_is_found_changed_and_the_branches_compared(page: Page, site: Site, teller: Teller) -> None:
+async def test_plan_is_changed_in_a_fork_and_branches_are_compared(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.mistaken = True
     await ask(page)
@@ -164,7 +164,7 @@ async def test_a_wrong_plan_is_found_changed_and_the_branches_compared(page: Pag
     await page.get_by_role("button", name="plan step 1", exact=True).click()
     details = page.get_by_role("region", name="plan then retrieve_coarse")
     await expect(details).to_contain_text("plan 2: Which medal was named after #1?")
-    await details.get_by_text("Asked: planner/plan").click()
+    await details.get_by_text("Model call: planner/plan").click()
     await expect(details.get_by_role("region", name="Prompt")).to_contain_text(QUESTION)
     await expect(details.get_by_role("region", name="Reply")).to_contain_text("Which medal")
     await picture(page, "explorer")
@@ -185,8 +185,8 @@ async def test_a_wrong_plan_is_found_changed_and_the_branches_compared(page: Pag
 
     await open_tab(page, "Compare")
     first, second = (page.get_by_role("region", name=f"{which} branch") for which in ("First", "Second"))
-    await expect(first.locator(".said")).not_to_contain_text("Kelp Fair")
-    await expect(second.locator(".said")).to_contain_text("Kelp Fair")
+    await expect(first.locator(".answer-text")).not_to_contain_text("Kelp Fair")
+    await expect(second.locator(".answer-text")).to_contain_text("Kelp Fair")
     await expect(first).to_contain_text("3 checkpoints in common")
     await expect(second).to_contain_text("changed by hand")
     await picture(page, "compare")
@@ -196,7 +196,7 @@ async def test_a_wrong_plan_is_found_changed_and_the_branches_compared(page: Pag
 
 
 def _mended(plan: dict[str, Any]) -> dict[str, Any]:
-    """The plan with the birthplace in it."""
+    """Return the plan with the birthplace added."""
     birthplace = {**plan["2"], "question": "In which town was #1 born?", "planned": "In which town was #1 born?"}
     fair = {
         **plan["2"],
@@ -207,14 +207,14 @@ def _mended(plan: dict[str, Any]) -> dict[str, Any]:
     return {**plan, "2": birthplace, "3": fair}
 
 
-async def test_a_fork_into_another_method_is_a_run_of_its_own(page: Page, site: Site) -> None:
+async def test_fork_into_another_method_is_a_separate_run(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await ask(page)
     await expect_status(page, "done")
     first = page.url
     await open_tab(page, "Explore")
     await page.get_by_role("button", name="Change the state and fork").click()
-    await page.get_by_label("Go on with").select_option("plain-rag")
+    await page.get_by_label("Continue with").select_option("plain-rag")
     await page.get_by_role("button", name="Fork and run").click()
     await expect(page.get_by_text("Forked from")).to_be_visible()
     assert page.url != first
@@ -227,7 +227,7 @@ async def test_a_fork_into_another_method_is_a_run_of_its_own(page: Page, site: 
     ("method", "settings", "title"),
     [("ras", {}, "Triples found so far"), ("crp-rag", {"shortcut": "false"}, "Reasoning graph")],
 )
-async def test_what_a_run_has_found_is_drawn(
+async def test_findings_of_a_run_are_drawn_as_a_graph(
     page: Page, site: Site, method: str, settings: dict[str, str], title: str
 ) -> None:
     await drop_documents(page, await site())
@@ -241,20 +241,20 @@ async def test_what_a_run_has_found_is_drawn(
     await picture(page, method)
 
 
-async def test_a_server_with_keys_asks_for_one(page: Page, site: Site) -> None:
+async def test_server_with_keys_shows_the_key_dialog(page: Page, site: Site) -> None:
     await page.goto(await site(keys="anna:apple-secret"))
-    dialog = page.get_by_role("dialog", name="This server asks for a key")
+    dialog = page.get_by_role("dialog", name="This server requires an API key")
     await dialog.get_by_label("Key").fill("wrong")
     await dialog.get_by_role("button").click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("does not take that key")
+    await expect(dialog.get_by_role("alert")).to_contain_text("rejected this key")
     await dialog.get_by_label("Key").fill("apple-secret")
     await dialog.get_by_role("button").click()
     await expect(dialog).to_have_count(0)
-    await expect(page.get_by_text("There are no documents yet")).to_be_visible()
+    await expect(page.get_by_text("No documents yet")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_no_serious_fault(page: Page, site: Site, axe: str, scheme: str) -> None:
+async def test_axe_finds_no_serious_violation(page: Page, site: Site, axe: str, scheme: str) -> None:
     await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     await drop_documents(page, await site())
     found = {"documents": await faults(page, axe)}
@@ -276,7 +276,7 @@ async def test_axe_finds_no_serious_fault(page: Page, site: Site, axe: str, sche
 
 
 @pytest.mark.parametrize("width", [360, 760, 1120])
-async def test_nothing_is_wider_than_the_screen(page: Page, site: Site, width: int) -> None:
+async def test_no_view_is_wider_than_the_screen(page: Page, site: Site, width: int) -> None:
     await page.set_viewport_size({"width": width, "height": 740})
     await drop_documents(page, await site())
     await ask(page)
@@ -290,7 +290,7 @@ async def test_nothing_is_wider_than_the_screen(page: Page, site: Site, width: i
         await picture(page, "phone")
 
 
-async def test_everything_can_be_reached_by_keyboard(page: Page, site: Site) -> None:
+async def test_all_controls_are_reachable_by_keyboard(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await page.get_by_role("link", name="Ask", exact=True).click()
     await page.get_by_role("textbox", name="Question", exact=True).focus()

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("npm")
-def test_the_sources_are_sound_and_build_the_files_that_are_kept() -> None:
+def test_page_sources_pass_lint_and_build_the_committed_files() -> None:
     root = Path(__file__).parents[3]
     done = subprocess.run(["make", "check-page"], cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -14,28 +14,28 @@ pytestmark = pytest.mark.integration
 
 
 async def ask_on(page: Page, message: str = FOLLOW_UP) -> None:
-    form = page.get_by_role("form", name="Ask on")
+    form = page.get_by_role("form", name="Ask a follow-up")
     await form.get_by_role("textbox").fill(message)
-    await form.get_by_role("button", name="Ask on").click()
+    await form.get_by_role("button", name="Ask a follow-up").click()
 
 
 async def expect_conversation(page: Page) -> None:
-    """The follow-up, with what was asked and answered before it."""
+    """Assert that the page shows the follow-up with the earlier question and answer."""
     await expect(page.get_by_role("heading", name=FOLLOW_UP)).to_be_visible()
-    await expect(page.locator(".run-head")).to_contain_text(f"Understood as: {QUESTION}")
+    await expect(page.locator(".run-head")).to_contain_text(f"Rewritten as: {QUESTION}")
     await expect(page.get_by_role("region", name=f"Earlier: {QUESTION}")).to_contain_text("Kelp Fair")
     await expect_status(page, "done")
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
 
 
-async def test_a_follow_up_goes_on_in_the_conversation(page: Page, site: Site, teller: Teller, axe: str) -> None:
+async def test_follow_up_continues_the_conversation(page: Page, site: Site, teller: Teller, axe: str) -> None:
     await drop_documents(page, await site())
     await ask(page)
     await expect_status(page, "done")
     first = page.url
     teller.gates["rewriter/rewrite"].clear()
     await ask_on(page)
-    await expect(page.get_by_role("button", name="Understanding the question")).to_be_disabled()
+    await expect(page.get_by_role("button", name="Rewriting the question")).to_be_disabled()
     teller.gates["rewriter/rewrite"].set()
     await expect_conversation(page)
     await expect(page.get_by_role("heading", name=FOLLOW_UP)).to_be_in_viewport()
@@ -48,64 +48,64 @@ async def test_a_follow_up_goes_on_in_the_conversation(page: Page, site: Site, t
     await expect(page.get_by_role("dialog").locator("mark")).to_be_visible()
     await page.keyboard.press("Escape")
     await open_tab(page, "Explore")
-    await expect(page.get_by_role("heading", name="par-rag as a state machine")).to_be_visible()
+    await expect(page.get_by_role("heading", name="State machine of par-rag")).to_be_visible()
     await open_tab(page, "Answer")
     await page.get_by_role("link", name="Open this run").click()
     await expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
     assert page.url == first
-    await page.get_by_role("region", name="Asked after this").get_by_role("link", name=FOLLOW_UP).click()
+    await page.get_by_role("region", name="Follow-ups").get_by_role("link", name=FOLLOW_UP).click()
     await expect_conversation(page)
 
 
-async def test_a_run_that_its_budget_ended_goes_on_with_another(page: Page, site: Site, axe: str) -> None:
+async def test_run_out_of_budget_resumes_with_a_larger_one(page: Page, site: Site, axe: str) -> None:
     await drop_documents(page, await site())
     await page.get_by_role("link", name="Ask", exact=True).click()
     await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
     await page.get_by_text("Settings and limits").click()
-    await page.get_by_label("model calls at most").fill("3")
+    await page.get_by_label("maximum model calls").fill("3")
     await page.get_by_role("button", name="Ask", exact=True).click()
-    form = page.get_by_role("form", name="Another budget")
+    form = page.get_by_role("form", name="Larger budget")
     await expect(form).to_contain_text("3 calls")
-    await expect(form.get_by_label("model calls at most")).to_have_value("3")
+    await expect(form.get_by_label("maximum model calls")).to_have_value("3")
     await expect(page.get_by_role("region", name="Answer")).not_to_contain_text("Kelp Fair")
     assert await faults(page, axe) == []
-    await form.get_by_label("model calls at most").fill("")
-    await form.get_by_role("button", name="Go on").click()
+    await form.get_by_label("maximum model calls").fill("")
+    await form.get_by_role("button", name="Resume").click()
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
     await expect_status(page, "done")
     await expect(form).to_have_count(0)
     await open_tab(page, "Explore")
-    await expect(page.get_by_role("region", name="Checkpoints")).to_contain_text("went on from here")
+    await expect(page.get_by_role("region", name="Checkpoints")).to_contain_text("resumed from here")
 
 
-async def test_a_chat_is_shown_and_goes_on(page: Page, site: Site) -> None:
+async def test_chat_is_shown_and_continued(page: Page, site: Site) -> None:
     await drop_documents(page, url := await site())
     chat = {"question": QUESTION, "method": "chat", "thread": "talk", "values": {"method": "par-rag"}}
     async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
         assert (await client.post("/v1/runs", json=chat)).status_code == 201
     await page.goto(f"{url}/#/runs/talk")
-    said = page.get_by_role("list", name="What was said").get_by_role("listitem")
+    said = page.get_by_role("list", name="Earlier messages").get_by_role("listitem")
     await expect(said).to_have_text([f"You: {QUESTION}"])
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
     await ask_on(page, "And once more?")
     await expect(said).to_have_count(3)
     await expect(said.last).to_contain_text("And once more?")
     await expect_status(page, "done")
-    await page.get_by_role("region", name="Methods asked").get_by_role("link", name="par-rag").click()
-    await expect(page.get_by_text("A hop of")).to_be_visible()
+    await page.get_by_role("region", name="Methods used").get_by_role("link", name="par-rag").click()
+    await expect(page.get_by_text("Sub-run of")).to_be_visible()
 
 
-async def test_reading_is_stopped(page: Page, site: Site) -> None:
+async def test_ingest_is_stopped(page: Page, site: Site) -> None:
     gated = Gated()
     await page.goto(f"{await site(embedder=gated)}/#/documents")
     [(name, text)] = CORPUS.items()
     corpus = {"name": name, "mimeType": "application/jsonl", "buffer": text.encode()}
     await page.locator("input[type=file]").set_input_files(corpus)
     await asyncio.to_thread(gated.reached.wait)
-    await page.get_by_role("button", name="Stop reading").click()
+    await page.get_by_role("button", name="Stop").click()
     await expect(page.get_by_role("button", name="Stopping after this file")).to_be_disabled()
     gated.gate.set()
-    await expect(page.get_by_text("Stopped: 0 of 1 file read in. What was read stays.")).to_be_visible()
+    await expect(page.get_by_text("Stopped: 0 of 1 file ingested.")).to_be_visible()
     await page.reload()
-    await expect(page.get_by_text("Stopped: 0 of 1 file read in.")).to_be_visible()
+    await expect(page.get_by_text("Stopped: 0 of 1 file ingested.")).to_be_visible()
     await expect(page.get_by_role("button", name="Delete T").first).to_be_visible()

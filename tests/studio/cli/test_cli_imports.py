@@ -1,4 +1,4 @@
-"""The modules that `sleuth` imports before it knows which command to run."""
+"""The modules that `sleuth` imports before it selects a command."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def imported(script: str, *arguments: str) -> tuple[set[str], set[str]]:
     return own, packages - set(sys.stdlib_module_names)
 
 
-def test_import_of_sleuth_imports_nothing_else() -> None:
+def test_import_sleuth_imports_nothing_else() -> None:
     assert imported("import sleuth") == ({"sleuth"}, set())
 
 
@@ -50,6 +50,6 @@ def test_root_option_imports_only_the_command_line(option: str, allowed: set[str
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_line_in_root_help_equals_the_help_of_the_command(name: str) -> None:
+def test_root_help_line_equals_the_help_of_the_command(name: str) -> None:
     first, *_ = load(name).help.split("\n\n")
     assert COMMANDS[name][1] == " ".join(first.split())

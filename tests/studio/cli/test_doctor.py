@@ -1,10 +1,10 @@
-"""A check's outcome becomes a finding, whatever happens."""
+"""Findings of checks that succeed, fail or crash."""
 
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from sleuth.studio.cli.doctor_checks import Check, Finding, look
+from sleuth.studio.cli.doctor_checks import Check, Finding, run_check
 from sleuth.tools.errors import StoreError
 from sleuth.tools.settings import Settings
 
@@ -25,9 +25,11 @@ async def crashing(_settings: Settings) -> str:
     ("run", "expected"),
     [
         (fine, Finding(name="thing", ok=True, detail="all there")),
-        (broken, Finding(name="thing", ok=False, detail="it is locked", fix="mend thing")),
-        (crashing, Finding(name="thing", ok=False, detail="KeyError: 'surprise'", fix="mend thing")),
+        (broken, Finding(name="thing", ok=False, detail="it is locked", fix="fix thing")),
+        (crashing, Finding(name="thing", ok=False, detail="KeyError: 'surprise'", fix="fix thing")),
     ],
 )
-async def test_outcomes(run: Callable[[Settings], Awaitable[str]], expected: Finding) -> None:
-    assert await look(Check(name="thing", run=run, fix="mend thing"), Settings()) == expected
+async def test_run_check_outcome_becomes_a_finding(
+    run: Callable[[Settings], Awaitable[str]], expected: Finding
+) -> None:
+    assert await run_check(Check(name="thing", run=run, fix="fix thing"), Settings()) == expected

@@ -1,4 +1,4 @@
-"""`sleuth model` as far as it needs no server."""
+"""`sleuth model` without a server."""
 
 import json
 from pathlib import Path
@@ -24,18 +24,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("https://models.example.org:9100/v1", 8000),
     ],
 )
-def test_the_port_is_where_the_settings_expect_a_local_server(url: str, port: int) -> None:
+def test_default_port_follows_a_local_model_url(url: str, port: int) -> None:
     assert default_port(url) == port
 
 
-def test_status_and_stop_without_a_server() -> None:
+def test_model_status_and_stop_without_a_server() -> None:
     status = CliRunner().invoke(model_app, ["status", "--json"])
     assert (status.exit_code, json.loads(status.stdout)["state"]) == (0, "stopped")
     stop = CliRunner().invoke(model_app, ["stop", "--json"])
     assert (stop.exit_code, json.loads(stop.stdout)) == (0, {"ended": 0})
 
 
-def test_flags_for_a_bigger_one_are_only_printed() -> None:
+def test_model_serve_print_command_only_prints_flags() -> None:
     result = CliRunner().invoke(model_app, ["serve", "--print-command", "org/big", "--gpus", "2", "--port", "8200"])
     assert result.exit_code == 0
     assert result.stdout.startswith("vllm serve org/big --port 8200 --tensor-parallel-size 2 ")
@@ -43,5 +43,5 @@ def test_flags_for_a_bigger_one_are_only_printed() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--port", "0"], ["--dtype", "int8"], ["--max-model-len", "9000"]])
-def test_impossible_options_are_wrong_usage(arguments: list[str]) -> None:
+def test_model_serve_invalid_options_are_usage_errors(arguments: list[str]) -> None:
     assert CliRunner().invoke(model_app, ["serve", *arguments]).exit_code == 2

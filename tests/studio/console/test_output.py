@@ -1,4 +1,4 @@
-"""Results and progress go where they belong."""
+"""Results on standard output, progress on standard error, no control characters."""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Thing:
     names: tuple[str, ...]
 
 
-def test_json_is_one_value_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+def test_emit_json_prints_exactly_one_value(capsys: pytest.CaptureFixture[str]) -> None:
     emit([Thing(place=Path("/a"), names=("ä", "b"))], True, "for people")
     assert json.loads(capsys.readouterr().out) == [{"place": "/a", "names": ["ä", "b"]}]
 
@@ -62,13 +62,13 @@ def test_listing_in_a_terminal_shows_whole_ids(
     assert shown.count("[red]tower[/red]") == 6
 
 
-def test_text_keeps_its_brackets_and_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_emit_text_keeps_brackets_and_long_lines(capsys: pytest.CaptureFixture[str]) -> None:
     text = "[bold] :cat: " + "long " * 60
     emit(None, False, text)
     assert capsys.readouterr().out == text + "\n"
 
 
-def test_what_is_said_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_are_removed_from_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     said = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\x7fe\r\u202e\u2066\u200ef\tg\nh"
     emit(None, False, said)
     emit(None, False, Panel(Text(said)))
@@ -79,13 +79,13 @@ def test_what_is_said_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[
     assert not {character for character in shown if not character.isprintable()} - {"\n", "\t"}
 
 
-def test_colours_stay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_colors_are_kept_in_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     emit(None, False, Text("red", style="red"))
     assert "\x1b[31mred\x1b[0m" in capsys.readouterr().out
 
 
-def test_progress_away_from_a_terminal_is_lines_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_outside_a_terminal_is_lines_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     with activity("Working") as report:
         report("first [stage]")
         report("second stage")

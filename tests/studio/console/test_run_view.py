@@ -1,76 +1,197 @@
-"""What people see of a run."""
+"""Terminal views of steps, histories, answers and sub-runs."""
 
+from collections.abc import AsyncGenerator, Iterable
 from io import StringIO
+from typing import Any
 
-from rich.console import Console
+import pytest
+from rich.console import Console, RenderableType
 
-from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation, total_cost
+from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation, Subrun, Threshold, total_cost
 from sleuth.graphs.core.events import Step
-from sleuth.studio.console.run_view import answer_view, graph_view, show_step
+from sleuth.graphs.core.subrun import new_subrun
+from sleuth.graphs.methods.retro_rag import summarize_removed
+from sleuth.graphs.persistence.threads import Thread
+from sleuth.graphs.runs.history import CheckpointView
+from sleuth.studio.cli.commands.runs import _moment_lines, _with_subruns
+from sleuth.studio.client.sleuth import Event
+from sleuth.studio.console.run_view import answer_view, graph_view, show_step, subruns_view, watch
 
 GRAPH = Graph(
     nodes=[Entity(id="oda", name="Oda"), Entity(id="varn", name="[bold] Varn")],
     edges=[Relation(subject="oda", predicate="born in", object="varn", passages=["a#1", "b#2"])],
 )
+DEPARTURES = {
+    "2 a": {"round": 2, "what": "a", "why": "scored 0.10"},
+    "3 b": {"round": 3, "what": "b", "why": "scored 0.20"},
+    "3 inference 1.1": {
+        "round": 3,
+        "what": "It is so.",
+        "why": "its passages have left (b): no other passage supports it",
+    },
+}
+LATEST = [
+    "left in round 3: b: scored 0.20",
+    "left in round 3: It is so.: its passages have left (b): no other passage supports it",
+]
+DOUBT = "P(it holds) is 0.20, not above 0.5"
 
 
-def shown(console: Console) -> list[str]:
-    return [line.rstrip() for line in console.export_text().splitlines()]
+def hop(method: str, why: str, **more: Any) -> Subrun:
+    return Subrun(**{**new_subrun(method, why), **more})
+
+
+FIRST = hop(
+    "plain-rag", "first in the order", thread="t.1.a", status="answered", text="1999", confidence=0.2, doubt=DOUBT
+)
+SECOND = hop("par-rag", f"plain-rag was not accepted: {DOUBT}", thread="t.2.b", status="answered", text="1868")
+
+
+def answer(**more: Any) -> Answer:
+    about = {"thread": "t", "checkpoint": "c", "method": "auto", "question": "?", "status": "answered", "text": "1868"}
+    return Answer(**{**about, "cost": total_cost({}), **more})
 
 
 def recording() -> Console:
     return Console(record=True, width=100, file=StringIO())
 
 
-def test_a_graph_is_a_line_for_each_relation() -> None:
+def recorded(console: Console) -> list[str]:
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+def lines_of(view: RenderableType) -> list[str]:
     console = recording()
-    console.print(graph_view(GRAPH))
-    assert shown(console) == ["graph: 2 entities, 1 relations", "Oda – born in → [bold] Varn  [a#1, b#2]"]
+    console.print(view)
+    return recorded(console)
 
 
-def test_a_round_of_ras_says_what_it_looks_up_and_what_comes_of_it() -> None:
+def step_details(*steps: tuple[str, dict[str, Any]], method: str) -> list[str]:
+    """Return the lines of findings that are printed for finished nodes."""
     console = recording()
-    for node, update in (
-        ("plan", {"rounds": {"1": {"query": "Where?", "passages": []}}}),
-        ("retrieve", {"rounds": {"1": {"query": "Where?", "passages": ["x", "y"]}}, "facts": {}}),
-        ("structure", {"facts": {"1": {}, "2": {}}}),
-    ):
-        show_step(Step(thread="t", method="ras", node=node, state="finished", update=update), console)
-    lines = [line for line in shown(console) if line.startswith("    ")]
-    assert lines == ["    looks up: Where?", "    passages: 2", "    relations, new or in further passages: 2"]
+    for node, update in steps:
+        show_step(Step(thread="t", node=node, state="finished", method=method, update=update), console)
+    return [line.strip() for line in recorded(console) if line.startswith("    ")]
 
 
-def test_the_sources_of_the_hybrid_system_say_what_they_have_given() -> None:
-    console = recording()
-    for node, update in (
-        ("classify", {"attributes": {"domain": "music", "dynamic": False}}),
-        ("retrieve", {"texts": ["x"], "tables": [], "warnings": ["The search is missing: down", "else"]}),
-        ("calculate", {"calculations": [{"title": "1 + 1", "text": "1 + 1 = 2"}]}),
-        ("recall", {"recollection": {"title": "", "text": "[bold] Varn"}}),
-    ):
-        show_step(Step(thread="t", method="hybrid-rag", node=node, state="finished", update=update), console)
-    lines = [line.strip() for line in shown(console) if line.startswith("    ")]
-    missing = "! The search is missing: down"
-    assert lines == ["music, static", "texts: 1", missing, "worked out: 1 + 1 = 2", "recalled: [bold] Varn"]
+def test_graph_view_prints_a_line_per_relation() -> None:
+    assert lines_of(graph_view(GRAPH)) == ["graph: 2 entities, 1 relations", "Oda – born in → [bold] Varn  [a#1, b#2]"]
 
 
-def test_what_is_cited_beside_documents_says_what_it_is() -> None:
-    nowhere = Citation(passage="", document="", title="1 + 1", quote="1 + 1 = 2", start=0, end=9)
-    cell = Citation(passage="p", document="d", title="T", quote="2", start=4, end=5, kind="table", reference="row 1")
-    cost = total_cost({})
-    citations = [Citation(**{**nowhere, "kind": "expression", "reference": "1 + 1"}), cell]
-    answer = Answer(
-        thread="t",
-        checkpoint="c",
-        method="m",
-        question="?",
-        status="answered",
-        text="2",
-        citations=citations,
-        cost=cost,
+ROUNDS = [
+    ("plan", {"rounds": {"1": {"query": "Where?", "passages": []}}}),
+    ("retrieve", {"rounds": {"1": {"query": "Where?", "passages": ["x", "y"]}}, "facts": {}}),
+    ("structure", {"facts": {"1": {}, "2": {}}}),
+]
+MISSING = "The search is missing: down"
+SOURCES: list[tuple[str, dict[str, Any]]] = [
+    ("classify", {"attributes": {"domain": "music", "dynamic": False}}),
+    ("retrieve", {"texts": ["x"], "tables": [], "warnings": [MISSING, "else"]}),
+    ("calculate", {"calculations": [{"title": "1 + 1", "text": "1 + 1 = 2"}]}),
+    ("recall", {"recollection": {"title": "", "text": "[bold] Varn"}}),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "steps", "lines"),
+    [
+        ("ras", ROUNDS, ["looks up: Where?", "passages: 2", "relations, new or in further passages: 2"]),
+        (
+            "hybrid-rag",
+            SOURCES,
+            ["music, static", "texts: 1", f"! {MISSING}", "worked out: 1 + 1 = 2", "recalled: [bold] Varn"],
+        ),
+        ("retro-rag", [("collate", {"departures": {}, "attempts": {"3": {"answer": ""}}})], ["answer tried: –"]),
+    ],
+)
+def test_step_view_prints_the_findings_of_a_node(
+    method: str, steps: Iterable[tuple[str, Any]], lines: list[str]
+) -> None:
+    assert step_details(*steps, method=method) == lines
+
+
+def test_departures_of_the_latest_round_are_printed_with_reasons() -> None:
+    assert summarize_removed({"departures": DEPARTURES}) == LATEST
+    assert summarize_removed({}) == []
+    changed = {"departures": DEPARTURES, "round": 3}
+    moment = CheckpointView(
+        checkpoint="c", parent="", step=9, node=["collate"], next=["answer"], at="", changed=changed
     )
-    console = recording()
-    console.print(answer_view(answer))
-    lines = [line.strip() for line in shown(console)]
+    assert [line.plain.strip() for line in _moment_lines(moment)[1:]] == ["round: 3", *LATEST]
+
+
+def test_citation_without_document_prints_its_kind() -> None:
+    calculation = {"passage": "", "document": "", "title": "1 + 1", "quote": "1 + 1 = 2", "start": 0, "end": 9}
+    cell = Citation(passage="p", document="d", title="T", quote="2", start=4, end=5, kind="table", reference="row 1")
+    citations = [Citation(**{**calculation, "kind": "expression", "reference": "1 + 1"}), cell]
+    lines = [line.strip() for line in lines_of(answer_view(answer(citations=citations)))]
     assert "worked out: 1 + 1" in lines
     assert "T (row 1, d, characters 4–5)" in lines
+
+
+@pytest.mark.parametrize(("method", "measure"), [("retro-rag", "consistency"), ("crp-rag", "perplexity"), ("ras", "")])
+def test_answer_view_names_threshold_and_linking_name(method: str, measure: str) -> None:
+    why = {"passage": "film.md", "name": "Holt"}
+    place = {"passage": "holt", "document": "holt.md", "title": "Lena Holt", "quote": "In Varn.", "start": 0, "end": 8}
+    threshold = Threshold(value=0.5622, by="fitted for small") if measure else None
+    linked = answer(method=method, citations=[Citation(**place, why=why)], threshold=threshold)
+    lines = lines_of(answer_view(linked))
+    assert "    found from film.md by the name “Holt”" in lines
+    found = [line for line in lines if "threshold" in line]
+    assert found == ([f"{measure} threshold 0.56: fitted for small"] if measure else [])
+
+
+def test_subruns_view_prints_reason_and_thread() -> None:
+    lines = [
+        "1. plain-rag  answered, P(correct) 0.20, 0 model calls, thread t.1.a",
+        "   reason: first in the order",
+        "   answer: 1999",
+        "2. par-rag  answered, 0 model calls, thread t.2.b",
+        f"   reason: plain-rag was not accepted: {DOUBT}",
+    ]
+    assert lines_of(subruns_view([FIRST, SECOND])) == lines
+    assert lines[-2] in lines_of(answer_view(answer(hops=[FIRST, SECOND])))
+
+
+def test_answer_json_has_hops_only_if_there_are_any() -> None:
+    assert [each["thread"] for each in answer(hops=[FIRST, SECOND]).to_json()["hops"]] == ["t.1.a", "t.2.b"]
+    assert "hops" not in answer(hops=None).to_json()
+
+
+def test_step_view_prints_the_state_of_a_subrun() -> None:
+    chosen, ended = hop("ras", "first in the order"), hop("ras", "", thread="t.1.a", status="unknown")
+    states = (chosen, ended, FIRST, {**FIRST, "doubt": "", "confidence": 0.9})
+    assert step_details(*(("x", {"hops": {"1": state}}) for state in states), method="auto") == [
+        "ras: first in the order",
+        "ras: unknown, in thread t.1.a",
+        f"plain-rag is not accepted: {DOUBT}",
+        "plain-rag is accepted: P(it holds) is 0.90",
+    ]
+
+
+async def test_watch_prints_the_thread_of_each_subrun() -> None:
+    async def events() -> AsyncGenerator[Event]:
+        for thread, method, node, part_of in (
+            ("t", "auto", "plan", ""),
+            ("t.1.a", "plain-rag", "retrieve", "t"),
+            ("t.1.a", "plain-rag", "answer", "t"),
+            ("t", "auto", "act", ""),
+        ):
+            yield Step(thread=thread, method=method, node=node, state="finished", part_of=part_of)
+        yield answer()
+
+    console = recording()
+    assert await watch(events(), console) == answer()
+    assert recorded(console) == [
+        *("thread t", "● plan"),
+        *("thread t.1.a: plain-rag", "● plain-rag retrieve", "● plain-rag answer"),
+        *("thread t", "● act"),
+    ]
+
+
+def test_runs_list_shows_subruns_below_their_run() -> None:
+    def row(id: str, hop: int = 0, parent: str = "") -> Thread:
+        return Thread(id=id, owner="o", method="m", question="q", parent=parent, options={"hop": hop} if hop else {})
+
+    newest_first = [row("new"), row("late", 2, "run"), row("run"), row("early", 1, "run"), row("lone", 1, "gone")]
+    assert [thread.id for thread in _with_subruns(newest_first)] == ["new", "run", "early", "late", "lone"]

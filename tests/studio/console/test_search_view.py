@@ -15,7 +15,7 @@ def reason(kind: str) -> Reason:
     )
 
 
-def test_each_way_is_told_with_its_name_and_its_sentence() -> None:
+def test_explanation_shows_each_link_with_its_sentence() -> None:
     why = Explanation(
         parts={"words": 0.25, "meaning": 0.0}, reasons=(reason("names"), reason("named_by"), reason("shares"))
     )

@@ -1,4 +1,4 @@
-"""The chat over the development server's checkpointer: runs taken back, threads copied and pruned."""
+"""The development server's checkpointer: runs rolled back, threads copied and pruned."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -29,13 +29,13 @@ class OnePassage:
         return [Hit(passage=LIGHT, score=1, rank=1)]
 
 
-class Talk:
-    """A conversation by runs that are named, as the server's are; each turn has a model of its own."""
+class Conversation:
+    """A chat thread whose turns are named runs, each with its own scripted model."""
 
     def __init__(self, file: Path, thread: str) -> None:
         self.file, self.thread = file, thread
 
-    async def say(self, run: str, given: str | Command[Any], replies: list[Any]) -> None:
+    async def send(self, run: str, given: str | Command[Any], replies: list[Any]) -> None:
         model = ScriptedModel(replies)
         sent = {"messages": [("user", given)]} if isinstance(given, str) else given
         settings = chat.Settings(method="plain-rag")
@@ -49,14 +49,14 @@ class Talk:
         model.done()
 
     async def small_talk(self, run: str, text: str) -> None:
-        await self.say(run, text, ["small talk", f"{text} too"])
+        await self.send(run, text, ["small talk", f"{text} too"])
 
     @property
     def place(self) -> Any:
         return {"configurable": {"thread_id": self.thread}}
 
     async def texts(self) -> list[str]:
-        """The conversation as a new process reads it."""
+        """Return the messages as a new process reads them."""
         async with opened(self.file) as saver:
             state = await compile_method("chat", saver).aget_state(self.place)
         return [message.text.split(" [1]")[0] for message in state.values.get("messages", [])]
@@ -66,7 +66,7 @@ class Talk:
             states = [state async for state in compile_method("chat", saver).aget_state_history(self.place)]
         return [(state.config["configurable"]["checkpoint_id"], state.values) for state in states]
 
-    async def take_back(self, *runs: str) -> None:
+    async def roll_back(self, *runs: str) -> None:
         async with opened(self.file) as saver:
             await saver.adelete_for_runs(runs)
 
@@ -76,58 +76,58 @@ def opened(file: Path) -> Any:
 
 
 @pytest.fixture
-async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
-    """One turn is over."""
-    begun = Talk(tmp_path / "c.sqlite", str(uuid4()))
+async def talk(tmp_path: Path) -> AsyncIterator[Conversation]:
+    """Yield a conversation with one finished turn."""
+    begun = Conversation(tmp_path / "c.sqlite", str(uuid4()))
     await begun.small_talk("1", "Hello")
     yield begun
 
 
-async def test_a_run_that_was_taken_back_has_never_been(talk: Talk) -> None:
+async def test_rollback_restores_the_history_before_the_run(talk: Conversation) -> None:
     before = await talk.history()
     await talk.small_talk("2", "Goodbye")
-    await talk.take_back("2")
+    await talk.roll_back("2")
     assert await talk.history() == before
     await talk.small_talk("3", "Welcome")
     assert await talk.texts() == ["Hello", "Hello too", "Welcome", "Welcome too"]
 
 
-async def test_a_run_is_taken_out_of_the_middle(talk: Talk) -> None:
+async def test_rollback_removes_a_run_from_the_middle(talk: Conversation) -> None:
     await talk.small_talk("2", "Goodbye")
     await talk.small_talk("3", "Welcome")
     before = await talk.history()
     kept = await _of_runs(talk, "1", "3")
-    await talk.take_back("2")
+    await talk.roll_back("2")
     assert await talk.history() == [each for each in before if each[0] in kept]
     await talk.small_talk("4", "Again")
     assert (await talk.texts())[-4:] == ["Welcome", "Welcome too", "Again", "Again too"]
 
 
-async def _of_runs(talk: Talk, *runs: str) -> set[str]:
+async def _of_runs(talk: Conversation, *runs: str) -> set[str]:
     async with opened(talk.file) as saver:
         found = [each async for each in saver.alist(talk.place)]
     return {str(each.config["configurable"]["checkpoint_id"]) for each in found if each.metadata["run_id"] in runs}
 
 
-async def test_a_reply_that_was_taken_back_can_be_given_anew(talk: Talk) -> None:
+async def test_rollback_of_a_reply_allows_another_reply(talk: Conversation) -> None:
     read = {"answerable": True, "answer": "Oda", "citations": [{"source": 1, "quote": "built by Oda"}]}
-    await talk.say("2", "Who built it?", ["ambiguous", {"question": "Built what?", "options": []}])
+    await talk.send("2", "Who built it?", ["ambiguous", {"question": "Built what?", "options": []}])
     for run, reply in (("3", "the dam"), ("4", "the light")):
-        await talk.say(run, Command(resume=reply), [{"question": f"Who built {reply}?"}, read])
+        await talk.send(run, Command(resume=reply), [{"question": f"Who built {reply}?"}, read])
         assert (await talk.texts())[-3:] == ["Built what?", reply, "Oda"]
-        await talk.take_back("3")
+        await talk.roll_back("3")
     assert (await talk.texts())[-3:] == ["Built what?", "the light", "Oda"]
 
 
-async def test_what_was_never_run_is_taken_back_at_once(talk: Talk) -> None:
+async def test_rollback_of_an_unknown_run_changes_nothing(talk: Conversation) -> None:
     before = await talk.history()
-    await talk.take_back()
-    await talk.take_back("7")
+    await talk.roll_back()
+    await talk.roll_back("7")
     assert await talk.history() == before
 
 
-async def test_a_copy_goes_its_own_way(talk: Talk) -> None:
-    copy = Talk(talk.file, str(uuid4()))
+async def test_copied_thread_is_independent_of_the_original(talk: Conversation) -> None:
+    copy = Conversation(talk.file, str(uuid4()))
     async with opened(talk.file) as saver:
         await saver.acopy_thread(talk.thread, copy.thread)
     assert await copy.history() == await talk.history()
@@ -137,7 +137,7 @@ async def test_a_copy_goes_its_own_way(talk: Talk) -> None:
     assert await talk.texts() == ["Hello", "Hello too", "Welcome", "Welcome too"]
 
 
-async def test_of_a_pruned_thread_the_latest_state_is_left(talk: Talk) -> None:
+async def test_prune_keeps_the_latest_state_of_a_thread(talk: Conversation) -> None:
     await talk.small_talk("2", "Goodbye")
     latest = (await talk.history())[0]
     async with opened(talk.file) as saver:
@@ -152,7 +152,7 @@ async def test_of_a_pruned_thread_the_latest_state_is_left(talk: Talk) -> None:
     assert await talk.history() == []
 
 
-async def test_a_thread_whose_ids_decrease_is_copied_and_pruned(tmp_path: Path) -> None:
+async def test_copy_and_prune_of_decreasing_checkpoint_ids(tmp_path: Path) -> None:
     async with opened(tmp_path / "c.sqlite") as saver:
         for id, parent in (("8", None), ("9", "8"), ("3", "9")):
             place = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": parent}}

@@ -14,19 +14,19 @@ from sleuth.tools.settings import TRACING_VARIABLES, tracing_variables
 ALL = {**METHODS, "chat": CHAT}
 CONFIG = ROOT / "langgraph.json"
 GRAPHS = json.loads(CONFIG.read_text())["graphs"]
-SERVED: dict[str, dev.Served] = {
+SERVED: dict[str, dev.ServedGraph] = {
     name: getattr(dev, entry["path"].removeprefix("sleuth.studio.langgraph_dev.graphs:"))
     for name, entry in GRAPHS.items()
 }
 
 
-def test_every_method_is_served_under_its_name() -> None:
+def test_graphs_serve_every_method_under_its_name() -> None:
     assert {name: graph.name for name, graph in SERVED.items()} == {name: name for name in ALL}
     text = CONFIG.read_text(encoding="utf-8")
     assert with_graphs(text) == text, "out of date: run `python -m sleuth.studio.langgraph_dev.config`"
 
 
-def test_development_server_traces_nothing_by_default() -> None:
+def test_langgraph_json_disables_tracing() -> None:
     environment = json.loads(CONFIG.read_text())["env"]
     assert set(TRACING_VARIABLES) <= environment.keys()
     assert tracing_variables(environment) == []
@@ -35,7 +35,7 @@ def test_development_server_traces_nothing_by_default() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_studio_is_shown_the_methods_nodes_its_settings_and_a_budget(name: str) -> None:
+def test_graph_schema_shows_nodes_settings_and_budget(name: str) -> None:
     graph, kind = SERVED[name], ALL[name]
     assert graph.checkpointer is None  # the server has its own
     assert list(graph.get_graph().nodes) == ["__start__", *kind.nodes(), "__end__"]
@@ -45,24 +45,24 @@ def test_studio_is_shown_the_methods_nodes_its_settings_and_a_budget(name: str) 
     assert all("description" in field for field in shown["properties"].values())
 
 
-def served(name: str = "par-rag") -> dev.Served:
+def served(name: str = "par-rag") -> dev.ServedGraph:
     return SERVED[name].copy({"checkpointer": InMemorySaver()})
 
 
 @pytest.mark.parametrize("given", [{}, {"question": None}, {"question": "  "}])
-async def test_a_missing_question_is_said_before_anything_is_opened(given: dict[str, Any]) -> None:
-    with pytest.raises(dev.ShownError, match="question is empty"):
+async def test_graph_empty_question_is_refused_before_opening(given: dict[str, Any]) -> None:
+    with pytest.raises(dev.UserVisibleError, match="question is empty"):
         await served().ainvoke(given, {"configurable": {"thread_id": "1"}})
 
 
 @pytest.mark.parametrize("given", [{}, {"messages": []}, {"messages": [{"role": "user", "content": " "}]}])
-async def test_a_missing_message_is_said_too(given: dict[str, Any]) -> None:
-    with pytest.raises(dev.ShownError, match="question is empty"):
+async def test_chat_graph_empty_message_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(dev.UserVisibleError, match="question is empty"):
         await served("chat").ainvoke(given, {"configurable": {"thread_id": "1"}})
 
 
-async def test_a_thread_takes_one_question() -> None:
+async def test_graph_second_question_on_a_thread_is_refused() -> None:
     graph = served("plain-rag")
     config = await graph.aupdate_state({"configurable": {"thread_id": "1"}}, {"question": "Who?"}, as_node="__start__")
-    with pytest.raises(dev.ShownError, match="start a new thread, or fork"):
+    with pytest.raises(dev.UserVisibleError, match="Start a new thread, or fork"):
         await graph.ainvoke({"question": "And when?"}, config)

@@ -1,4 +1,4 @@
-"""The built page as it is kept: whole, at home below any path, and free of what is elsewhere."""
+"""The committed build of the page: complete, relative to any path, without external resources."""
 
 import json
 import re
@@ -8,24 +8,24 @@ PAGE = Path(__file__).parents[3] / "studio" / "web"
 BUILT = PAGE / "dist"
 
 
-def test_the_page_names_only_files_that_are_there_beside_it() -> None:
+def test_built_page_references_only_existing_relative_files() -> None:
     named = re.findall(r'(?:src|href)="([^"]+)"', (BUILT / "index.html").read_text(encoding="utf-8"))
     assert any(name.endswith(".js") for name in named)
     assert all(name.startswith("./") and (BUILT / name).is_file() for name in named), named
 
 
-def test_no_style_is_fetched_from_elsewhere() -> None:
+def test_built_page_styles_load_no_external_resource() -> None:
     for file in BUILT.rglob("*.css"):
         assert not re.search(r"(?:@import|url\()[^;)]*//", file.read_text(encoding="utf-8")), file.name
 
 
-def test_the_licences_of_what_is_built_in_come_with_it() -> None:
-    told = (BUILT / "licenses.md").read_text(encoding="utf-8")
+def test_built_page_includes_licenses_of_its_dependencies() -> None:
+    licenses = (BUILT / "licenses.md").read_text(encoding="utf-8")
     wanted = json.loads((PAGE / "package.json").read_text(encoding="utf-8"))["dependencies"]
-    assert [name for name in wanted if name not in told] == []
+    assert [name for name in wanted if name not in licenses] == []
 
 
-def test_every_package_is_pinned_and_none_to_a_server() -> None:
+def test_package_lock_pins_hashes_without_registry_urls() -> None:
     lock = json.loads((PAGE / "package-lock.json").read_text(encoding="utf-8"))
     packages = {name: package for name, package in lock["packages"].items() if name}
     assert packages

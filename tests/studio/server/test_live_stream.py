@@ -1,7 +1,7 @@
-"""What a reader is told of replies in the making: in its place, never too much, from the beginning or not at all."""
+"""Text deltas for subscribers: in order, bounded, and complete or withdrawn."""
 
 from sleuth.graphs.core.events import Delta, Reset, Step
-from sleuth.studio.server.runs.live_stream import PATIENCE, Ear, Ears, Said
+from sleuth.studio.server.runs.live_stream import MAX_WAITING, StreamItem, Subscriber, Subscribers
 
 
 def delta(text: str, call: str = "c", node: str = "draft") -> Delta:
@@ -12,87 +12,81 @@ def reset(call: str = "c", node: str = "draft") -> Reset:
     return Reset(thread="t", node=node, role="drafter", call=call)
 
 
-def finished(node: str) -> Step:
-    return Step(thread="t", node=node, state="finished")
+def received(subscriber: Subscriber, up_to: int = 99) -> list[str]:
+    """Return the texts by call; "!" is a reset."""
+    items = subscriber.take(up_to)
+    return [f"{item.call}:{item.text}" if isinstance(item, Delta) else f"{item.call}!" for item in items]
 
 
-def heard(ear: Ear, upto: int = 99) -> list[str]:
-    """Words by call; "!" is a reset."""
-    return [f"{said.call}:{said.text}" if isinstance(said, Delta) else f"{said.call}!" for said in ear.take(upto)]
+def pushed(*items: tuple[int, StreamItem]) -> Subscriber:
+    subscriber = Subscriber(persisted_only=False)
+    for after, item in items:
+        subscriber.push(item, after)
+    return subscriber
 
 
-def test_words_wait_until_the_events_before_them_were_read() -> None:
-    ear = Ear(deaf=False)
-    for after, said in ((1, delta("a")), (1, delta("b")), (3, delta("c", "d"))):
-        ear.hear(said, after)
-    assert ear.bell.is_set()
-    assert heard(ear, 0) == []
-    assert heard(ear, 2) == ["c:ab"]
-    assert heard(ear, 3) == ["d:c"]
-    assert heard(ear) == []
+def test_deltas_wait_for_the_events_before_them() -> None:
+    subscriber = pushed((1, delta("a")), (1, delta("b")), (3, delta("c", "d")))
+    assert subscriber.wakeup.is_set()
+    assert [received(subscriber, up_to) for up_to in (0, 2, 3, 99)] == [[], ["c:ab"], ["d:c"], []]
 
 
-def test_words_of_calls_side_by_side_and_what_is_taken_back_keep_their_order() -> None:
-    ear = Ear(deaf=False)
-    said: list[Said] = [delta("a"), delta("x", "d"), delta("b"), delta("c"), reset(), delta("new")]
-    for each in said:
-        ear.hear(each, 1)
-    assert heard(ear) == ["c:a", "d:x", "c:bc", "c!", "c:new"]
+def test_deltas_and_resets_of_parallel_calls_keep_their_order() -> None:
+    items = [delta("a"), delta("x", "d"), delta("b"), delta("c"), reset(), delta("new")]
+    assert received(pushed(*((1, item) for item in items))) == ["c:a", "d:x", "c:bc", "c!", "c:new"]
 
 
-def test_a_reader_that_is_too_slow_loses_its_words_and_hears_no_more_of_these_calls() -> None:
-    ear = Ear(deaf=False)
-    ear.hear(delta("read"), 1)
-    assert heard(ear) == ["c:read"]
+def test_slow_subscriber_gets_resets_until_the_calls_restart() -> None:
+    subscriber = pushed((1, delta("read")))
+    assert received(subscriber) == ["c:read"]
     for _ in range(3):
-        ear.hear(delta("x" * (PATIENCE // 2)), 1)
-    ear.hear(delta("more"), 1)
-    ear.hear(delta("other", "d"), 2)
-    assert heard(ear) == ["c!", "d:other"]
-    ear.hear(reset(), 2)
-    ear.hear(delta("anew"), 2)
-    assert heard(ear) == ["c!", "c:anew"]
+        subscriber.push(delta("x" * (MAX_WAITING // 2)), 1)
+    subscriber.push(delta("more"), 1)
+    subscriber.push(delta("other", "d"), 2)
+    assert received(subscriber) == ["c!", "d:other"]
+    subscriber.push(reset(), 2)
+    subscriber.push(delta("again"), 2)
+    assert received(subscriber) == ["c!", "c:again"]
 
 
-def test_what_waits_for_a_reader_that_never_reads_stays_small() -> None:
-    ear = Ear(deaf=False)
-    for number in range(2_000):
-        ear.hear(delta("x" * 1000, f"call {number % 20}"), number)
-    waiting = list(ear.take(9_999))
-    assert sum(len(said.text) for said in waiting if isinstance(said, Delta)) <= PATIENCE
+def test_queue_of_a_subscriber_that_never_reads_is_bounded() -> None:
+    subscriber = pushed(*((number, delta("x" * 1000, f"call {number % 20}")) for number in range(2_000)))
+    waiting = list(subscriber.take(9_999))
+    assert sum(len(item.text) for item in waiting if isinstance(item, Delta)) <= MAX_WAITING
 
 
-def test_who_comes_in_the_middle_is_told_what_was_said_so_far() -> None:
-    ears = Ears()
-    ears.say("t", delta("In "), after=1)
-    ears.say("t", delta("Varn"), after=1)
-    ears.say("t", reset("d"), after=1)
-    with ears.at("t", deaf=False, again=False) as fresh, ears.at("t", deaf=False, again=True) as back:
-        ears.say("t", delta("."), after=1)
-        assert heard(fresh) == ["c:In Varn."]
-        assert heard(back) == ["c!", "c:In Varn", "d!", "c:."]
+def test_late_subscriber_receives_the_text_so_far() -> None:
+    subscribers = Subscribers()
+    for item in (delta("In "), delta("Varn"), reset("d")):
+        subscribers.publish("t", item, after=1)
+    with (
+        subscribers.subscribe("t", persisted_only=False, is_reconnect=False) as first,
+        subscribers.subscribe("t", persisted_only=False, is_reconnect=True) as reconnected,
+    ):
+        subscribers.publish("t", delta("."), after=1)
+        assert received(first) == ["c:In Varn."]
+        assert received(reconnected) == ["c!", "c:In Varn", "d!", "c:."]
 
 
-def test_a_step_that_has_ended_is_not_told_in_words() -> None:
-    ears = Ears()
-    ears.say("t", delta("draft"), after=1)
-    ears.say("t", delta("plan", "d", "plan"), after=1)
-    ears.stands("t", finished("draft"))
-    with ears.at("t", deaf=False, again=False) as ear:
-        assert heard(ear) == ["d:plan"]
-    ears.hush("t")
-    with ears.at("t", deaf=False, again=True) as ear:
-        assert heard(ear) == []
+def test_text_of_a_finished_step_or_run_is_removed() -> None:
+    subscribers = Subscribers()
+    subscribers.publish("t", delta("draft"), after=1)
+    subscribers.publish("t", delta("plan", "d", "plan"), after=1)
+    subscribers.finish_step("t", Step(thread="t", node="draft", state="finished"))
+    with subscribers.subscribe("t", persisted_only=False, is_reconnect=False) as subscriber:
+        assert received(subscriber) == ["d:plan"]
+    subscribers.close("t")
+    with subscribers.subscribe("t", persisted_only=False, is_reconnect=True) as subscriber:
+        assert received(subscriber) == []
 
 
-def test_only_those_who_listen_are_told() -> None:
-    ears = Ears()
-    assert not ears.listening("t")
-    with ears.at("t", deaf=True, again=False) as deaf:
-        assert not ears.listening("t")
-        with ears.at("t", deaf=False, again=False) as ear:
-            assert ears.listening("t")
-            assert not ears.listening("another")
-            ears.say("t", delta("a"), after=1)
-        assert not ears.listening("t")
-        assert (heard(deaf), heard(ear)) == ([], ["c:a"])
+def test_only_subscribers_that_want_deltas_receive_them() -> None:
+    subscribers = Subscribers()
+    with subscribers.subscribe("t", persisted_only=True, is_reconnect=False) as persisted_only:
+        assert not subscribers.want_deltas("t")
+        with subscribers.subscribe("t", persisted_only=False, is_reconnect=False) as subscriber:
+            assert subscribers.want_deltas("t")
+            assert not subscribers.want_deltas("another")
+            subscribers.publish("t", delta("a"), after=1)
+        assert not subscribers.want_deltas("t")
+        assert (received(persisted_only), received(subscriber)) == ([], ["c:a"])

@@ -27,8 +27,8 @@ from sleuth.graphs.core import Context
 from sleuth.graphs.ingestion import ingest
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs import RECURSION_LIMIT, compile_method
-from sleuth.studio.cli.app import guarded
-from sleuth.studio.cli.commands.ask import pairs
+from sleuth.studio.cli.app import run_cli
+from sleuth.studio.cli.commands.ask import parse_pairs
 from sleuth.studio.simulation import Simulation, gold_of
 from sleuth.studio.training.roles.data.facts import Known, PassageFacts
 from sleuth.studio.training.roles.data.judgements import attributions, irrelevances, supports
@@ -280,10 +280,10 @@ def main(
 ) -> None:
     """Make examples for all roles, and print how many of each."""
     given = Given(questions=files, triples=triples, claims=claims)
-    which = Which(methods=methods.split(","), values=pairs(set_ or [])).checked()
+    which = Which(methods=methods.split(","), values=parse_pairs(set_ or [])).checked()
     card = asyncio.run(make(given, out, limit=limit, budget=tokens, seed=seed, which=which))
     typer.echo(json.dumps(card, indent=1))
 
 
 if __name__ == "__main__":
-    guarded(lambda: typer.run(main))
+    run_cli(lambda: typer.run(main))

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sleuth.studio.cli.app import guarded
+from sleuth.studio.cli.app import run_cli
 from sleuth.studio.training.roles.data.teacher import Example
 from sleuth.tools.errors import UnknownName, UsageError
 
@@ -210,4 +210,4 @@ def write_lines(file: Path, rows: Iterable[Any]) -> None:
 
 
 if __name__ == "__main__":
-    guarded(lambda: typer.run(main))
+    run_cli(lambda: typer.run(main))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sleuth.studio.cli.app import guarded
+from sleuth.studio.cli.app import run_cli
 from sleuth.studio.model_server import CONFIG, WEIGHTS, fingerprint, rank, resolve_adapters
 from sleuth.studio.training.roles.tuning.attention import attention_on
 from sleuth.studio.training.roles.tuning.batches import (
@@ -286,4 +286,4 @@ def main(
 
 
 if __name__ == "__main__":
-    guarded(lambda: typer.run(main))
+    run_cli(lambda: typer.run(main))

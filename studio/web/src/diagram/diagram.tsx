@@ -1,4 +1,4 @@
-/** A graph, drawn by React Flow: boxes that can be chosen, and lines between them. */
+/** A graph drawn by React Flow, with selectable boxes. */
 
 import {
   BaseEdge,
@@ -22,7 +22,7 @@ import { curve, place, type Box, type Line, type Point } from "./layout";
 export interface Shape extends Box {
   /** Classes such as `was` or `chosen`. */
   look: string;
-  /** A small remark, such as when a node was visited. */
+  /** A small label, such as the step that visited the node. */
   remark?: string;
   onChoose?: () => void;
 }
@@ -82,7 +82,7 @@ export function Diagram({ label, shapes, arrows, direction = "LR" }: Props) {
 
 const FIT = { padding: 0.08, maxZoom: 1.15 };
 
-/** For the buttons, above and below a flat graph. */
+/** Space for the buttons above and below a flat graph. */
 const ROOM = 60;
 
 function drawn(shapes: Shape[], arrows: Arrow[], direction: "LR" | "TB") {
@@ -91,7 +91,7 @@ function drawn(shapes: Shape[], arrows: Arrow[], direction: "LR" | "TB") {
     const at = placed.nodes.get(shape.id);
     if (!at) return [];
     const { x, y, width, height } = at;
-    // With its measures given a box is drawn at once, and its lines do not flicker when the state changes.
+    // With a given size a box is drawn immediately, and its lines do not flicker when the state changes.
     const known = { width, height, measured: { width, height }, handles: handlesOf(width, height) };
     return [{ id: shape.id, type: "box", position: { x, y }, ...known, data: { shape } }];
   });

@@ -1,4 +1,4 @@
-/** Parts of a state as shapes and arrows. */
+/** Shapes and arrows for parts of a state. */
 
 import { isObject, textOf } from "../json";
 import type { Json, JsonObject } from "../types";
@@ -9,7 +9,7 @@ interface Drawing {
   arrows: Arrow[];
 }
 
-/** RAS: entities, and between them what relates them. */
+/** RAS: entities and their relations. */
 export function triples(facts: JsonObject, entities: JsonObject): Drawing {
   const edges = Object.entries(facts).filter((entry): entry is [string, JsonObject] => isObject(entry[1]));
   const used = new Set(edges.flatMap(([, fact]) => [textOf(fact.subject), textOf(fact.object)]));
@@ -25,7 +25,7 @@ export function triples(facts: JsonObject, entities: JsonObject): Drawing {
   };
 }
 
-/** CRP-RAG: steps in layers below the question; whether the knowledge for each is enough. */
+/** CRP-RAG: steps in layers below the question, each with its verification. */
 export function reasoningGraph(nodes: JsonObject, verified: Json | undefined): Drawing {
   const checks = isObject(verified) ? verified : {};
   const steps = Object.entries(nodes).filter((entry): entry is [string, JsonObject] => isObject(entry[1]));

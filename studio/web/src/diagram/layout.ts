@@ -1,4 +1,4 @@
-/** Places for the nodes of a graph, and ways for its edges around them. */
+/** Layout of a graph: positions of nodes, and edges routed around them. */
 
 import { Graph, layout } from "@dagrejs/dagre";
 
@@ -30,7 +30,7 @@ const WIDEST = 190;
 const LETTER = 7.2;
 const LINE = 18;
 
-/** How big a box has to be for its label. */
+/** The size of a box for its label. */
 export function sizeOf(label: string): { width: number; height: number } {
   const letters = label.length * LETTER;
   const lines = Math.max(1, Math.ceil(letters / (WIDEST - 24)));
@@ -66,7 +66,7 @@ interface Way {
   y?: number;
 }
 
-/** dagre speaks of middles, React Flow of upper left corners. */
+/** dagre uses the centers of boxes, React Flow their upper left corners. */
 function corner({ x, y, width, height }: Sized) {
   return { x: x - width / 2, y: y - height / 2, width, height };
 }

@@ -7,11 +7,11 @@ import { around, placeOf } from "./place";
 
 type Cited = Pick<Citation, "document" | "title" | "quote" | "start" | "end" | "kind" | "reference">;
 
-/** The document that a citation is from, opened at the quoted place. */
+/** Dialog with the cited document, scrolled to the quote. */
 export function DocumentDialog({ citation, onClose }: { citation: Cited; onClose: () => void }) {
   return (
     <Dialog title={citation.title || citation.reference || "Source"} onClose={onClose} wide>
-      {citation.document ? <Opened citation={citation} /> : <Elsewhere citation={citation} />}
+      {citation.document ? <Opened citation={citation} /> : <NoDocument citation={citation} />}
     </Dialog>
   );
 }
@@ -25,7 +25,7 @@ function Opened({ citation }: { citation: Cited }) {
     return (
       <>
         <Problem>{problem}</Problem>
-        <p>The run has kept these words of it:</p>
+        <p>The quote that is stored with the run:</p>
         <blockquote>{citation.quote}</blockquote>
       </>
     );
@@ -35,7 +35,7 @@ function Opened({ citation }: { citation: Cited }) {
   if (!place) {
     return (
       <>
-        <p className="hint">The document has changed since: these words no longer stand in it.</p>
+        <p className="hint">The document has changed and no longer contains this quote.</p>
         <blockquote>{citation.quote}</blockquote>
         <div className="text">{document.text}</div>
       </>
@@ -52,15 +52,15 @@ function Opened({ citation }: { citation: Cited }) {
 }
 
 const KINDS: Record<string, string> = {
-  expression: "Worked out, not read:",
+  expression: "Calculated:",
   graph: "From the knowledge graph:",
-  model: "What the model says by itself, from no document:",
+  model: "From the model, not from a document:",
 };
 
-function Elsewhere({ citation }: { citation: Cited }) {
+function NoDocument({ citation }: { citation: Cited }) {
   return (
     <div className="stack">
-      <p>{KINDS[citation.kind ?? ""] ?? "From no document:"}</p>
+      <p>{KINDS[citation.kind ?? ""] ?? "Not from a document:"}</p>
       <blockquote>{citation.quote}</blockquote>
       {citation.reference && <pre>{citation.reference}</pre>}
     </div>

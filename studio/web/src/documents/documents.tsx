@@ -9,7 +9,7 @@ import { Upload } from "./upload";
 
 const PAGE = 200;
 
-/** The documents that questions are answered from: drop files in, look at them, delete them. */
+/** The documents of the collection: add, find, read and delete them. */
 export function Documents({ ingest }: { ingest: string }) {
   const [version, setVersion] = useState(0);
   const [opened, setOpened] = useState<DocumentRow | null>(null);
@@ -67,14 +67,14 @@ interface PageProps {
   onGone: () => void;
 }
 
-/** Some documents, and those after them once they are wanted. */
+/** A page of documents, and a button for the next page. */
 function Page({ find, after, version, onOpen, onGone }: PageProps) {
   const path = `documents?${new URLSearchParams({ limit: String(PAGE), after, find }).toString()}`;
   const { value: rows, problem } = useLoaded<DocumentRow[]>(path, version);
   const [wanted, setWanted] = useState(false);
   const last = rows?.length === PAGE ? rows.at(-1) : undefined;
-  if (!rows) return <Told>{problem ? <Problem>{problem}</Problem> : <Busy>Loading the documents</Busy>}</Told>;
-  if (!rows.length && !after) return <Told>{find ? "None has that in its title." : "There are none yet."}</Told>;
+  if (!rows) return <FullRow>{problem ? <Problem>{problem}</Problem> : <Busy>Loading the documents</Busy>}</FullRow>;
+  if (!rows.length && !after) return <FullRow>{find ? "No title contains this text." : "No documents yet."}</FullRow>;
   return (
     <>
       <tbody>
@@ -84,7 +84,7 @@ function Page({ find, after, version, onOpen, onGone }: PageProps) {
       </tbody>
       {last && wanted && <Page find={find} after={last.id} version={version} onOpen={onOpen} onGone={onGone} />}
       {last && !wanted && (
-        <Told>
+        <FullRow>
           <button
             onClick={() => {
               setWanted(true);
@@ -92,13 +92,13 @@ function Page({ find, after, version, onOpen, onGone }: PageProps) {
           >
             Show more
           </button>
-        </Told>
+        </FullRow>
       )}
     </>
   );
 }
 
-function Told({ children }: { children: ReactNode }) {
+function FullRow({ children }: { children: ReactNode }) {
   return (
     <tbody>
       <tr>
@@ -116,7 +116,7 @@ interface RowProps {
 
 function Row({ row, onOpen, onGone }: RowProps) {
   const deleting = useAction(async () => {
-    if (!confirm(`Delete “${row.title}” from the collection? The file itself stays.`)) return;
+    if (!confirm(`Delete “${row.title}” from the collection? The file itself is not deleted.`)) return;
     await remove(`documents/${encodeURIComponent(row.id)}`);
     onGone();
   });

@@ -1,16 +1,16 @@
-/** Where a quote stands in a document's text. */
+/** The position of a quote in a document's text. */
 
 export interface Span {
   start: number;
   end: number;
 }
 
-const FAR = 50_000;
+const CONTEXT = 50_000;
 
 /**
- * The place that a citation names, or where its words stand now if the document has changed.
+ * The position that a citation names, or the quote's current position if the document has changed.
  *
- * The server counts characters, JavaScript UTF-16 units: they differ after the first one beyond the basic plane.
+ * The server counts characters, JavaScript UTF-16 units: they differ after the first character outside the basic plane.
  */
 export function placeOf(text: string, cited: Span & { quote: string }): Span | null {
   const start = units(text, cited.start);
@@ -31,11 +31,11 @@ function same(a: string, b: string): boolean {
   return a.replace(/\s+/g, " ").trim() === b.replace(/\s+/g, " ").trim();
 }
 
-/** The text around a place; of a very long one not all. */
+/** The text around a position, truncated if it is very long. */
 export function around(text: string, { start, end }: Span) {
   return {
-    before: (start > FAR ? "… " : "") + text.slice(Math.max(0, start - FAR), start),
+    before: (start > CONTEXT ? "… " : "") + text.slice(Math.max(0, start - CONTEXT), start),
     quoted: text.slice(start, end),
-    after: text.slice(end, end + FAR) + (text.length > end + FAR ? " …" : ""),
+    after: text.slice(end, end + CONTEXT) + (text.length > end + CONTEXT ? " …" : ""),
   };
 }

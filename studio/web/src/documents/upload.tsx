@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { get, post, request, said } from "../api";
+import { get, post, request, messageOf } from "../api";
 import { count } from "../format";
 import { Problem } from "../parts";
 import { go, hrefOf } from "../route";
@@ -8,12 +8,12 @@ import type { Ingest } from "../types";
 import { useAction } from "../use";
 
 interface Props {
-  /** An upload that was begun; the address holds it, so that its progress is there after a reload. */
+  /** The id of an upload; it is part of the address, so that a reload keeps its progress. */
   ingest: string;
   onRead: () => void;
 }
 
-/** Takes files, dropped or chosen, and shows how far they have been read. */
+/** Area to drop or choose files, with the progress of the upload. */
 export function Upload({ ingest, onRead }: Props) {
   const [over, setOver] = useState(false);
   const chosen = useRef<File[]>([]);
@@ -72,14 +72,14 @@ export function Upload({ ingest, onRead }: Props) {
           }}
         />
       ) : (
-        state && <Reading id={ingest} state={state} />
+        state && <IngestProgress id={ingest} state={state} />
       )}
       <Problem>{sending.problem || problem}</Problem>
     </section>
   );
 }
 
-/** How far an upload has been read, asked every second until it is done. */
+/** The progress of an upload, polled every second until it is done. */
 function useIngest(id: string, onRead: () => void) {
   const [known, setKnown] = useState<{ id: string; state: Ingest | null; problem: string } | null>(null);
   const read = useRef(onRead);
@@ -88,21 +88,21 @@ function useIngest(id: string, onRead: () => void) {
   });
   useEffect(() => {
     if (!id) return;
-    const leaving = new AbortController();
+    const closing = new AbortController();
     const follow = async () => {
-      for (let done = false; !done && !leaving.signal.aborted;) {
-        const state = await get<Ingest>(`ingests/${id}`, leaving.signal);
+      for (let done = false; !done && !closing.signal.aborted;) {
+        const state = await get<Ingest>(`ingests/${id}`, closing.signal);
         setKnown({ id, state, problem: "" });
         read.current();
         done = state.done;
-        if (!done) await pause(leaving.signal);
+        if (!done) await pause(closing.signal);
       }
     };
     follow().catch((error: unknown) => {
-      if (!leaving.signal.aborted) setKnown({ id, state: null, problem: said(error) });
+      if (!closing.signal.aborted) setKnown({ id, state: null, problem: messageOf(error) });
     });
     return () => {
-      leaving.abort();
+      closing.abort();
     };
   }, [id]);
   return known?.id === id ? known : { state: null, problem: "" };
@@ -111,25 +111,25 @@ function useIngest(id: string, onRead: () => void) {
 function Sending({ onCancel }: { onCancel: () => void }) {
   return (
     <>
-      <Progress told="Sending the files" />
+      <Progress label="Sending the files" />
       <button onClick={onCancel}>Cancel</button>
     </>
   );
 }
 
-/** How far the files have been read, or what became of that. */
-function Reading({ id, state }: { id: string; state: Ingest }) {
+/** The progress or the result of an upload. */
+function IngestProgress({ id, state }: { id: string; state: Ingest }) {
   const stopping = useAction(() => post(`ingests/${id}/stop`));
   const ending = stopping.busy || state.status === "stopping";
   return (
     <>
       {state.done ? (
-        <p role="status">{told(state)}</p>
+        <p role="status">{summaryOf(state)}</p>
       ) : (
         <>
-          <Progress told={told(state)} value={state.read} max={state.total} />
+          <Progress label={summaryOf(state)} value={state.read} max={state.total} />
           <button onClick={() => void stopping.run()} disabled={ending}>
-            {ending ? "Stopping after this file…" : "Stop reading"}
+            {ending ? "Stopping after this file…" : "Stop"}
           </button>
         </>
       )}
@@ -141,16 +141,16 @@ function Reading({ id, state }: { id: string; state: Ingest }) {
   );
 }
 
-function told({ status, read, total, done }: Ingest): string {
+function summaryOf({ status, read, total, done }: Ingest): string {
   if (status === "waiting") return "Waiting for its turn";
-  if (status === "stopped") return `Stopped: ${read} of ${count(total, "file")} read in. What was read stays.`;
-  return done ? `${count(read, "file")} read in.` : `${read} of ${count(total, "file")} read`;
+  if (status === "stopped") return `Stopped: ${read} of ${count(total, "file")} ingested.`;
+  return done ? `${count(read, "file")} ingested.` : `${read} of ${count(total, "file")} ingested`;
 }
 
-function Progress({ told, ...bar }: { told: string; value?: number; max?: number }) {
+function Progress({ label, ...bar }: { label: string; value?: number; max?: number }) {
   return (
     <label className="progress">
-      <span role="status">{told}</span>
+      <span role="status">{label}</span>
       <progress {...bar} />
     </label>
   );

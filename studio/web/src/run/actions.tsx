@@ -11,7 +11,7 @@ interface Props {
   onResumed: () => void;
 }
 
-/** Stop while it runs; resume and delete once it has stopped. */
+/** Buttons to stop an active run, and to resume or delete a stopped one. */
 export function Actions({ id, running, done, onResumed }: Props) {
   const stopping = useAction(() => post(`runs/${id}/stop`));
   const resuming = useAction(async () => {

@@ -4,12 +4,12 @@ import { modelTime, seconds, words } from "../format";
 import { hrefOf } from "../route";
 import type { Answer, Citation, Cost } from "../types";
 
-/** The answer with its footnotes, what was found on the way, and what it cost. */
+/** The answer with its footnotes, the findings that led to it, and its cost. */
 export function AnswerView({ answer }: { answer: Answer }) {
   return (
     <>
-      <Said answer={answer} label="Answer" />
-      <Hops answer={answer} />
+      <AnswerText answer={answer} label="Answer" />
+      <SubRuns answer={answer} />
       <Notes answer={answer} />
       <CostTable cost={answer.cost} took={answer.seconds} />
     </>
@@ -17,14 +17,14 @@ export function AnswerView({ answer }: { answer: Answer }) {
 }
 
 /** The answer with its footnotes. */
-export function Said({ answer, label }: { answer: Answer; label: string }) {
+export function AnswerText({ answer, label }: { answer: Answer; label: string }) {
   const [opened, setOpened] = useState<Citation | null>(null);
   return (
     <>
       <section aria-label={label} className={`answer is-${answer.status}`}>
         {answer.status !== "answered" && <p className="verdict">{words(answer.status)}</p>}
-        <p className="said">
-          {answer.text || "There is no answer."}
+        <p className="answer-text">
+          {answer.text || "No answer."}
           {answer.citations.map((citation, at) => (
             <Footnote key={at} number={at + 1} citation={citation} onOpen={setOpened} />
           ))}
@@ -88,9 +88,9 @@ function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citati
               onOpen(citation);
             }}
           >
-            {citation.title || citation.reference || "where from"}
+            {citation.title || citation.reference || "source"}
           </button>
-          {citation.why && <span className="quiet">reached by the name “{citation.why.name}”</span>}
+          {citation.why && <span className="quiet">found by the name “{citation.why.name}”</span>}
         </li>
       ))}
     </ol>
@@ -101,7 +101,7 @@ function Notes({ answer: { notes } }: { answer: Answer }) {
   if (!notes.length) return null;
   return (
     <details className="box" open>
-      <summary>Found on the way ({notes.length})</summary>
+      <summary>How this was found ({notes.length})</summary>
       <dl className="notes">
         {notes.map((note, at) => (
           <div key={at}>
@@ -116,17 +116,17 @@ function Notes({ answer: { notes } }: { answer: Answer }) {
   );
 }
 
-function Hops({ answer: { hops } }: { answer: Answer }) {
+function SubRuns({ answer: { hops } }: { answer: Answer }) {
   if (!hops?.length) return null;
   return (
-    <section aria-label="Methods asked">
-      <h2>Methods asked</h2>
+    <section aria-label="Methods used">
+      <h2>Methods used</h2>
       <ol className="hops">
         {hops.map((hop, at) => (
           <li key={at}>
             <a href={hrefOf("runs", hop.thread)}>{hop.method}</a>: {words(hop.status)}
-            {hop.confidence !== null && `, P(it holds) ${hop.confidence.toFixed(2)}`}{" "}
-            <span className="quiet">because {hop.doubt || hop.why}</span>
+            {hop.confidence !== null && `, P(correct) ${hop.confidence.toFixed(2)}`}{" "}
+            <span className="quiet">({hop.doubt || hop.why})</span>
           </li>
         ))}
       </ol>
@@ -135,7 +135,7 @@ function Hops({ answer: { hops } }: { answer: Answer }) {
 }
 
 export function CostTable({ cost, took }: { cost: Cost; took?: number | undefined }) {
-  const rows = [...Object.entries(cost.nodes), ["all", cost] as const];
+  const rows = [...Object.entries(cost.nodes), ["total", cost] as const];
   return (
     <details className="box">
       <summary>Cost{took !== undefined && `: ${seconds(took)}`}</summary>

@@ -1,12 +1,12 @@
 import { count, seconds } from "../format";
 import type { CallText } from "../types";
 
-/** What a step has asked a model, and what came back. */
+/** The model calls of a step: prompts and replies. */
 export function Calls({ calls }: { calls: CallText[] }) {
   return calls.map((call) => (
     <details key={call.id} className="box call">
       <summary>
-        Asked: {call.name || call.role}{" "}
+        Model call: {call.name || call.role}{" "}
         <span className="quiet">
           {count(call.prompt_tokens + call.completion_tokens, "token")} · {seconds(call.seconds)}
         </span>

@@ -1,4 +1,4 @@
-/** Two branches side by side: where they part, what each did then, what each answers, and what that cost. */
+/** Two branches side by side: their common checkpoints, then the steps, answer and cost of each. */
 
 import { pathTo, shared } from "../branches";
 import { fresh, linesOf } from "../changes";
@@ -14,7 +14,7 @@ import { titleOf } from "./timeline";
 interface Props {
   thread: Thread;
   over: boolean;
-  /** The two: a last checkpoint of this run, or the thread of another one. */
+  /** The two branches: each a last checkpoint of this run, or the thread of another run. */
   a: string;
   b: string;
 }
@@ -27,7 +27,11 @@ export default function Compare({ thread, over, a, b }: Props) {
   const options = optionsOf(thread, history, threads);
   const pair = pairOf(options, a, b);
   if (!pair || pair.left === pair.right) {
-    return <p className="hint">There is one branch only. Fork from a step under Explore, then compare here.</p>;
+    return (
+      <p className="hint">
+        This run has only one branch. Fork it from a step under Explore, then compare the branches here.
+      </p>
+    );
   }
   return <Pair thread={thread} history={history} options={options} a={a} {...pair} />;
 }
@@ -36,7 +40,7 @@ interface PairProps {
   thread: Thread;
   history: Moment[];
   options: Option[];
-  /** The first one as it was chosen; "" where it is the one that the second was forked from. */
+  /** The chosen first branch; "" for the origin of the second. */
   a: string;
   left: Option;
   right: Option;
@@ -76,7 +80,7 @@ function Pair({ thread, history, options, a, left, right }: PairProps) {
   );
 }
 
-/** A branch from its first checkpoint on; that of another run is loaded. */
+/** All checkpoints of a branch; those of another run are loaded. */
 function usePath(option: Option, thread: Thread, own: Moment[]): Moment[] {
   const elsewhere = option.thread === thread.id ? "" : `runs/${option.thread}/history`;
   const { value: other } = useLoaded<Moment[]>(elsewhere);
@@ -96,7 +100,7 @@ interface SideProps {
 
 function Side({ label, options, chosen, path, other, common, onChoose }: SideProps) {
   const head = path.at(-1);
-  const theirs = new Set(other.slice(common).map((moment) => wordsOf(moment, other)));
+  const theirs = new Set(other.slice(common).map((moment) => textOf(moment, other)));
   return (
     <section aria-label={label}>
       <label className="inline">
@@ -118,7 +122,7 @@ function Side({ label, options, chosen, path, other, common, onChoose }: SidePro
       <ol className="steps">
         {common > 0 && <li className="quiet">{common} checkpoints in common</li>}
         {path.slice(common).map((moment) => (
-          <li key={moment.checkpoint} className={theirs.has(wordsOf(moment, path)) ? "step" : "step differs"}>
+          <li key={moment.checkpoint} className={theirs.has(textOf(moment, path)) ? "step" : "step differs"}>
             <strong>{titleOf(moment)}</strong> <StepCost moment={moment} path={path} />
             {linesOf(fresh(moment, path)).map((line) => (
               <p key={line}>{line}</p>
@@ -130,8 +134,8 @@ function Side({ label, options, chosen, path, other, common, onChoose }: SidePro
   );
 }
 
-/** What a step says, to find those that the other branch has not. */
-function wordsOf(moment: Moment, path: Moment[]): string {
+/** The text of a step, to find steps that the other branch does not have. */
+function textOf(moment: Moment, path: Moment[]): string {
   return [titleOf(moment), ...linesOf(fresh(moment, path))].join("\n");
 }
 
@@ -145,7 +149,7 @@ interface Verdict {
   text: string;
 }
 
-/** What a branch has come to, and what it cost from its beginning. */
+/** The answer of a branch and its total cost. */
 function Outcome({ thread, head }: { thread: string; head: string }) {
   const { value: last, problem } = useLoaded<Checkpoint>(`runs/${thread}/checkpoints/${head}`);
   if (!last) return <Problem>{problem}</Problem>;
@@ -156,7 +160,7 @@ function Outcome({ thread, head }: { thread: string; head: string }) {
         <Chip status={verdict?.status ?? "interrupted"} />
         <span className="quiet">{spent(costOf(callsIn(last.values)))}</span>
       </p>
-      <p className="said">{verdict ? verdict.text || words(verdict.status) : "No answer yet."}</p>
+      <p className="answer-text">{verdict ? verdict.text || words(verdict.status) : "No answer yet."}</p>
     </div>
   );
 }

@@ -1,4 +1,4 @@
-/** A run's place in its conversation: what was asked before it, what followed, and the box to ask on. */
+/** The conversation of a run: earlier turns, follow-ups, and the form for the next one. */
 
 import { useState } from "react";
 import { post } from "../api";
@@ -9,15 +9,15 @@ import { go, hrefOf } from "../route";
 import { runsChanged } from "../run-list";
 import type { Cost, Method, Run, Thread, Turn } from "../types";
 import { useAction, useLoaded } from "../use";
-import { Said } from "./answer";
+import { AnswerText } from "./answer";
 
-/** The runs that lead to this one, the first one first. */
+/** The runs that this one follows up on, the first one first. */
 export function before(turns: readonly Turn[], id: string): Turn[] {
   const byId = new Map(turns.map((turn) => [turn.thread.id, turn]));
-  const way: Turn[] = [];
+  const path: Turn[] = [];
   const from = (turn: Turn | undefined) => byId.get(turn?.after ?? "");
-  for (let at = from(byId.get(id)); at && !way.includes(at); at = from(at)) way.unshift(at);
-  return way;
+  for (let at = from(byId.get(id)); at && !path.includes(at); at = from(at)) path.unshift(at);
+  return path;
 }
 
 export function Earlier({ turns, id }: { turns: readonly Turn[]; id: string }) {
@@ -25,11 +25,11 @@ export function Earlier({ turns, id }: { turns: readonly Turn[]; id: string }) {
     <article key={turn.thread.id} className="turn stack">
       <h2>{turn.asked}</h2>
       <p className="row meta">
-        <Understood asked={turn.asked} question={turn.thread.question} />
+        <RewrittenQuestion asked={turn.asked} question={turn.thread.question} />
         <a href={hrefOf("runs", turn.thread.id)}>Open this run</a>
       </p>
       {turn.answer ? (
-        <Said answer={turn.answer} label={`Earlier: ${turn.asked}`} />
+        <AnswerText answer={turn.answer} label={`Earlier: ${turn.asked}`} />
       ) : (
         <p>
           <Chip status={turn.thread.state} />
@@ -39,12 +39,20 @@ export function Earlier({ turns, id }: { turns: readonly Turn[]; id: string }) {
   ));
 }
 
-/** How a follow-up was understood, where that is not what was asked, and what it took. */
-export function Understood({ asked, question, cost }: { asked: string; question: string; cost?: Cost | undefined }) {
+/** The rewritten question of a follow-up and the cost of rewriting it. */
+export function RewrittenQuestion({
+  asked,
+  question,
+  cost,
+}: {
+  asked: string;
+  question: string;
+  cost?: Cost | undefined;
+}) {
   if (asked === question) return null;
   return (
     <span className="quiet">
-      Understood as: {question} {cost && <small>({spent(cost)})</small>}
+      Rewritten as: {question} {cost && <small>({spent(cost)})</small>}
     </span>
   );
 }
@@ -54,7 +62,7 @@ export function Later({ turns, id }: { turns: readonly Turn[]; id: string }) {
   if (!followed.length) return null;
   return (
     <section aria-labelledby="later">
-      <h2 id="later">Asked after this</h2>
+      <h2 id="later">Follow-ups</h2>
       <ul>
         {followed.map(({ thread, asked }) => (
           <li key={thread.id}>
@@ -68,12 +76,12 @@ export function Later({ turns, id }: { turns: readonly Turn[]; id: string }) {
 
 interface Props {
   run: Run;
-  /** A chat has taken the message: it is the same run that goes on. */
-  onSaid: () => void;
+  /** Called when a chat has received the message: the same run continues. */
+  onSent: () => void;
 }
 
-/** Asks on in the same conversation: what refers to it is understood. The method and its settings stay, unless changed. */
-export function AskOn({ run, onSaid }: Props) {
+/** Form for a follow-up in the same conversation, by default with the same method and settings. */
+export function FollowUpForm({ run, onSent }: Props) {
   const { thread } = run;
   const { value: methods } = useLoaded<Method[]>("methods");
   const [question, setQuestion] = useState("");
@@ -82,7 +90,7 @@ export function AskOn({ run, onSaid }: Props) {
     const made = await post<{ thread: string }>("runs", { question, method, ...placeOf(thread, method) });
     setQuestion("");
     runsChanged();
-    if (made.thread === thread.id) onSaid();
+    if (made.thread === thread.id) onSent();
     else go(hrefOf("runs", made.thread));
   });
   const submit = (event: React.SyntheticEvent) => {
@@ -90,17 +98,11 @@ export function AskOn({ run, onSaid }: Props) {
     if (question.trim() && !asking.busy) void asking.run();
   };
   return (
-    <form className="ask-on stack" aria-label="Ask on" onSubmit={submit}>
-      <QuestionField
-        label="Ask on in this conversation"
-        rows={2}
-        value={question}
-        onType={setQuestion}
-        onSubmit={submit}
-      />
+    <form className="follow-up stack" aria-label="Ask a follow-up" onSubmit={submit}>
+      <QuestionField label="Follow-up question" rows={2} value={question} onType={setQuestion} onSubmit={submit} />
       <div className="row spread">
         {thread.method === CHAT ? (
-          <span className="quiet">The chat takes the next message.</span>
+          <span className="quiet">The next message of this chat.</span>
         ) : (
           <label className="inline">
             Method
@@ -117,7 +119,7 @@ export function AskOn({ run, onSaid }: Props) {
           </label>
         )}
         <button className="primary" disabled={asking.busy || !question.trim()}>
-          {asking.busy ? "Understanding the question…" : "Ask on"}
+          {asking.busy ? "Rewriting the question…" : "Ask a follow-up"}
         </button>
       </div>
       <Problem>{asking.problem}</Problem>
@@ -127,7 +129,7 @@ export function AskOn({ run, onSaid }: Props) {
 
 const CHAT = "chat";
 
-/** A chat goes on in its own thread; any other follow-up is a run of its own, with the same settings and limits. */
+/** A chat continues in its thread; other follow-ups are separate runs with the same settings and limits. */
 function placeOf({ id, method: before, options }: Thread, method: string) {
   if (before === CHAT) return { thread: id, budget: options.budget };
   return { after: id, budget: options.budget, ...(method === before && { values: options.values }) };

@@ -3,7 +3,7 @@ import { DocumentDialog } from "../documents/document-dialog";
 import type { Texts } from "../texts";
 import type { Passage } from "../types";
 
-/** The passages that a step has found, as they were then. */
+/** The passages that a step found, as they were at that time. */
 export function Evidence({ texts, references }: { texts: Texts; references: string[] }) {
   const [opened, setOpened] = useState<Passage | null>(null);
   const passages = references.map((reference) => texts.passages.get(reference)).filter((each) => each !== undefined);

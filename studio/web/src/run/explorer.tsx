@@ -1,4 +1,4 @@
-/** A run from the inside: its checkpoints, its state machine, and whatever a step has read, asked and changed. */
+/** Explorer of a run: its checkpoints, its state machine, and the details of each step. */
 
 import { useCallback, useMemo } from "react";
 import { headOf, pathTo } from "../branches";
@@ -35,7 +35,7 @@ export default function Explorer({ thread, live, over, at, onBegun }: Props) {
   const method = methods?.find((each) => each.name === thread.method);
   if (problem) return <Problem>{problem}</Problem>;
   if (!history || !methods) return <Busy>Loading the checkpoints</Busy>;
-  if (!moment) return <p className="quiet">There are no checkpoints yet.</p>;
+  if (!moment) return <p className="quiet">No checkpoints yet.</p>;
   return (
     <div className="explorer">
       <section aria-labelledby="timeline">
@@ -45,7 +45,7 @@ export default function Explorer({ thread, live, over, at, onBegun }: Props) {
       <div className="stack">
         {method && (
           <section aria-labelledby="machine">
-            <h2 id="machine">{method.name} as a state machine</h2>
+            <h2 id="machine">State machine of {method.name}</h2>
             <Machine method={method} path={path} chosen={chosen} onChoose={choose} />
           </section>
         )}

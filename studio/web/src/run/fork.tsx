@@ -1,4 +1,4 @@
-/** A fork: the state after a step, changed in the page, and the branch that goes on from there. */
+/** Form to change the state after a step and run a branch from there. */
 
 import { useState } from "react";
 import { post } from "../api";
@@ -46,8 +46,8 @@ export function ForkForm({ thread, checkpoint, next, methods, onBegun }: Props) 
       }}
     >
       <p className="quiet">
-        The branch starts from the state after this step, with your changes in it, and goes on
-        {next.length > 0 && method === thread.method ? ` with ${next.join(", ")}` : ""}. The run as it was stays.
+        The branch starts from the state after this step with your changes, and continues
+        {next.length > 0 && method === thread.method ? ` with ${next.join(", ")}` : ""}. The original run is unchanged.
       </p>
       {Object.keys(checkpoint.values)
         .filter((name) => !FIXED.has(name))
@@ -64,7 +64,7 @@ export function ForkForm({ thread, checkpoint, next, methods, onBegun }: Props) 
         ))}
       <div className="row">
         <label className="inline">
-          Go on with
+          Continue with
           <select
             value={method}
             onChange={(event) => {

@@ -1,4 +1,4 @@
-/** What a run has found out, drawn: the triples of RAS, or the reasoning graph of CRP-RAG. */
+/** Drawing of the findings of a run: the triples of RAS or the reasoning graph of CRP-RAG. */
 
 import { useMemo } from "react";
 import { isObject } from "../json";

@@ -10,7 +10,7 @@ interface Props {
   onChoose: (checkpoint: string) => void;
 }
 
-/** A method's state machine with the way that a branch has taken: which nodes, in which order, and what comes next. */
+/** A method's state machine with the path of a branch: visited nodes, their order, and the next node. */
 export function Machine({ method, path, chosen, onChoose }: Props) {
   const { shapes, arrows } = useMemo(() => drawing(method, path, chosen, onChoose), [method, path, chosen, onChoose]);
   return <Diagram label={`State machine of ${method.name}`} shapes={shapes} arrows={arrows} />;
@@ -22,7 +22,7 @@ function drawing(method: Method, path: Moment[], chosen: string, onChoose: (chec
   const names = new Set([...method.graph.nodes, ...method.graph.edges.flatMap((edge) => [edge.from, edge.to])]);
   const steps = visits(path);
   const head = path.at(-1);
-  const taken = ways(path);
+  const taken = takenEdges(path);
   const shapes = [...names].map((name): Shape => {
     const own = steps.filter((step) => step.node === name);
     const here = own.some((step) => step.moment.checkpoint === chosen);
@@ -47,14 +47,14 @@ function drawing(method: Method, path: Moment[], chosen: string, onChoose: (chec
   return { shapes, arrows };
 }
 
-/** Choosing a node again goes to its next visit. */
+/** Choosing a node again selects its next visit. */
 function after(own: ReturnType<typeof visits>, chosen: string): string {
   const at = own.findIndex((step) => step.moment.checkpoint === chosen);
   return own[(at + 1) % own.length]?.moment.checkpoint ?? chosen;
 }
 
-/** The edges that were taken: from each step's nodes to those that came next. */
-function ways(path: Moment[]): Set<string> {
+/** The edges between the nodes of each step and those of the next. */
+function takenEdges(path: Moment[]): Set<string> {
   const taken = new Set<string>();
   for (const moment of path) {
     const from = moment.node.length ? moment.node : ["__start__"];

@@ -1,4 +1,4 @@
-/** The branches and runs that can be compared with each other, and which two are shown first. */
+/** The branches and runs that can be compared, and the default pair. */
 
 import { branchOf, forkedFrom, treeOf } from "../branches";
 import { when } from "../format";
@@ -9,9 +9,9 @@ export interface Option {
   value: string;
   label: string;
   thread: string;
-  /** A checkpoint of the branch that is compared; "" for the newest branch. */
+  /** A checkpoint of the branch; "" for the newest branch. */
   at: string;
-  /** The option that it was forked from; "" if there is none. */
+  /** The option that it was forked from, if any. */
   origin: string;
 }
 
@@ -30,7 +30,7 @@ function branches(thread: Thread, history: readonly Moment[]): Option[] {
   }));
 }
 
-/** Forks into other methods are runs of their own. */
+/** Related runs: forks into other methods, and the run that this one was forked from. */
 function related(thread: Thread, history: readonly Moment[], threads: readonly Thread[]): Option[] {
   const about = (each: Thread) => ({
     value: each.id,
@@ -45,7 +45,7 @@ function related(thread: Thread, history: readonly Moment[], threads: readonly T
   ];
 }
 
-/** The two that are chosen; by default the newest fork, and what it or the one chosen was forked from. */
+/** The chosen pair; by default the newest fork and its origin. */
 export function pairOf(options: readonly Option[], a: string, b: string): { left: Option; right: Option } | null {
   const named = (value: string) => options.find((option) => option.value === value);
   const forks = options.filter((option) => option.value !== a && named(option.origin));
@@ -55,7 +55,7 @@ export function pairOf(options: readonly Option[], a: string, b: string): { left
   return left && right ? { left, right } : null;
 }
 
-/** The last checkpoint that is compared of a run's history. */
+/** The last checkpoint of an option. */
 export function endOf(option: Option, history: readonly Moment[]): string {
   return branchOf(history, option.at) || (history[0]?.checkpoint ?? "");
 }

@@ -1,4 +1,4 @@
-/** One run: what was asked, what is happening, the answer, and the ways to look into it. */
+/** One run: the question, the live steps, the answer, and the tabs to inspect it. */
 
 import { lazy, Suspense, useEffect } from "react";
 import { costOf } from "../cost";
@@ -11,10 +11,10 @@ import type { Run, Turn } from "../types";
 import { useLoaded } from "../use";
 import { Actions } from "./actions";
 import { AnswerView } from "./answer";
-import { AskOn, Earlier, Later, Understood } from "./conversation";
-import { GoOn } from "./go-on";
+import { FollowUpForm, Earlier, Later, RewrittenQuestion } from "./conversation";
+import { BudgetForm } from "./budget-form";
 import { Steps } from "./steps";
-import { Talk } from "./talk";
+import { ChatHistory } from "./chat-history";
 import { useLive } from "./use-live";
 
 const Explorer = lazy(() => import("./explorer"));
@@ -27,7 +27,7 @@ const TABS = [
 ];
 
 export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
-  const { live, problem: broken, over, going, listen, resumed } = useLive(id);
+  const { live, problem: streamProblem, over, going, listen, resumed } = useLive(id);
   const { value: run, problem } = useLoaded<Run>(`runs/${id}`, over);
   const { value: turns } = useLoaded<Turn[]>(`runs/${id}/conversation`, over);
   useEffect(runsChanged, [run?.thread.state]);
@@ -42,7 +42,7 @@ export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
       <header className="run-head" ref={turns.length > 1 ? showLatest : null}>
         <Head run={run} live={live} status={status} />
         <Actions id={id} running={status === "running"} done={ANSWERED.includes(status)} onResumed={resumed} />
-        <Problem>{broken || problemOf(run, live, status)}</Problem>
+        <Problem>{streamProblem || problemOf(run, live, status)}</Problem>
       </header>
       <nav className="tabs" aria-label="This run">
         {TABS.map(({ tab: name, label }) => (
@@ -63,7 +63,9 @@ export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
           <Compare thread={run.thread} over={over} a={query.get("a") ?? ""} b={query.get("b") ?? ""} />
         )}
       </Suspense>
-      {tab === "" && <Told run={run} turns={turns} live={live} status={status} onResumed={resumed} onSaid={listen} />}
+      {tab === "" && (
+        <AnswerTab run={run} turns={turns} live={live} status={status} onResumed={resumed} onSent={listen} />
+      )}
     </article>
   );
 }
@@ -78,20 +80,20 @@ function useTitle(run: Run | null) {
   }, [question]);
 }
 
-/** In a conversation one comes to its latest turn, not to what was asked first. */
+/** Scroll to the latest turn of a conversation. */
 function showLatest(head: HTMLElement | null) {
   head?.scrollIntoView();
 }
 
-/** What was typed. */
+/** The question as the user typed it. */
 function askedIn({ thread, follow_up }: Run): string {
   return follow_up?.asked ?? thread.question;
 }
 
 const LONG = 200;
 
-/** A long question is set smaller, and scrolls where it would fill the screen. */
-function Asked({ children }: { children: string }) {
+/** The question; a long one is smaller and scrolls. */
+function Question({ children }: { children: string }) {
   if (children.length <= LONG) return <h1>{children}</h1>;
   return (
     <div className="long" role="region" aria-label="Question" tabIndex={0}>
@@ -104,8 +106,8 @@ function Head({ run, live, status }: { run: Run; live: Live; status: string }) {
   const { thread } = run;
   return (
     <>
-      <Asked>{askedIn(run)}</Asked>
-      <Understood asked={askedIn(run)} question={thread.question} cost={run.follow_up?.cost} />
+      <Question>{askedIn(run)}</Question>
+      <RewrittenQuestion asked={askedIn(run)} question={thread.question} cost={run.follow_up?.cost} />
       {run.follow_up?.warnings.map((warning) => (
         <p key={warning} className="warnings">
           {warning}
@@ -119,7 +121,7 @@ function Head({ run, live, status }: { run: Run; live: Live; status: string }) {
       </p>
       {thread.parent && (
         <p className="quiet">
-          {thread.part_of ? "A hop of " : "Forked from "}
+          {thread.part_of ? "Sub-run of " : "Forked from "}
           <a href={hrefOf("runs", thread.parent)}>run {thread.parent}</a>
         </p>
       )}
@@ -127,40 +129,40 @@ function Head({ run, live, status }: { run: Run; live: Live; status: string }) {
   );
 }
 
-interface ToldProps {
+interface AnswerTabProps {
   run: Run;
   turns: Turn[];
   live: Live;
   status: string;
   onResumed: () => void;
-  onSaid: () => void;
+  onSent: () => void;
 }
 
-/** The answer, if there is one, with the box to ask on, and the steps. */
-function Told({ run, turns, live, status, onResumed, onSaid }: ToldProps) {
+/** The answer, if there is one, with the form for a follow-up, and the steps. */
+function AnswerTab({ run, turns, live, status, onResumed, onSent }: AnswerTabProps) {
   const answer = live.end?.kind === "answer" ? live.end.answer : run.answer;
   const answered = ANSWERED.includes(status) && answer;
   return (
     <>
-      <Talk state={run.state} />
+      <ChatHistory state={run.state} />
       {answered && <AnswerView answer={answer} />}
       {answered && answer.status === "out_of_budget" && (
-        <GoOn thread={run.thread} cost={answer.cost} took={answer.seconds} onResumed={onResumed} />
+        <BudgetForm thread={run.thread} cost={answer.cost} took={answer.seconds} onResumed={onResumed} />
       )}
       {answered && <Later turns={turns} id={run.thread.id} />}
-      {answered && <AskOn run={run} onSaid={onSaid} />}
+      {answered && <FollowUpForm run={run} onSent={onSent} />}
       <Steps live={live} running={status === "running"} id={run.thread.id} />
     </>
   );
 }
 
-/** What made a run fail; it can be resumed. */
+/** The error of a failed run, which can be resumed. */
 function problemOf(run: Run, live: Live, status: string): string {
   if (status !== "failed") return "";
   return live.end?.kind === "error" ? live.end.message : run.thread.problem;
 }
 
-/** While its stream is open a run goes on: an end that was heard may be that of a turn before it was resumed. */
+/** A run with an open stream is running: an end in its events may precede the latest resume. */
 function statusOf(run: Run, live: Live, over: boolean, going: boolean): string {
   const { state } = run.thread;
   if (!over) return ANSWERED.includes(state) && !going ? state : "running";
@@ -171,7 +173,7 @@ function statusOf(run: Run, live: Live, over: boolean, going: boolean): string {
 const ENDS = { error: "failed", stopped: "stopped" };
 const ANSWERED = ["done", "waiting"];
 
-/** While it runs, what the steps so far have cost; the server's own count otherwise. */
+/** The cost of the steps so far while the run is active; the cost from the server otherwise. */
 function soFar(run: Run, live: Live) {
   const counted = costOf(live.calls);
   return counted.calls > run.cost.calls ? counted : run.cost;

@@ -52,7 +52,7 @@ export function StepDetails({ thread, moment, history, methods, onBegun }: Props
         <ForkForm thread={thread} checkpoint={after} next={moment.next} methods={methods} onBegun={onBegun} />
       )}
       {lines.length > 0 && (
-        <ul className="changes" aria-label="What it changed">
+        <ul className="changes" aria-label="Changes">
           {lines.map((line) => (
             <li key={line}>{line}</li>
           ))}
@@ -61,13 +61,13 @@ export function StepDetails({ thread, moment, history, methods, onBegun }: Props
       {after && <KnowledgeGraph state={after.values} />}
       {after && <Calls calls={after.calls} />}
       <Evidence texts={texts} references={referencesIn(evidence(changed))} />
-      <State title="Input: the state before" state={before?.values} texts={texts} />
-      <State title="The state after" state={after?.values} texts={texts} />
+      <State title="State before" state={before?.values} texts={texts} />
+      <State title="State after" state={after?.values} texts={texts} />
     </section>
   );
 }
 
-/** Prompts are referred to in the calls; everything else that is referred to was read. */
+/** All changes except calls: calls refer to prompts, everything else refers to passages. */
 function evidence(changed: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(changed).filter(([name]) => name !== "calls"));
 }

@@ -11,7 +11,7 @@ interface Props {
   id: string;
 }
 
-/** The steps so far, the latest last, with what each has found; replies are shown while they are written. */
+/** The steps so far with their findings, the latest last, and replies while they are written. */
 export function Steps({ live, running, id }: Props) {
   const drafts = Object.entries(live.drafts);
   const working = live.steps.filter((step) => step.state === "running").map((step) => step.node);
@@ -25,35 +25,37 @@ export function Steps({ live, running, id }: Props) {
       </ol>
       {drafts.map(([call, draft]) => (
         <p className="draft" key={call}>
-          {draft.node} writes: {plain(draft.text)}
+          {draft.node}: {plain(draft.text)}
         </p>
       ))}
       {running && <Busy>{working.length ? `Working: ${working.join(", ")}` : "Waiting for the next step"}</Busy>}
-      {live.end?.kind === "stopped" && <p className="hint">Stopped. It can be resumed; nothing is asked twice.</p>}
+      {live.end?.kind === "stopped" && (
+        <p className="hint">Stopped. Resume it to continue; no finished model call is repeated.</p>
+      )}
     </section>
   );
 }
 
-/** What a reply says, without the JSON that it says it in. */
+/** The text of a reply without JSON syntax. */
 function plain(text: string): string {
   return /^\s*[{[]/.test(text) ? text.replace(/[{}[\]"\s]+/g, " ") : text;
 }
 
-const MARKS = { running: "◌", done: "●", broken: "○" };
+const MARKS = { running: "◌", done: "●", interrupted: "○" };
 
 function Step({ step, id }: { step: LiveStep; id: string }) {
   const cost = costOf(callsIn(step.update));
   return (
     <li className={`step is-${step.state}`}>
-      {step.again && <p className="again">Went on</p>}
+      {step.resumed && <p className="resumed">Resumed</p>}
       <div className="row">
         <span aria-hidden="true" className="mark">
           {MARKS[step.state]}
         </span>
         <strong>{step.node}</strong>
         {step.thread !== id && <a href={hrefOf("runs", step.thread)}>{step.method}</a>}
-        {step.state === "running" && <span className="quiet">at work</span>}
-        {step.state === "broken" && <span className="quiet">broken off</span>}
+        {step.state === "running" && <span className="quiet">running</span>}
+        {step.state === "interrupted" && <span className="quiet">interrupted</span>}
         {cost.calls > 0 && <span className="quiet">{spent(cost)}</span>}
       </div>
       {linesOf(step.update).map((line) => (

@@ -15,7 +15,7 @@ interface Props {
   onChoose: (checkpoint: string) => void;
 }
 
-/** Every checkpoint, oldest first, with lines that show where branches part. Arrow keys go from one to the next. */
+/** All checkpoints, oldest first, with lines for branches. Arrow keys move between them. */
 export function Timeline({ history, chosen, path, onChoose }: Props) {
   const tree = treeOf(history);
   const onPath = new Set(path.map((moment) => moment.checkpoint));
@@ -24,7 +24,7 @@ export function Timeline({ history, chosen, path, onChoose }: Props) {
   useEffect(() => {
     const box = list.current?.closest("section");
     const row = list.current?.querySelector<HTMLElement>("[aria-current]")?.parentElement;
-    // Only the list is scrolled, not the page.
+    // Scroll the list only, not the page.
     if (box && row && !inside(row, box)) box.scrollTop = row.offsetTop - box.clientHeight / 2;
   }, [chosen]);
   return (
@@ -69,8 +69,8 @@ export function titleOf(moment: Moment): string {
 
 function about(moment: Moment, history: Moment[], lane: number): string {
   const cost = costOf(callsIn(fresh(moment, pathTo(history, moment.checkpoint))));
-  const again = moment.source === "fork" && "went on from here";
-  return [lane > 0 && `branch ${lane + 1}`, again, cost.calls > 0 && spent(cost)].filter(Boolean).join(" · ");
+  const resumed = moment.source === "fork" && "resumed from here";
+  return [lane > 0 && `branch ${lane + 1}`, resumed, cost.calls > 0 && spent(cost)].filter(Boolean).join(" · ");
 }
 
 function walk(event: React.KeyboardEvent<HTMLOListElement>) {
@@ -86,9 +86,9 @@ function Lanes({ tree, width, onPath }: { tree: Tree; width: number; onPath: Set
     <svg aria-hidden="true" width={width} height={tree.rows.length * ROW}>
       {tree.rows.map((row, at) => {
         const parent = row.parentRow === null ? undefined : tree.rows[row.parentRow];
-        const look = onPath.has(row.moment.checkpoint) ? "on-path" : "";
+        const style = onPath.has(row.moment.checkpoint) ? "on-path" : "";
         return (
-          <g key={row.moment.checkpoint} className={look}>
+          <g key={row.moment.checkpoint} className={style}>
             {parent && <path d={link(parent, row.parentRow ?? 0, row, at)} />}
             <circle cx={x(row)} cy={y(at)} r={5} />
           </g>

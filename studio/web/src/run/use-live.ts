@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useReducer, useRef, useState } from "react";
-import { get, said } from "../api";
+import { get, messageOf } from "../api";
 import { NOTHING, reduce, type Live } from "../events";
 import { readEvents, type ServerEvent } from "../sse";
 import type { Run } from "../types";
@@ -7,13 +7,13 @@ import type { Run } from "../types";
 interface Watching {
   live: Live;
   problem: string;
-  /** The stream has ended, and the server says that the run has. */
+  /** The stream and the run have ended. */
   over: boolean;
-  /** It was begun again from here, and has not ended since. */
+  /** The run was resumed from this page and has not ended since. */
   going: boolean;
-  /** Listens again; what was heard stays. */
+  /** Follow the run again and keep the events so far. */
   listen: () => void;
-  /** Listens again to a run that goes on where it was stopped. */
+  /** Follow a run that was resumed after it was stopped. */
   resumed: () => void;
 }
 
@@ -22,7 +22,7 @@ async function isOver(id: string): Promise<boolean> {
   return thread.state !== "running";
 }
 
-/** A run as it happens. After a reload its stored events are read from the first on, so nothing is lost. */
+/** The live events of a run. After a reload, all stored events are read again. */
 export function useLive(id: string): Watching {
   const [live, dispatch] = useReducer(reduce, NOTHING);
   const [problem, setProblem] = useState("");
@@ -31,9 +31,9 @@ export function useLive(id: string): Watching {
   const [turn, setTurn] = useState(0);
   const last = useRef("");
   useEffect(() => {
-    const leaving = new AbortController();
+    const closing = new AbortController();
     const follow = async () => {
-      const events = readEvents(`runs/${id}/events`, last.current, leaving.signal, () => isOver(id));
+      const events = readEvents(`runs/${id}/events`, last.current, closing.signal, () => isOver(id));
       for await (const event of events) {
         last.current = event.id || last.current;
         dispatch(event);
@@ -41,15 +41,15 @@ export function useLive(id: string): Watching {
     };
     follow()
       .catch((error: unknown) => {
-        if (!leaving.signal.aborted) setProblem(said(error));
+        if (!closing.signal.aborted) setProblem(messageOf(error));
       })
       .finally(() => {
-        if (leaving.signal.aborted) return;
+        if (closing.signal.aborted) return;
         setOver(true);
         setGoing(false);
       });
     return () => {
-      leaving.abort();
+      closing.abort();
     };
   }, [id, turn]);
   const listen = useCallback(() => {

@@ -2,7 +2,7 @@ import { isReference } from "../changes";
 import type { Texts } from "../texts";
 import type { Json } from "../types";
 
-/** A value of the state, as a tree; passages are named instead of their references. */
+/** A value of the state as a tree, with titles of passages instead of references. */
 export function Value({ value, texts }: { value: Json; texts: Texts }) {
   if (typeof value !== "object" || value === null) return <Leaf value={value} texts={texts} />;
   const entries = Object.entries(value);

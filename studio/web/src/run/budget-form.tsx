@@ -13,33 +13,33 @@ interface Props {
   onResumed: () => void;
 }
 
-/** For a run that its budget has ended: what it has cost, and another budget to go on with. */
-export function GoOn({ thread, cost, took, onResumed }: Props) {
+/** The cost of a run that reached its budget, and a form to resume it with a larger one. */
+export function BudgetForm({ thread, cost, took, onResumed }: Props) {
   const [limits, setLimits] = useState(limitsOf(thread.options.budget));
-  const going = useAction(async () => {
+  const resuming = useAction(async () => {
     await post(`runs/${thread.id}/resume`, { budget: budgetOf(limits) });
     onResumed();
   });
   return (
     <form
-      className="go-on stack"
-      aria-label="Another budget"
+      className="new-budget stack"
+      aria-label="Larger budget"
       onSubmit={(event) => {
         event.preventDefault();
-        if (!going.busy) void going.run();
+        if (!resuming.busy) void resuming.run();
       }}
     >
       <p>
-        The budget was used up: {spent(cost, took)} so far. With another one it resumes where it was: calls and tokens
-        count from the beginning, seconds from now.
+        The run reached its budget: {spent(cost, took)} so far. Resume it with a larger one. Calls and tokens count from
+        the beginning of the run, seconds from now.
       </p>
       <LimitsForm limits={limits} onType={setLimits} />
       <div className="row">
-        <button className="primary" disabled={going.busy}>
-          Go on
+        <button className="primary" disabled={resuming.busy}>
+          Resume
         </button>
       </div>
-      <Problem>{going.problem}</Problem>
+      <Problem>{resuming.problem}</Problem>
     </form>
   );
 }

@@ -1,0 +1,111 @@
+"""Locks of a server: one lock on SLEUTH_HOME for all its activities, and thread locks for one running job.
+
+Between processes an ingest excludes runs. Inside one process it does not: a `Library` guards searches and writes with a
+lock of its own. The server therefore holds the mode that its most demanding activity needs, and nothing while it is
+idle, so that documents can also be ingested from the command line.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Collection
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sleuth.graphs.persistence import ThreadLocks
+from sleuth.tools.errors import StoreBusy
+from sleuth.tools.storage import LockMode, hold
+
+RETRY_INTERVAL = 0.5
+"""Seconds between two attempts while another process holds the lock."""
+
+
+class SharedHomeLock:
+    """Reference-counted home lock: acquired by the first user and released by the last."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._changing = asyncio.Lock()
+        self._users: dict[LockMode, int] = {"shared": 0, "exclusive": 0}
+        self._held: LockMode | None = None
+        self._lock = AsyncExitStack()
+
+    @asynccontextmanager
+    async def hold(self, mode: LockMode, *, max_wait: float = 0.0) -> AsyncIterator[None]:
+        """Hold at least `mode` inside the block; wait up to `max_wait` seconds for other processes.
+
+        Raises:
+            StoreBusy: another process holds a conflicting lock; the message names it.
+        """
+        deadline = time.monotonic() + max_wait
+        while True:
+            try:
+                await self._acquire(mode)
+                break
+            except StoreBusy:
+                if time.monotonic() >= deadline:
+                    raise
+            await asyncio.sleep(RETRY_INTERVAL)
+        try:
+            yield
+        finally:
+            await asyncio.shield(self._release(mode))
+
+    async def _acquire(self, mode: LockMode) -> None:
+        async with self._changing:
+            self._users[mode] += 1
+            try:
+                await self._adjust()
+            except BaseException:
+                await self._remove_user(mode)
+                raise
+
+    async def _release(self, mode: LockMode) -> None:
+        async with self._changing:
+            await self._remove_user(mode)
+
+    async def _remove_user(self, mode: LockMode) -> None:
+        """Release what no remaining user needs.
+
+        Another process may acquire the lock in between. Runs that continue are safe: both processes respect the lock of
+        the indexes, and the next user waits for the other process.
+        """
+        self._users[mode] -= 1
+        with suppress(StoreBusy):
+            await self._adjust()
+
+    async def _adjust(self) -> None:
+        needed: LockMode | None = (
+            "exclusive" if self._users["exclusive"] else "shared" if self._users["shared"] else None
+        )
+        if needed == self._held:
+            return
+        self._held = None
+        await self._lock.aclose()
+        if needed is not None:
+            await self._lock.enter_async_context(hold(self._home, needed, command="sleuth serve"))
+        self._held = needed
+
+
+@dataclass(frozen=True)
+class OtherThreadLocks:
+    """The thread locks of a store without the lock of `thread`, which the caller already holds."""
+
+    locks: ThreadLocks
+    thread: str
+
+    def hold(self, id: str) -> AbstractAsyncContextManager[None]:
+        """Hold the lock of a thread, unless the caller holds it."""
+        return nullcontext() if id == self.thread else self.locks.hold(id)
+
+    async def held(self, ids: Collection[str]) -> set[str]:
+        """Return the threads that are locked."""
+        return await self.locks.held(ids)
+
+    async def forget(self, id: str) -> None:
+        """Remove the files of a thread's lock."""
+        await self.locks.forget(id)
+
+    def token(self, id: str) -> str | None:
+        """Return the fencing token of a thread."""
+        return self.locks.token(id)

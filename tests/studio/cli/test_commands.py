@@ -1,0 +1,46 @@
+"""Commands that need neither a model nor documents."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from sleuth.graphs.registry import METHODS
+from sleuth.studio.cli.app import app
+from sleuth.studio.cli.commands.methods import methods
+from sleuth.studio.cli.commands.runs import runs_app
+from sleuth.tools.errors import UsageError
+
+
+def test_help_text_keeps_its_brackets() -> None:
+    shown = CliRunner().invoke(app, ["triples", "import", "--help"]).output
+    assert '{"id": PASSAGE, "triples": [[s, p, o], …]}' in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("[" * 20_000 + "]" * 20_000, "--state notes is nested too deeply"),
+        ("[" * 20_000, "nested too"),
+        ("{", "not 'n"),
+    ],
+    ids=["deep", "unclosed", "broken"],
+)
+def test_fork_invalid_json_is_refused(value: str, problem: str) -> None:
+    result = CliRunner().invoke(runs_app, ["fork", "first", "--at", "1f0", "--state", f"notes={value}"])
+    assert isinstance(result.exception, UsageError)
+    assert problem in str(result.exception)
+    assert len(str(result.exception)) < 500
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_methods_shows_typical_calls_and_baselines(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    methods(as_json=as_json)
+    printed = capsys.readouterr().out
+    assert METHODS["par-rag"].calls
+    assert all(METHODS[name].calls in printed for name in METHODS)
+    assert "closed-book: answer from the model's own knowledge, without searching (baseline)" in printed or as_json
+    if as_json:
+        assert [method["typical_calls"] for method in json.loads(printed)] == [each.calls for each in METHODS.values()]
+        baselines = {method["name"] for method in json.loads(printed) if method["baseline"]}
+        assert baselines == {"plain-rag", "closed-book", "iter-retgen", "self-ask", "ircot", "agent"}
