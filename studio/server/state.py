@@ -15,7 +15,8 @@ from sleuth.graphs.persistence import open_store
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.rate_limit import Quota
-from sleuth.studio.server.runs import Conversations, EventLog, RunWorker
+from sleuth.studio.server.runs import Conversations, EventLog
+from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry import Telemetry
 from sleuth.studio.server.tenants import ModelOpener, Tenants
 from sleuth.tools.search.vectors import Embedder
