@@ -11,7 +11,7 @@ pytestmark = pytest.mark.integration
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("{.ipynb: NotebookLoader}", "written as JSON"),
+        ("{.ipynb: NotebookLoader}", "as JSON"),
         ('{"ipynb": "NotebookLoader"}', "'ipynb' is not a file suffix"),
         ('{".ipynb": "NotebokLoader"}', "Did you mean NotebookLoader?"),
     ],

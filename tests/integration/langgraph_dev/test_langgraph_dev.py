@@ -140,7 +140,7 @@ def test_dev_threads_survive_a_restart(environment: dict[str, str], tmp_path: Pa
     with langgraph_dev(tmp_path, **environment) as server:
         assert server.history(thread) == history
         failed = server.post(f"{thread}/runs/wait", input={"question": "And which sea?"}, **body)
-        assert "start a new thread" in failed["__error__"]["message"]
+        assert "Start a new thread" in failed["__error__"]["message"]
         start = before(history, "answer")["checkpoint"]
         made = server.post(f"{thread}/state", checkpoint=start, values={}, as_node="retrieve")
         again = server.post(f"{thread}/runs/wait", input=None, checkpoint=made["checkpoint"], **body)

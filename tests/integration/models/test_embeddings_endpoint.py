@@ -119,7 +119,7 @@ def test_vectors_of_another_length_are_refused(endpoint: tuple[str, list[dict[st
     url, _ = endpoint
     embedder = make_embedder(Settings(embedder=f"{url}/growing"))
     embedder.embed_query("x")
-    with pytest.raises(StoreError, match="sent vectors of 2 numbers, and 1 before"):
+    with pytest.raises(StoreError, match="sent vectors of 2 numbers; earlier ones had 1"):
         embedder.embed_query("x")
 
 

@@ -47,7 +47,7 @@ async def test_run_survives_read_only_postgres(serving: Serve, own_postgres: Pos
     async with serving(database_url=own_postgres.url) as client:
         await upload(client)
         thread = await held(client, oracle)
-        with logged(f"What has ended run {thread}") as trying:
+        with logged(f"The error of run {thread}") as trying:
             await asyncio.to_thread(alter, own_postgres, "SET default_transaction_read_only = on")
             oracle.free.set()
             await asyncio.wait_for(trying.wait(), 60)
@@ -84,7 +84,7 @@ async def test_upload_survives_stopped_postgres(serving: Serve, own_postgres: Po
 async def test_run_survives_a_full_disk(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)
     thread = await held(client, oracle)
-    with full_disk(), logged(f"What has ended run {thread}") as trying:
+    with full_disk(), logged(f"The error of run {thread}") as trying:
         oracle.free.set()
         await trying.wait()
         assert (await client.get("/healthz")).json()["running"] == 1

@@ -35,7 +35,7 @@ def damaged_runs(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoilt", "said"), [(not_a_folder, "cannot be made"), (damaged_runs, "runs.sqlite are damaged")]
+    ("spoilt", "said"), [(not_a_folder, "cannot be created"), (damaged_runs, "runs.sqlite are damaged")]
 )
 def test_serve_with_unusable_home_explains_the_error(tmp_path: Path, spoilt: Callable[[Path], None], said: str) -> None:
     spoilt(tmp_path / "home")

@@ -169,7 +169,7 @@ class EndpointEmbedder:
         self._dimension = self._dimension or min(lengths)
         if lengths != {self._dimension}:
             raise StoreError(
-                f"{url} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers, before {self._dimension}. "
+                f"{url} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers; earlier ones had {self._dimension}. "
                 "Check SLEUTH_EMBEDDER."
             )
         vectors = np.asarray(rows, dtype=np.float64)
