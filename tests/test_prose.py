@@ -10,15 +10,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("AGENTS.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md")
+FOLDERS = (
+    *("agents", "benchmarks", "docs", "examples", "graphs", "studio", "tests", "tools"),
+    *("AGENTS.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"),
+)
 """Folders and files that are checked."""
+SENTENCES = (
+    *("examples/corpus", "examples/sources", "graphs/chat/small_talk.py", "studio/simulation"),
+    *("studio/training/roles/data", "benchmarks/growth/corpus.py", "benchmarks/codebase.py", "tests/test_prose.py"),
+)
+"""Files whose strings are questions, sentences or word lists: only their docstrings and comments are checked."""
 
 BANNED = re.compile(
     r"\b(anew|beside|whoever|whomever|whichever|at once|so many|told|tells?|says?|said|stands?|"
     r"go(?:es)? on|mend(?:s|ed|ing)?|asked back|hangs? up|makes? way)\b",
     re.IGNORECASE,
 )
-"""Literal translations and personifications: files do not say, indexes do not know, nothing stands."""
+"""Literal translations, and personifications of files, indexes and servers."""
 OPENING = re.compile(r"(What|Who|Whose|Where|Whether|How|Why|When)\b")
 MAX_TEST_NAME = 70
 
@@ -35,19 +43,20 @@ def files(*suffixes: str) -> Iterator[Path]:
 def prose_of(file: Path) -> Iterator[tuple[int, str]]:
     """Yield the line and text of each docstring, comment, message and test name, or of each line of Markdown."""
     text = file.read_text(encoding="utf-8")
+    is_data = file.relative_to(ROOT).as_posix().startswith(SENTENCES)
     if file.suffix == ".md":
-        yield from enumerate(
-            re.sub(r"```.*?```", lambda code: "\n" * code[0].count("\n"), text, flags=re.S).split("\n"), 1
-        )
+        code_removed = re.sub(r"```.*?```", lambda code: "\n" * code[0].count("\n"), text, flags=re.S)
+        yield from () if is_data else enumerate(code_removed.split("\n"), 1)
         return
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) > 3:
-            yield node.lineno, node.value
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
             yield node.lineno, node.name.replace("_", " ")
+        found = node if not is_data else node.value if isinstance(node, ast.Expr) else None
+        if isinstance(found, ast.Constant) and isinstance(found.value, str) and len(found.value.split()) > 3:
+            yield found.lineno, found.value
 
 
 def test_prose_has_no_banned_words() -> None:

@@ -2,7 +2,7 @@
 
 One `ask` is one LangGraph task, and each model call in it is a task inside: after a crash no completed call is sent
 again, and a repair never changes the place of another ask. A task's place in the run determines its call's id and seed.
-Concurrent asks start in order, so calls and warnings are recorded in order, whichever reply arrives first.
+Concurrent asks start in order, so calls and warnings are recorded in order, independently of the order of replies.
 """
 
 import asyncio

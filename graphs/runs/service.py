@@ -99,7 +99,7 @@ class RunService:
         Args:
             pages: pages that are stored with the run and searched instead of the collection; a chat keeps those of its
                 first message.
-            beside: search the collection in addition to the pages.
+            `beside`: search the collection in addition to the pages.
 
         Raises:
             UsageError: an empty or too long question, an unknown method or setting, pages without text, or a thread

@@ -170,7 +170,7 @@ async def _write(folder: RunFolder, result: dict[str, Any]) -> None:
 
 
 async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
-    """Return the names of the models, and what all runs say."""
+    """Return the names of the models, and the results of all runs."""
     wanted, questions = opened.wanted, opened.questions
     results = await open_results(opened.folder.path)
     every = make_jobs(wanted.systems, questions)

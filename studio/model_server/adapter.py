@@ -19,7 +19,7 @@ NONE = "none"
 
 
 def resolve_adapters(names: list[str] | None) -> tuple[str, ...]:
-    """Return folders of adapters: the given ones, by default the packaged one; "none" stands for no adapter.
+    """Return folders of adapters: the given ones, by default the packaged one; "none" means no adapter.
 
     Raises:
         UsageError: a folder without a LoRA adapter, two of the same name, or a graph model with another adapter.

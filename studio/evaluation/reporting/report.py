@@ -92,7 +92,7 @@ def retrieval_table(result: RetrievalResult) -> Rows:
 
 
 def methods_table(result: MethodsResult, metrics: Sequence[str]) -> Rows:
-    """Return some metrics, a system per line; those that say nothing about any question are left out."""
+    """Return some metrics, a system per line; those without a value for any question are left out."""
     lines = result["summary"]["all"]["systems"]
     shown = [metric for metric in metrics if any(line[metric]["n"] for line in lines.values())]
     rows = [["system", *(NAMES[metric] for metric in shown)]]
@@ -133,7 +133,7 @@ def difference_table(differences: Iterable[Difference]) -> Rows:
     return rows
 
 
-SIMULATION = "Simulation: no language model has answered here. What the roles say is made from the gold."
+SIMULATION = "Simulation: no language model answered. The replies of the roles are made from the gold answers."
 
 DIFFERENCES = (
     "On the same questions, shares in points. “detectable” is the smallest true difference that these questions detect "

@@ -12,8 +12,8 @@ from sleuth.tools.text import sentences
 from sleuth.tools.types import Hit, Passage
 
 WITHHELD, SILENT, GIVEN = 0.1, 0.12, 0.53
-"""Shares of the plays in which one passage that a question needs is not to be found, or is found with the others, but
-does not say what is asked for; or all are found."""
+"""Shares of the examples in which one passage that a question needs is not found; is found, but does not contain the
+answer; or all are found."""
 
 
 @dataclass(frozen=True)
