@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV := .cache/uv/bin
 AUDIT := .cache/audit
+MERMAID_VERSION := 11.17.2
+MERMAID := .cache/mermaid/mermaid.min.js
 PYTEST := $(BIN)/python -m pytest
 # Unit tests write many small files, and waiting for a disk takes half of their time: in memory where a gigabyte is free.
 MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'END { if ($$4 > 1048576) print "/dev/shm" }')
@@ -108,8 +110,13 @@ page: ## Build the page from studio/web/src; needs Node 20.19 or newer. The buil
 pictures: setup ## Take the pictures of docs/how-to/browser.md; needs Chromium
 	mkdir -p docs/pictures && SLEUTH_PICTURES=docs/pictures $(PYTEST) tests/integration/web
 
-docs: setup ## Build the documentation site into .cache/site; a broken link is an error
+docs: setup $(MERMAID) ## Build the documentation site into .cache/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+$(MERMAID):
+	@mkdir -p $(@D)
+	cd $(@D) && npm pack --silent mermaid@$(MERMAID_VERSION) > /dev/null && \
+		tar -xzf mermaid-$(MERMAID_VERSION).tgz --strip-components 2 package/dist/mermaid.min.js && touch mermaid.min.js
 
 dist: ## Build the source distribution and the wheel into dist/
 	rm -rf dist

@@ -12,6 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+MERMAID = ROOT / ".cache" / "mermaid" / "mermaid.min.js"
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
 MARKER = re.compile(r"^<!-- generate: ([\w-]+) -->$", re.MULTILINE)
@@ -29,6 +30,14 @@ def _with_pages(item: dict[str, Any]) -> dict[str, Any] | None:
         return item
     pages = sorted((DOCS / target).rglob("*.md"), key=lambda page: (page.name != "index.md", page.as_posix()))
     return {title: [page.relative_to(DOCS).as_posix() for page in pages]} if pages else None
+
+
+def on_files(files: Any, config: Any) -> Any:  # noqa: ANN401 - as MkDocs passes them
+    """Add Mermaid, which `make docs` downloads."""
+    from mkdocs.structure.files import File
+
+    files.append(File.generated(config, "assets/mermaid.min.js", abs_src_path=str(MERMAID)))
+    return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401 - as MkDocs passes them
