@@ -1,4 +1,4 @@
-"""How many bytes the checkpoints of a run take, for PAR-RAG plans of 2 to 40 steps: they must grow linearly.
+"""Bytes of the checkpoints of a run, for PAR-RAG plans of 2 to 40 steps: they must grow linearly.
 
     python -m benchmarks.checkpoint_bytes [--steps 2 5 10 20 40] [--again 1]
 

@@ -1,4 +1,4 @@
-"""How fast documents go in, against sentence-transformers on torch alone on the same texts in the same run.
+"""Rate of ingestion, compared with sentence-transformers on torch alone, on the same texts in the same run.
 
     python -m benchmarks.ingest_rate CORPUS [--limit N] [--rounds R]
 

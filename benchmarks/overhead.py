@@ -4,7 +4,7 @@
 
 Simulated runs without errors, one after the other, over the example corpus unless a folder that has read other
 documents in is named. Milliseconds, by the clock and of processor time, which other work on the machine changes less;
-the time of the stand-in model is subtracted. For each method:
+the time of the simulated model is subtracted. For each method:
 
 - "memory": graph and roles without a store, for each node
 - "store": the same as `sleuth ask` runs it, with SQLite checkpoints and archive, for each node and for each run

@@ -1,16 +1,16 @@
-"""Many questions at once against the bare model server's throughput on the same requests.
+"""Throughput of concurrent questions, compared with the bare model server on the same requests.
 
     python -m benchmarks.throughput [--at-once 64] [--questions 128] [--rates 8 16 32] [--method NAME] [--json FILE]
     python -m benchmarks.throughput --real [--home FOLDER] ...
 
-Without --real the server is a stand-in in a process of its own that speaks OpenAI's protocol and answers so many
-requests a second, whatever they are, as the simulated model would have: then what is missing is sleuth's doing. With
---real it is the server of the settings.
+Without --real, the server is a mock in a separate process. It speaks OpenAI's protocol and answers a fixed number of
+requests per second with the replies of the simulated model: the difference to that rate is sleuth's. With --real, it is
+the server of the settings.
 
-A first pass, not timed, records every request. Then the recorded bodies go to the server from as many bare clients as
-there are questions at once, as fast as they come back; then sleuth answers the same questions, so many at once. Ratios
-are of calls in a second. Questions take their steps one after the other, so at the end fewer are under way:
-"while full" leaves out what came after the last question had begun.
+A first pass, not timed, records every request. Then one bare client per concurrent question sends the recorded bodies
+to the server, each as soon as its last reply arrives. Then sleuth answers the same questions with the same concurrency.
+Ratios are of calls per second. The steps of a question are sequential, so that fewer are active at the end: "while
+full" leaves out the time after the start of the last question.
 """
 
 import argparse
@@ -88,7 +88,7 @@ async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tup
 
 
 def serve(replies: Replies, pipe: Connection) -> None:
-    """Run the stand-in server: its port is sent through the pipe, its rate received; 0 is unlimited."""
+    """Run the mock server: send its port through the pipe, and receive its rate; 0 is unlimited."""
     asyncio.run(_Standin(replies).serve(pipe))
 
 

@@ -58,7 +58,7 @@ class OnPostgres:
         return Settings(home=self.home, runs=None, database_url=self.url)
 
     def sizes(self) -> Sizes:
-        """Megabytes of the tables with their indexes; how much of it is free for what comes, only packing tells."""
+        """Return the megabytes of the tables with their indexes; only packing shows how much of it is free."""
         tables = "SELECT sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables"
         with psycopg.connect(self.url) as connection:
             (size,) = connection.execute(tables).fetchone() or (0,)

@@ -1,4 +1,4 @@
-"""What thousands of runs in one store take: making, listing, looking back, pruning; and a long run among them.
+"""Cost of thousands of runs in one store: creating, listing, history, pruning; and of a long run among them.
 
     python -m benchmarks.growth.runs --out FOLDER [--threads 1000 2000 10000] [--steps 40]
         [--database sqlite|postgres]

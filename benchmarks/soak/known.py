@@ -21,7 +21,7 @@ class Known:
 
     @contextmanager
     def changing(self, wanted: Mapping[str, str | None]) -> Iterator[None]:
-        """While a client uploads texts, or deletes (None). Of what several do to one name at once any may be last."""
+        """Record texts while a client uploads or deletes (None) them. Of concurrent changes of one name, any may be last."""
         for name, text in wanted.items():
             self._texts[name] = {text} | (self._texts[name] if self._at_work[name] else set())
         self._at_work.update(list(wanted))
@@ -39,7 +39,7 @@ class Known:
         return [name for name, may in self._texts.items() if None not in may]
 
     def texts(self, shown: Mapping[str, str]) -> list[str]:
-        """What is wrong with the documents shown, by their names; from here on they are known to be so."""
+        """Compare the documents shown with the known ones, by name; remember the former and return the differences."""
         wrong = []
         for name in {**self._texts, **shown}:
             may, text = self._texts.get(name, {None}), shown.get(name)
@@ -50,7 +50,7 @@ class Known:
 
 
 async def documents(known: Known, call: Call, probes: int) -> tuple[Counter[str], list[str]]:
-    """How much was compared, and what is not as it should be: the list, each text, and a few in searches."""
+    """Compare the list of documents, each text and some searches; return counts and differences."""
     listed = (await call("GET", "/v1/documents?limit=1000")).json()
     ids = {row["source"]: row["id"] for row in listed}
     wrong = [] if len(ids) == len(listed) else [f"{len(listed)} documents have {len(ids)} names"]
@@ -66,7 +66,7 @@ async def documents(known: Known, call: Call, probes: int) -> tuple[Counter[str]
 
 
 def runs(known: Known, listed: Sequence[dict[str, Any]], pruned: int) -> list[str]:
-    """What is wrong with the list of runs, after so many were pruned; which ones, the server alone knows."""
+    """Return the differences in the list of runs after some were pruned; only the server knows which ones."""
     there = {row["id"] for row in listed}
     wrong = [f"run {id_} was removed, and is listed" for id_ in there - known.runs.keys()]
     gone = known.runs.keys() - there

@@ -84,7 +84,7 @@ class Standin:
         return JSONResponse({"data": [{"id": "standin", "max_model_len": 32768}]})
 
     async def met(self, _request: Request) -> Response:
-        """How many requests came, and what went wrong with how many."""
+        """Return the number of requests, and of each kind of fault."""
         return JSONResponse(self._met)
 
     async def tokenize(self, request: Request) -> Response:
@@ -110,7 +110,7 @@ class Standin:
         return _sent(_completion({"message": {"role": "assistant", "content": said}}) | {"usage": USAGE}, fault)
 
     def _fault(self, what: str, faults: Sequence[str]) -> str:
-        """What goes wrong with a request, if anything; both are counted."""
+        """Choose the fault of a request, if any; count both."""
         fault = self._dice.choice(faults) if self._dice.random() < self._rate else ""
         self._met.update([f"{what} requests", *([f"{what} fault {fault}"] if fault else [])])
         return fault

@@ -1,4 +1,4 @@
-"""Whether what soak.py sampled is flat, and its picture.
+"""Test of the samples of a soak for growth, and their picture.
 
 The first seconds of each slice count for nothing: caches fill. What is left is averaged by the minute, and a line is
 fitted to the means by least squares. Memory, handles and threads are the server's, which each slice restarts: all
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 class Slope(NamedTuple):
-    """What a measure gains in an hour, with its 95 % interval, and the measure's mean."""
+    """Growth of a measure per hour with its 95 % interval, and its mean."""
 
     hourly: float
     low: float

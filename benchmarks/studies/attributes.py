@@ -1,4 +1,4 @@
-"""How the attribute predictor does on questions that it was not trained on.
+"""Accuracy of the attribute predictor on questions that it was not trained on.
 
     python -m benchmarks.studies.attributes QUESTIONS...
 

@@ -1,4 +1,4 @@
-"""What CRP-RAG answers when a share of its reasoning steps, or of their knowledge, is replaced by something unrelated.
+"""Answers of CRP-RAG if a share of its reasoning steps, or of their knowledge, is replaced by something unrelated.
 
     python -m benchmarks.studies.crp_robustness [CORPUS QUESTIONS] [--mode keyword|hybrid] [--limit N] --out FOLDER
 
@@ -73,7 +73,7 @@ class Knowing:
         self._notices = False
 
     def know(self, strangers: list[Stranger], what: What) -> None:
-        """What it knows beside its own question, and whether it notices that this is another."""
+        """Set the other questions that the model can answer, and whether it notices unrelated steps."""
         self._notices = what == "noticed steps"
         known = strangers if what in ("answerable steps", "noticed steps") else []
         self._others = {each.step: SimulatedModel(each.gold, self._simulation) for each in known}

@@ -1,4 +1,4 @@
-"""How F1, refusals and calls of every method move with the kinds of errors that a model makes. Simulated.
+"""F1, refusals and calls of every method by the kind and rate of the model's errors. Simulated.
 
     SLEUTH_EMBEDDER=none python -m benchmarks.studies.error_rates --set CORPUS QUESTIONS [--set …] \
         [--limit N] --out FOLDER

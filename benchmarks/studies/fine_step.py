@@ -2,8 +2,8 @@
 
     python -m benchmarks.studies.fine_step QUESTIONS TRIPLES [-k 5] [--every N] [--coarse MODE ...] [--simulate RATES]
 
-QUESTIONS are training questions with "paragraphs" and a "decomposition" that says by "paragraph" where each answer
-stands; the paragraphs of all are the collection. TRIPLES is a file for `sleuth triples import`. Prints JSON: how runs
+QUESTIONS are training questions with "paragraphs" and a "decomposition" whose "paragraph" names the source of each
+answer; the paragraphs of all are the collection. TRIPLES is a file for `sleuth triples import`. Prints JSON: how runs
 end, hops answered with 95 % bootstrap intervals over questions, and calls, for each mode of coarse retrieval (drafts)
 and each of fine retrieval (reviews). Vectors take part unless SLEUTH_EMBEDDER=none: without, hybrid goes by words.
 """

@@ -1,4 +1,4 @@
-"""What RAS's graph model gains by its token, and by triples in place of text: the ablation of the paper's table 2.
+"""Gain of RAS's graph model by its token, and by triples in place of text: the ablation of the paper's table 2.
 
     python -m sleuth.studio.training.roles.data.examples TRAIN... --methods ras --out TRIPLES
     python -m sleuth.studio.training.roles.data.examples TRAIN... --methods ras --set triples=false --out TEXTS
@@ -7,8 +7,8 @@
 
 Tunes three models from the same base with the same plan on the same questions: on triples with their token, on triples
 alone, and on texts. Each plans and answers for questions that none has learned from; the first also without the token
-that it was tuned with. Prompts are those of simulated runs, replies are not guided. Run again after an interruption it
-goes on. `FOLDER` then has a model that is served, in each of `graph`, `triples` and `texts`. For whole runs see
+that it was tuned with. Prompts are those of simulated runs, replies are not guided. Run again after an interruption, it
+resumes. `FOLDER` then has a model that is served, in each of `graph`, `triples` and `texts`. For whole runs see
 docs/explanation/graph-model.md.
 """
 

@@ -3,7 +3,7 @@
     python -m benchmarks.studies.search_conditions CORPUS QUESTIONS [CORPUS QUESTIONS ...] \
         [--modes keyword,graph] [--limit N]
 
-Each pair is a corpus ({"id", "title", "text"} per line; "abstract", a list, stands for "text") and its questions (fixed
+Each pair is a corpus ({"id", "title", "text"} per line; "abstract", a list, replaces "text") and its questions (fixed
 format; SciFact's claims count as questions whose gold are the documents of their evidence). Measured: each corpus by
 itself as it is, without titles, in lower case (questions too), and all corpora in one collection. Prints recall with
 95 % bootstrap intervals as a table, seconds for indexing, milliseconds per query, and all of it as one JSON line.
