@@ -21,7 +21,7 @@ class Known:
 
     @contextmanager
     def changing(self, wanted: Mapping[str, str | None]) -> Iterator[None]:
-        """Record texts while a client uploads or deletes (None) them. Of concurrent changes of one name, any may be last."""
+        """Record texts while a client uploads or deletes (None) them; any of concurrent changes may be last."""
         for name, text in wanted.items():
             self._texts[name] = {text} | (self._texts[name] if self._at_work[name] else set())
         self._at_work.update(list(wanted))

@@ -3,8 +3,8 @@
     python -m benchmarks.studies.calls_by_hop [--mode keyword|hybrid] [--errors] [--methods NAME ...]
 
 Simulated: the model makes no mistakes (with --errors those of simulation.toml), and has no answers of its own;
-retrieval is real. Every call counts, repairs too. CRP-RAG's published figures are printed with it. "typical" is what `sleuth
-methods` shows: the fewest to the most on questions that have an answer, and the mean on two hops.
+retrieval is real. Every call counts, repairs too. CRP-RAG's published figures are printed with it. "typical" is what
+`sleuth methods` shows: the fewest to the most on questions that have an answer, and the mean on two hops.
 """
 
 import asyncio
