@@ -1,4 +1,4 @@
-"""Says what pip-audit has found; fails on a known vulnerability that is not excepted here, with a reason.
+"""Print the findings of pip-audit; fail on a known vulnerability that is not excepted here with a reason.
 
 python tests/audit.py FOLDER    (with pip-audit's found.json, and what it said; `make audit` writes both)
 """

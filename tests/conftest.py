@@ -1,4 +1,4 @@
-"""What all tests share; being here it also makes the helpers beside it importable."""
+"""Fixtures of all tests. Its presence also makes the helpers in this folder importable."""
 
 import gc
 import os

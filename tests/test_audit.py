@@ -1,4 +1,4 @@
-"""A known vulnerability fails the audit unless it is excepted; what could not be asked about is told."""
+"""A known vulnerability fails the audit unless it is excepted; unchecked packages are reported."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_an_exception_holds_by_an_alias() -> None:
     assert lines[0] == "brick 2.0: PYSEC-1, CVE-1; excepted: nothing of ours calls it"
 
 
-def test_that_nothing_could_be_asked_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_audit_reports_that_nothing_was_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "found.json").touch()
     (tmp_path / "said").write_text("Traceback\nConnectionError: no route\n")
     assert audit.main(tmp_path) == 0

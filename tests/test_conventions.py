@@ -235,7 +235,7 @@ def test_a_node_has_its_function_s_name_and_returns_the_update(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_routers_say_where_they_lead(name: str) -> None:
+def test_routers_declare_their_targets(name: str) -> None:
     for branches in GRAPHS[name]().branches.values():
         for branch in branches.values():
             router: Any = branch.path.func  # type: ignore[attr-defined]

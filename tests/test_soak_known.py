@@ -1,4 +1,4 @@
-"""What benchmarks/soak/__main__.py compares: what is not as it was acknowledged is told, and nothing else is."""
+"""Comparisons of benchmarks/soak/__main__.py: each difference from what was acknowledged is reported, nothing else."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from benchmarks.soak import known as soak
 
 
 class Server:
-    """Documents by name, as `sleuth serve` tells of them; a search finds whatever has the text."""
+    """Documents by name, as `sleuth serve` lists them; a search finds each that has the text."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts = texts
@@ -50,7 +50,7 @@ def test_what_is_as_it_was_acknowledged_is_no_difference() -> None:
         ({"a": "one", "b": "two", "d": "four"}, "d is back"),
     ],
 )
-def test_each_document_that_is_otherwise_is_told(there: dict[str, str], wrong: str) -> None:
+def test_each_changed_document_is_reported(there: dict[str, str], wrong: str) -> None:
     assert compared(Server(there)) == [wrong]
 
 
@@ -65,7 +65,7 @@ def test_what_searches_find_is_what_is_there() -> None:
     ]
 
 
-def test_of_what_clients_do_at_once_any_may_be_last_and_what_was_before_is_not() -> None:
+def test_any_of_concurrent_changes_may_be_last_but_no_earlier_one() -> None:
     known = soak.Known()
     with known.changing({"a": "before"}):
         pass

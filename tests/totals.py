@@ -1,4 +1,4 @@
-"""Adds up the results of several pytest runs; fails when one of them failed or told nothing."""
+"""Add up the results of several pytest runs; fail if one failed or reported nothing."""
 
 import sys
 from collections import Counter

@@ -59,7 +59,7 @@ def test_command_carries_every_option() -> None:
     assert "--enforce-eager" not in serve_command(replace(options, eager=False), Path("/models/small"))
 
 
-def test_threads_are_the_physical_cores_unless_told() -> None:
+def test_threads_default_to_physical_cores() -> None:
     assert serve_environment(ServeOptions())["OMP_NUM_THREADS"] == str(count_cores())
     assert serve_environment(ServeOptions(threads=3))["OMP_NUM_THREADS"] == "3"
     assert serve_environment(ServeOptions(threads=3))["OMP_WAIT_POLICY"] == "PASSIVE"
@@ -94,7 +94,7 @@ def test_a_local_version_satisfies_its_pin(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("system", "machine"), [("Darwin", "arm64"), ("Linux", "aarch64"), ("Windows", "AMD64")])
-def test_other_platforms_are_told_the_way_round(system: str, machine: str) -> None:
+def test_other_platforms_get_an_alternative(system: str, machine: str) -> None:
     with pytest.raises(SleuthError, match="SLEUTH_MODEL_URL"):
         check_platform(system, machine)
 
@@ -185,7 +185,7 @@ def test_without_an_adapter_the_bare_model_is_served(tmp_path: Path) -> None:
     assert "--enable-lora" not in serve_command(ServeOptions(), tmp_path)
 
 
-def test_the_adapter_that_comes_with_the_package_is_served_unless_another_is_named(tmp_path: Path) -> None:
+def test_packaged_adapter_is_served_by_default(tmp_path: Path) -> None:
     (packaged,) = map(Path, resolve_adapters(None))
     assert rank(packaged) > 0
     assert (packaged / "adapter_model.safetensors").is_file()
@@ -201,7 +201,7 @@ def test_one_adapter_goes_into_the_weights_and_gives_them_their_name(tmp_path: P
     assert "--enable-lora" not in command
 
 
-def test_several_adapters_are_served_beside_the_bare_model(tmp_path: Path) -> None:
+def test_several_adapters_are_served_with_the_bare_model(tmp_path: Path) -> None:
     folders = (adapter(tmp_path / "a", rank=4), adapter(tmp_path / "b", rank=12))
     options = ServeOptions(adapters=tuple(map(str, folders)))
     command = serve_command(options, tmp_path)
@@ -211,7 +211,7 @@ def test_several_adapters_are_served_beside_the_bare_model(tmp_path: Path) -> No
     assert command[-2:] == [f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}"]
 
 
-def test_embeddings_are_taken_where_the_adapter_is_of_a_graph_model_which_is_served_alone(tmp_path: Path) -> None:
+def test_graph_model_is_served_alone_and_takes_embeddings(tmp_path: Path) -> None:
     folder, other = adapter(tmp_path / "graph"), adapter(tmp_path / "other")
     options = ServeOptions(adapters=(str(folder),))
     assert "--enable-prompt-embeds" not in serve_command(options, tmp_path)

@@ -1,4 +1,4 @@
-"""What somebody may write into a calculator who wants more than a number from it."""
+"""Expressions of an attacker who wants more than a number from the calculator."""
 
 _ATTRIBUTES = [
     "__class__", "__bases__", "__subclasses__()", "__globals__", "__code__", "__dict__", "__mro__", "__init__",

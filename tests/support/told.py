@@ -1,4 +1,4 @@
-"""Graph models for tests that need no torch: a token says what it is of."""
+"""Graph models for tests that need no torch: a token names its content."""
 
 from sleuth.agents.graph_encoder.encoder import Graph
 from sleuth.agents.graph_encoder.model import GraphModels

@@ -11,7 +11,7 @@ from sleuth.tools.types import Hit, Passage
 
 INVALID = "invalid question"
 
-# How the run ended, what it said, what counts as right, what a judge held: CRAG's score, and whether it was refused.
+# Status, answer, gold answers and judgement of a run; its CRAG score, and whether it was refused.
 ENDED: list[tuple[str, str, list[str], bool | None, float, float]] = [
     # right
     ("answered", "cat", ["cat"], None, 1, 0),
@@ -34,7 +34,7 @@ ENDED: list[tuple[str, str, list[str], bool | None, float, float]] = [
     # an answer where there is none
     ("answered", "cat", [""], None, -1, 0),
     ("answered", "the", [""], None, 1, 0),
-    # refused: whatever was said with it is no answer
+    # refused: its text is no answer
     ("refused", "", ["cat"], None, 0, 1),
     ("refused", "cat", ["cat"], None, 0, 1),
     ("unknown", "", ["cat"], None, 0, 1),
@@ -44,13 +44,13 @@ ENDED: list[tuple[str, str, list[str], bool | None, float, float]] = [
     ("refused", "", [""], None, 1, 1),
     ("unknown", "I cannot say", [""], None, 1, 1),
     ("invalid_question", "cat", [""], None, 1, 1),
-    # a false premise, where to say so is right
+    # a false premise: naming it is right
     ("invalid_question", "", ["he never won", INVALID], None, 1, 1),
     ("answered", "he never won", ["he never won", INVALID], None, 1, 0),
     ("answered", "Invalid question.", ["he never won", INVALID], None, 1, 0),
     ("unknown", "", ["he never won", INVALID], None, 0, 1),
     ("answered", "twice", ["he never won", INVALID], None, -1, 0),
-    # a judge may find right what is said in other words, but takes nothing back
+    # a judge may accept a paraphrase, but does not reject an exact match
     ("answered", "a feline", ["cat"], True, 1, 0),
     ("answered", "a feline", ["cat"], False, -1, 0),
     ("answered", "cat", ["cat"], False, 1, 0),
@@ -92,7 +92,7 @@ CITED: list[tuple[list[str], list[str], float, float | Fraction | None, float | 
     # nothing cited: no precision
     ([], ["a"], 0, None, 0),
     ([], ["a", "b"], 0, None, 0),
-    # ids are compared as they stand
+    # ids are compared literally
     (["A#1"], ["a"], 0, 0, 0),
     (["zürich#1"], ["zürich"], 1, 1, 1),
     (["zürich#1"], ["zurich"], 0, 0, 0),
@@ -132,7 +132,7 @@ FOUND: list[tuple[str, list[str], float | Fraction, float | Fraction, float | Fr
     ("a#1 b#1", ["a#1"], 1, 1, 1, 1),
     ("a#2 b#1", ["a#1"], 0, 0, 0, 0),
     ("a#2 a#1", ["a", "a#1"], 1, 1, 1, 1),
-    # nothing found; ids as they stand
+    # nothing found; literal ids
     ("", ["a"], 0, 0, 0, 0),
     ("", ["a", "b"], 0, 0, 0, 0),
     ("A", ["a"], 0, 0, 0, 0),
@@ -190,7 +190,7 @@ QUOTED: list[tuple[str, list[str], float | None]] = [
     ("Varn", ["the Varn"], 1.0),
     ("The Skerry Suite", ["a Skerry   Suite"], 1.0),
     ("Skerry Suite", ["Suite of the Skerry"], 0.0),
-    ("Skerry Suite", ["Skerry", "Suite"], 0.0),  # no single one says it
+    ("Skerry Suite", ["Skerry", "Suite"], 0.0),  # no single one contains it
     ("Lena Holt", ["Dr. Lena Holt!"], 1.0),
     ("Lena Holt", ["Lena\nHolt"], 1.0),
     ("Lena Holt", ["Holt, Lena"], 0.0),
@@ -213,7 +213,7 @@ QUOTED: list[tuple[str, list[str], float | None]] = [
 
 
 @pytest.mark.parametrize(("text", "quotes", "share"), QUOTED)
-def test_an_answer_that_a_citation_says(text: str, quotes: list[str], share: float | None) -> None:
+def test_answer_contained_in_a_citation(text: str, quotes: list[str], share: float | None) -> None:
     assert metrics.quoted(text, quotes) == share
 
 
@@ -224,12 +224,12 @@ def test_recall(*, found: str, gold: list[str], at_2: float, at_5: float, at_20:
     assert shares["all@5"] == every
 
 
-def test_nothing_is_said_of_citations_without_gold_or_without_an_answer() -> None:
+def test_citation_scores_need_gold_and_an_answer() -> None:
     assert set(metrics.citation_scores([names("a#1")], [], answered=True).values()) == {None}
     assert set(metrics.citation_scores([], ["a"], answered=False).values()) == {None}
 
 
-def test_nothing_but_a_refusal_can_be_told_without_right_answers() -> None:
+def test_without_right_answers_only_refusals_are_scored() -> None:
     assert metrics.answer_scores("answered", "cat", []) == {"refused": 0}
     assert metrics.answer_scores("unknown", "", []) == {"refused": 1}
 

@@ -57,7 +57,7 @@ async def test_every_answer_is_judged_once_and_refusals_by_rule(tmp_path: Path) 
     assert kept["scores"]["quoted"] is None, "older results do not tell"
 
 
-async def test_what_the_judge_does_not_say_stays_open(tmp_path: Path) -> None:
+async def test_unjudged_answers_remain_open(tmp_path: Path) -> None:
     assert await judged(tmp_path, ScriptedModel(["perhaps"]), result("a", "s/town", "Tolvane")) == {"a": None}
 
 

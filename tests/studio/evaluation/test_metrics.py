@@ -68,7 +68,7 @@ OVERLAP: list[tuple[str, list[str], float]] = [
     ("cat", ["dog"], 0),
     ("the cat", ["a cat"], 1),
     ("Cat!", ["cat"], 1),
-    # parts: 2 * common / (words said + words of the answer)
+    # parts: 2 * common / (words of the reply + words of the answer)
     ("big cat", ["cat"], 2 / 3),
     ("cat", ["big cat"], 2 / 3),
     ("big black cat", ["cat"], 1 / 2),

@@ -68,7 +68,7 @@ def test_a_line_of_the_crag_benchmark_has_its_pages_its_time_and_our_names(tmp_p
     assert "search_results" not in question.row
 
 
-def test_gzipped_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_gzipped_files_of_one_name_are_named_with_their_folders(tmp_path: Path) -> None:
     for name in ("east", "west"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "questions.jsonl.gz").write_bytes(gzip.compress(b'{"question": "Why?"}'))

@@ -31,7 +31,7 @@ def test_an_interval_is_that_of_scipy(values: list[float]) -> None:
     assert ours["high"] == pytest.approx(theirs.confidence_interval.high, abs=0.02)
 
 
-def test_an_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+def test_interval_covers_the_truth_at_its_level() -> None:
     dice = random.Random(5)
     covered = 0
     for _ in range(200):

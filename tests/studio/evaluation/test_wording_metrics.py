@@ -5,7 +5,7 @@ import pytest
 from sleuth.studio.evaluation.scoring import metrics
 
 CONTAINED: list[tuple[str, list[str], float]] = [
-    # said in a sentence
+    # part of a sentence
     ("It was the Quarve Haven.", ["Quarve Haven"], 1),
     ("It was in 1907.", ["1907"], 1),
     ("Paris", ["Paris"], 1),
@@ -18,7 +18,7 @@ CONTAINED: list[tuple[str, list[str], float]] = [
     ("Anna Maria Bell", ["Anna Bell"], 0),
     ("Bell", ["Anna Bell"], 0),
     ("catalogue", ["cat"], 0),
-    # articles are no words, wherever they stand
+    # articles do not count, in any position
     ("the cat on the mat", ["a cat"], 1),
     ("cat on mat", ["the cat on the mat"], 1),
     ("a", ["the"], 1),
@@ -53,7 +53,7 @@ CONTAINED: list[tuple[str, list[str], float]] = [
 ]
 
 ROUGE_L: list[tuple[str, list[str], float]] = [
-    # 2 * longest common subsequence / (words said + words of the answer); articles are words here
+    # 2 * longest common subsequence / (words of the reply + words of the answer); articles are words here
     ("the big cat sat", ["a cat sat down"], 1 / 2),
     ("cat", ["cat"], 1),
     ("cat", ["dog"], 0),

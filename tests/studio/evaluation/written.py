@@ -1,4 +1,4 @@
-"""How tests write a questions file."""
+"""Helper that writes a questions file."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -18,13 +18,13 @@ from sleuth.tools.errors import UsageError
 ROWS = [Row(prompt="p", ids=[at] * (1 + at * 7 % 90), learned=1) for at in range(400)]
 
 
-def test_every_row_is_in_one_batch_and_batches_hold_so_many_tokens_with_their_padding() -> None:
+def test_each_row_is_in_one_batch_of_limited_tokens_with_padding() -> None:
     found = batches(ROWS, tokens=300, seed=1)
     assert Counter(row.ids[0] for batch in found for row in batch) == Counter(range(400))
     assert max(max(len(row.ids) for row in batch) * len(batch) for batch in found) <= 300
 
 
-def test_little_is_padded_and_batches_follow_in_another_order_with_another_seed() -> None:
+def test_batches_have_little_padding_and_an_order_by_seed() -> None:
     found = batches(ROWS, tokens=300, seed=1)
     padded = sum(max(len(row.ids) for row in batch) * len(batch) for batch in found)
     assert padded < 1.1 * sum(len(row.ids) for row in ROWS)
@@ -76,7 +76,7 @@ def test_the_verdict_has_its_share_and_the_answer_its_of_the_rest(reply: str, ve
         assert 3 / 8 <= sum(weights[at] for at in row.answer) / sum(weights) < 1 / 2
 
 
-def test_what_decides_nothing_or_has_little_else_weighs_the_same_throughout() -> None:
+def test_uniform_weights_where_no_token_decides() -> None:
     even = Row(prompt="p", ids=[0] * 9, learned=4).weights(0.5, 0.25)
     assert even == [0.5] * 4
     assert Row(prompt="p", ids=[0] * 9, learned=4, answer=(1, 2, 3)).weights(0.5, 0.25) == even
@@ -103,7 +103,7 @@ def test_the_examples_of_a_question_are_learned_or_held_out_together(tmp_path: P
     assert len(held_out) == pytest.approx(900 / HELD_OUT, rel=0.6)
 
 
-def test_what_is_no_example_is_said_to_be_none(tmp_path: Path) -> None:
+def test_invalid_example_is_reported(tmp_path: Path) -> None:
     (tmp_path / "examples.jsonl").write_text('{"reply": "x"}')
     with pytest.raises(UsageError, match=r"make them with roles\.examples"):
         read_examples(tmp_path / "examples.jsonl")

@@ -1,4 +1,4 @@
-"""How replies to held-out examples are counted."""
+"""Scores of replies to held-out examples."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_the_wanted_reply_is_valid_exact_and_its_citation_resolves() -> None:
         ('{"source":2,"quote":"born in Bruges"}', 0),
     ],
 )
-def test_a_citation_resolves_if_its_words_stand_in_its_source(citation: str, resolves: int) -> None:
+def test_citation_resolves_if_its_source_contains_it(citation: str, resolves: int) -> None:
     said = f'{{"answer":"the city of Ghent","citations":[{citation}],"answerable":true}}'
     found = score_reply(row("reader/read", WANTED), reply(said))
     assert (found["citations"], found["resolved"], found["exact"]) == (1, resolves, False)
@@ -105,7 +105,7 @@ def test_reliability_weighs_the_tenths_by_their_examples() -> None:
     assert reliability([])["calibration_error"] is None
 
 
-def test_a_threshold_is_kept_only_where_the_probability_of_yes_tells_anything() -> None:
+def test_threshold_is_stored_only_if_the_probability_discriminates() -> None:
     own = {"examples": 52, "auroc": 0.98, "interval": (0.9, 1.0), "threshold": 0.56}
     kept = consistency({"evaluator/consistency": own, "evaluator/evidence": own}, "small")
     assert kept and kept["value"] == 0.56 and "fitted for small on 52 pairs" in kept["by"]

@@ -116,7 +116,7 @@ async def test_every_reply_is_right_however_the_run_goes(known: TrainingSet, see
     assert said <= {"Oda Brask", "Kestrow"}
 
 
-async def test_some_students_err_so_that_reviews_have_something_to_mend(known: TrainingSet) -> None:
+async def test_some_students_err_so_that_reviews_can_correct(known: TrainingSet) -> None:
     reviews = [
         review["status"]
         for seed in range(8)
@@ -155,7 +155,7 @@ async def test_ras_is_played_with_texts_where_that_is_set(known: TrainingSet) ->
     assert "Oda Brask was born in Kestrow." in found[1].messages[-1]["content"]
 
 
-def test_only_the_methods_that_are_named_are_played_with_settings_that_they_have(known: TrainingSet) -> None:
+def test_only_named_methods_run_with_their_own_settings(known: TrainingSet) -> None:
     which = Which(methods=["ras"], values={"triples": "false"}).checked()
     assert {(each.method, each.values["triples"]) for each in plan_runs(known, seed=0, limit=None, which=which)} == {
         ("ras", "false")
@@ -171,7 +171,7 @@ def all_roles() -> Iterator[Role[Any, Any]]:
         yield from (each for each in vars(importlib.import_module(module.name)).values() if isinstance(each, Role))
 
 
-async def test_what_is_quoted_stands_in_the_prompt(known: TrainingSet) -> None:
+async def test_quotes_are_contained_in_the_prompt(known: TrainingSet) -> None:
     examples = [
         example
         for seed in range(4)
@@ -202,9 +202,7 @@ async def test_what_is_given_takes_the_place_of_the_last(known: TrainingSet) -> 
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_where_what_is_given_stands_is_the_same_in_whatever_order_is_searched(
-    known: TrainingSet, seed: int
-) -> None:
+async def test_positions_do_not_depend_on_the_search_order(known: TrainingSet, seed: int) -> None:
     async def places(texts: list[str]) -> dict[str, list[str]]:
         given = {"p8": passage("p8"), "p9": passage("p9")}
         arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset(), given=given, seed=seed)
@@ -220,7 +218,7 @@ async def test_a_passage_that_is_given_has_the_text_that_it_is_given_with(known:
     assert [hit.passage.text for hit in found if hit.passage.id == "p1"] == ["It was launched in May."]
 
 
-def test_a_silent_passage_says_everything_but_the_answer(known: TrainingSet) -> None:
+def test_silent_passage_omits_only_the_answer(known: TrainingSet) -> None:
     row = known.questions[0]
     gold = gold_of(row, {id: known.passages[id] for id in row["gold_ids"]})
     told = passage("p1", "The ferry was launched in May. She was built for Oda Brask. She sank.")
@@ -248,7 +246,7 @@ async def test_where_the_passage_is_silent_nothing_is_answered(silent: TrainingS
     assert "She built boats." in str(learned.messages)
 
 
-async def test_where_the_passage_is_silent_a_draft_is_a_guess_and_no_review_passes_it(silent: TrainingSet) -> None:
+async def test_draft_without_evidence_is_a_guess_that_fails_review(silent: TrainingSet) -> None:
     learned = by_prompt(
         await simulate_run(
             SimulatedRun(row=silent.questions[1], method="par-rag", seed=0), silent, All(silent), NOTHING
@@ -264,13 +262,13 @@ async def test_steps_that_are_only_derived_teach_no_planning(known: TrainingSet)
     assert {example.role for example in learned} <= WHOLE_QUESTION
 
 
-def test_a_play_errs_as_its_place_says(known: TrainingSet) -> None:
+def test_errors_of_an_example_depend_on_its_position(known: TrainingSet) -> None:
     turns = plan_runs(known, seed=3, limit=None)
     assert len({turn.name for turn in turns}) == len(turns) == len(METHODS) + 1
     assert turns[0].dice.random() == plan_runs(known, seed=3, limit=1)[0].dice.random()
 
 
-def test_an_interrupted_diary_goes_on_after_its_last_whole_line(tmp_path: Path) -> None:
+def test_interrupted_log_resumes_after_its_last_whole_line(tmp_path: Path) -> None:
     diary = RunLog(tmp_path / "played.jsonl")
     for name in ("a", "b"):
         diary.write(name, [example("reader/read", name)])

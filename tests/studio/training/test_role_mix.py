@@ -99,7 +99,7 @@ def test_as_many_yes_as_no() -> None:
     assert abs(counts["Yes"] - counts["No"]) <= 2
 
 
-def test_little_that_is_not_told_and_few_questions_of_one_hop_where_steps_are_planned() -> None:
+def test_mix_limits_unanswerable_and_single_hop_questions() -> None:
     pool = [example("planner/plan", at, hops=1 + (at % 10 == 0)) for at in range(200)]
     alone = sum(each.hops == 1 for each in balance(pool, Random(0)))
     assert 1 <= alone <= 5
@@ -109,7 +109,7 @@ def test_little_that_is_not_told_and_few_questions_of_one_hop_where_steps_are_pl
         assert sum(not each.told for each in order) == pytest.approx(share * len(order), abs=2)
 
 
-def test_no_more_than_the_most_of_what_is_learned_at_once() -> None:
+def test_mix_respects_the_maximum_per_task() -> None:
     pool = [example("planner/begin", at) for at in range(500)]
     assert len(balance(pool, Random(0))) == MOST["planner/begin"]
 
@@ -126,7 +126,7 @@ def test_a_reply_has_the_fields_of_its_label_in_the_order_of_the_schema() -> Non
     assert guided("Yes", None) == "Yes"
 
 
-def test_a_list_that_may_not_be_empty_has_an_entry_that_says_nothing() -> None:
+def test_list_that_may_not_be_empty_has_an_empty_entry() -> None:
     schema = {"properties": {"citations": {"type": "array", "minItems": 1}}}
     assert json.loads(guided('{"citations":[]}', schema)) == {"citations": [{"source": 1, "quote": ""}]}
 

@@ -182,7 +182,7 @@ def test_docx_title_is_its_property_first() -> None:
     assert read_docx(word(named))[0] == "The ferries of Arden"
 
 
-def test_docx_text_in_content_controls_and_insertions_is_read_and_deletions_are_not() -> None:
+def test_docx_text_includes_controls_and_insertions_not_deletions() -> None:
     namespace = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     control = f"""<w:sdt {namespace}><w:sdtContent><w:p><w:ins><w:r><w:t>kept</w:t></w:r></w:ins>
         <w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p></w:sdtContent></w:sdt>"""

@@ -111,7 +111,7 @@ def test_a_truncated_gzip_reports_after_the_good_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n"])
-def test_a_corpus_without_lines_says_what_a_line_is(tmp_path: Path, content: bytes) -> None:
+def test_corpus_without_lines_explains_the_format(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "c.jsonl").write_bytes(content)
     assert '"text"' in error(tmp_path / "c.jsonl")
 

@@ -95,7 +95,7 @@ def test_utf_16_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"), [(b"", "is empty"), (b" \n\n", "has no text"), (b"\0\1\2\3" * 99, "binary data")]
 )
-def test_a_file_without_text_says_so(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_file_without_text_is_reported(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "a.txt").write_bytes(content)
     assert reason in refusal(tmp_path / "a.txt")
 

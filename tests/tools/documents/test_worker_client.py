@@ -52,7 +52,7 @@ def test_a_process_that_was_killed_costs_one_file_at_most(reader: FileReader, tm
 
 
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="only Linux bounds the memory of a process")
-def test_a_file_that_takes_too_much_memory_is_refused_and_plain_text_needs_no_process(tmp_path: Path) -> None:
+def test_file_that_needs_too_much_memory_is_refused(tmp_path: Path) -> None:
     reader = FileReader(bounds=Bounds(megabytes=1))
     assert "a.html: takes more than 1 MB to read" in refusal(reader, write(tmp_path / "a.html", PAGE))
     assert reader.read(write(tmp_path / "a.md", "# The mill\n\nWords.")).title == "The mill"

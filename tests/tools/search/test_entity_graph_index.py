@@ -48,7 +48,7 @@ TOWN = one("town", "A town with a quay.", "Port Lethany")
 FILM = one("film", "A film.", "Port Lethany (film)")
 
 
-def test_it_tells_who_goes_by_a_name_and_how_many_share_it(index: GraphIndex) -> None:
+def test_index_finds_passages_named_so_and_counts_them(index: GraphIndex) -> None:
     index.apply(upsert=[FERRY, TOWN, FILM], delete=[])
     known = index.known_as(map(name_id, ["port lethany", "nobody"]))
     assert {(alias.passage, alias.weight, alias.sharing) for alias in known.pop(name_id("port lethany"))} == {
@@ -58,7 +58,7 @@ def test_it_tells_who_goes_by_a_name_and_how_many_share_it(index: GraphIndex) ->
     assert known == {}
 
 
-def test_it_tells_who_mentions_a_name(index: GraphIndex) -> None:
+def test_index_finds_passages_that_mention_a_name(index: GraphIndex) -> None:
     more = [one(f"m{number}", "They saw Averil Quay.", "") for number in range(3)]
     index.apply(upsert=[FERRY, *more], delete=[])
     assert index.mentioning(["averil quay", "port lethany"], at_most=3) == {"port lethany": ["ferry"]}
@@ -81,7 +81,7 @@ def test_applying_twice_changes_nothing(index: GraphIndex) -> None:
     assert (index.facts(), index.count()) == (before, 2)
 
 
-def test_another_opening_sees_the_same_at_once(index: GraphIndex, tmp_path: Path) -> None:
+def test_second_connection_sees_changes_immediately(index: GraphIndex, tmp_path: Path) -> None:
     other = GraphIndex(tmp_path / "mentions" / "graph.db")
     index.apply(upsert=[FERRY], delete=[])
     index.set_applied(7)
@@ -97,7 +97,7 @@ def test_cleared_is_empty_and_knows_nothing(index: GraphIndex) -> None:
     assert (index.count(), index.applied(), index.facts()) == (0, 0, {})
 
 
-def test_an_index_of_another_version_is_built_anew(index: GraphIndex, tmp_path: Path) -> None:
+def test_index_of_another_version_is_rebuilt(index: GraphIndex, tmp_path: Path) -> None:
     index.apply(upsert=[FERRY], delete=[])
     index.set_applied(7)
     index.close()
@@ -140,7 +140,7 @@ def test_however_it_grew_it_is_what_a_rebuild_is(
         opened.close()
 
 
-def test_after_a_kill_it_is_mended(index: GraphIndex, tmp_path: Path) -> None:
+def test_index_is_repaired_after_a_kill(index: GraphIndex, tmp_path: Path) -> None:
     catalogue = Catalogue(f"sqlite:///{tmp_path}/c.db", owner="local", collection="default")
     catalogue.put_documents([entry("a", "Oda Brask left.", title="Mill"), entry("b", "The Kelp Fair.", title="Fair")])
     catch_up(catalogue, index, on_indexed=ignore)

@@ -28,7 +28,7 @@ def test_vowel_signs_of_other_scripts_are_kept() -> None:
     assert name_key("कि") != name_key("का")
 
 
-def test_sentences_end_at_full_stops_but_not_after_initials_and_abbreviations() -> None:
+def test_sentences_do_not_end_after_initials_or_abbreviations() -> None:
     text = "J. Pell came to St. Louis. He stayed.\n\nThen he left! 湖は深い。冷たい。"
     assert [text[start:end] for start, end in sentence_spans(text)] == [
         "J. Pell came to St. Louis.",
@@ -63,7 +63,7 @@ def test_the_first_word_of_a_sentence_alone_is_no_name() -> None:
     assert "almost" not in kept_names("Almost all came. Later Kelp won.")
 
 
-def test_a_mention_stands_where_it_says() -> None:
+def test_mention_has_its_position() -> None:
     text = "In 1851 the Grey Sister left Port Lethany."
     found = {mention.name: text[mention.start : mention.end] for mention in find_mentions(text)}
     assert found["grey sister"] == "Grey Sister"

@@ -140,7 +140,7 @@ def test_no_words_at_all_find_nothing(tmp_path: Path) -> None:
     assert Scene(tmp_path, [FILM]).ask("?!") == {}
 
 
-def test_a_passage_read_before_is_read_anew_once_its_text_is_another(tmp_path: Path) -> None:
+def test_changed_passage_is_read_again(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     rewritten = passage("film", "Low Tide", FILM.text.replace("Oda Brask", "Edith Vey"))
     first = Scene(before, [FILM, DIRECTOR, ACTOR]).ask(QUESTION)

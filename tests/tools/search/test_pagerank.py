@@ -22,7 +22,7 @@ from sleuth.tools.storage.triples import Triple
 from sleuth.tools.types import Hit, Passage
 
 
-def test_between_two_nodes_the_walker_is_at_its_start_two_thirds_of_the_time() -> None:
+def test_walk_between_two_nodes_matches_the_exact_solution() -> None:
     # x = 1/2 + y/2 and y = x/2.
     assert random_walk({("a", "b"): 5.0}, {"a": 3.0}) == pytest.approx({"a": 2 / 3, "b": 1 / 3})
 
@@ -39,7 +39,7 @@ def test_over_a_name_the_walker_comes_to_the_other_passage() -> None:
     assert found == pytest.approx({"a": 7 / 12, 7: 1 / 3, "b": 1 / 12})
 
 
-def test_from_a_dead_end_the_walker_starts_anew_and_nothing_is_lost() -> None:
+def test_walk_restarts_from_a_dead_end_without_loss() -> None:
     assert random_walk({("a", "b"): 1.0}, {"alone": 1.0}) == pytest.approx({"alone": 1.0, "a": 0.0, "b": 0.0})
     assert random_walk({("a", "b"): 1.0}, {"a": 0.0}) == {}
     assert random_walk({}, {"a": 2.0, "b": 2.0}) == pytest.approx({"a": 0.5, "b": 0.5})

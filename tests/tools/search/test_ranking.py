@@ -111,7 +111,7 @@ def test_a_pasted_book_is_a_question_too(indexes: tuple[GraphIndex, KeywordIndex
     assert len(rank(asked, candidates, load())) == len(candidates) > 0
 
 
-def test_without_a_usable_model_the_formula_ranks_and_says_so(
+def test_without_a_usable_model_the_formula_ranks_with_a_warning(
     indexes: tuple[GraphIndex, KeywordIndex], tmp_path: Path
 ) -> None:
     with pytest.raises(UnusableModel, match=r"lost\.npz is missing"):
@@ -134,7 +134,7 @@ def test_without_a_usable_model_the_formula_ranks_and_says_so(
 
 
 def test_changed_features_need_a_new_version_and_a_new_model(found: tuple[QueryTerms, list[Candidate]]) -> None:
-    """Where this fails, a feature or the formula has changed: raise VERSION and train the shipped model again."""
+    """If this fails, a feature or the formula has changed: raise VERSION and train the shipped model again."""
     rows, names = matrix(*found)
     fingerprint = float(np.arange(1, len(names) + 1) @ rows.sum(axis=0))
     assert (VERSION, fingerprint) == (1, pytest.approx(3408.70, rel=1e-4))

@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_read_is_named(content: bytes | None, tmp_path: Pa
 # Demonstrations
 
 
-def test_each_value_is_shown_as_often_and_neither_attribute_tells_the_other() -> None:
+def test_examples_are_balanced_and_attributes_independent() -> None:
     of_domains, of_change = select_demonstrations(QUESTIONS, each=5)
     assert Counter(example.domain for example in of_domains) == dict.fromkeys(DOMAINS, 5)
     assert {sum(example.dynamic for example in of_domains if example.domain == domain) for domain in DOMAINS} == {2}

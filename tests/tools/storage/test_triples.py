@@ -1,4 +1,4 @@
-"""Triples are kept by what passages say, and go with them."""
+"""Triples are stored by the text of passages, and removed with them."""
 
 import json
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ SENTENCES = st.lists(
 
 
 def laid_out(sentences: list[str], gaps: list[str]) -> tuple[str, list[Span]]:
-    """A text of these sentences with white space between, and where they stand in it."""
+    """A text of these sentences with white space between them, and their positions."""
     text, spans = "", []
     for at, sentence in enumerate(sentences):
         text += gaps[at % len(gaps)]
@@ -42,7 +42,7 @@ def cut(text: str, **options: bool) -> list[str]:
     gaps=st.lists(st.sampled_from([" ", "\n", "  ", "\n\n"]), min_size=1, max_size=3),
     keep_rest=st.booleans(),
 )
-def test_every_character_is_in_a_chunk_or_said_to_be_cut(
+def test_each_character_is_in_a_chunk_or_reported_as_cut(
     sentences: list[str], gaps: list[str], keep_rest: bool
 ) -> None:
     text, spans = laid_out(sentences, gaps)
@@ -75,7 +75,7 @@ def test_a_question_is_joined_with_what_follows_up_to_the_limit() -> None:
     assert LIMIT - 103 < len(others[0]) <= LIMIT
 
 
-def test_what_is_too_long_is_cut_between_words_and_goes_on() -> None:
+def test_long_sentence_is_split_between_words() -> None:
     found = cut("word " * 150 + "end.")
     assert " ".join(found) == "word " * 150 + "end."
     assert [len(piece) for piece in found] == [599, 154]

@@ -35,7 +35,7 @@ def test_no_script_is_left(html: str) -> None:
     assert "<!--" not in left
 
 
-def test_what_is_too_long_is_cut_before_a_tag_and_said() -> None:
+def test_long_page_is_cut_before_a_tag_with_a_warning() -> None:
     left, warnings = visible_markup("<p>word</p>" * (MAX_MARKUP // 8))
     assert MAX_MARKUP - 10 < len(left) <= MAX_MARKUP
     assert left.endswith(("word", "</p>"))

@@ -27,7 +27,7 @@ def test_pages_as_the_benchmark_has_them(tmp_path: Path, given: object) -> None:
     assert read_page_file(written(tmp_path / "pages.json", json.dumps(given).encode())) == [PAGE]
 
 
-def test_a_page_says_its_encoding(tmp_path: Path) -> None:
+def test_encoding_of_a_page_is_taken_from_it(tmp_path: Path) -> None:
     html = '<meta charset="windows-1251"><p>Мельница</p>'
     assert read_page_file(written(tmp_path / "page.HTML", html.encode("cp1251"))) == [Page(html=html)]
 
@@ -48,7 +48,7 @@ def test_a_page_that_names_the_wrong_encoding_is_read_all_the_same(tmp_path: Pat
         ("page.pdf", b"%PDF-", UsageError, "sleuth ingest"),
     ],
 )
-def test_a_file_that_is_no_page_says_why(
+def test_file_that_is_no_page_has_a_reason(
     tmp_path: Path, name: str, data: bytes, kind: type[Exception], told: str
 ) -> None:
     with pytest.raises(kind, match=told):

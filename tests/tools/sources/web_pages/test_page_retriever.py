@@ -19,7 +19,7 @@ def page(name: str = "Weir house", **fields: object) -> PageText:
     return PageText(id=url, name=name, url=url, text=TEXT, sentences=spans, tables=(TABLE,), **fields)  # type: ignore[arg-type]
 
 
-def test_passages_say_where_they_stand() -> None:
+def test_passages_have_their_positions() -> None:
     first, second = text_passages(page())
     assert (first.text, second.text) == ("\n".join(LINES[:3]), LINES[3])
     assert all(TEXT[found.start : found.end] == found.text for found in (first, second))
@@ -56,7 +56,7 @@ async def test_without_an_embedder_words_are_left() -> None:
         await retriever.search(Query(text="ferries", mode="dense"))
 
 
-async def test_what_cannot_be_searched_is_said() -> None:
+async def test_unsearchable_pages_are_reported() -> None:
     retriever = PageRetriever.over([page()], None)
     with pytest.raises(UsageError, match="empty"):
         await retriever.search(Query(text=" "))
@@ -72,7 +72,7 @@ class Collection:
         return [Hit(passage=self.passage, score=9.0, rank=1)]
 
 
-async def test_pages_beside_the_collection() -> None:
+async def test_pages_are_searched_with_the_collection() -> None:
     both = FusedRetriever(PageRetriever.over([page()], None), Collection())
     hits = await both.search(Query(text="ferries", k=2, mode="keyword"))
     assert {hit.passage.title for hit in hits} == {"Weir house", "Mill"}

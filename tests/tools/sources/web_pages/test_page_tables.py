@@ -17,7 +17,7 @@ def test_a_table_is_taken_out_of_the_text() -> None:
     assert text == "Before. After."
 
 
-def test_spanning_cells_stand_in_every_row_and_column() -> None:
+def test_spanning_cells_are_repeated_in_rows_and_columns() -> None:
     [table], _ = taken(
         "<table><tr><th rowspan=2>Name<th colspan=2>Ships<tr><th>Old<th>New<tr><td>Ash<td>1<td>2"
         "<tr><td colspan=3>Whole</table>"
@@ -81,7 +81,7 @@ def test_a_place_in_a_table_is_a_cell() -> None:
     assert cell_at(TABLE, 2) == Cell(row=0, column="Name", text="Name")
 
 
-def test_the_reference_names_the_page_and_says_what_was_cut() -> None:
+def test_reference_names_the_page_and_the_cut_rows() -> None:
     page = PageText(id="p", name="Ferries", tables=(TABLE, TABLE))
     whole, nothing = table_reference([page])
     assert whole.count("Page name: Ferries\n| Name | Built |") == 2
