@@ -141,7 +141,11 @@ def test_pdf_that_opens_without_a_password_is_read() -> None:
     assert "Rosa Quill" in read_pdf(encrypted(pdf(prose(SENTENCE)), ""))[1]
 
 
-@pytest.mark.parametrize("data", [b"%PDF-1.7\n", b"no pdf at all", pdf(prose(SENTENCE))[:700], b"\0" * 2000])
+@pytest.mark.parametrize(
+    "data",
+    [b"%PDF-1.7\n", b"no pdf at all", pdf(prose(SENTENCE))[:700], b"\0" * 2000],
+    ids=["header", "text", "half", "zeros"],
+)
 def test_damaged_pdf_is_reported(data: bytes) -> None:
     with pytest.raises(DocumentError, match="damaged"):
         read_pdf(data)

@@ -168,9 +168,9 @@ class EndpointEmbedder:
         lengths = {len(row) for row in rows}
         self._dimension = self._dimension or min(lengths)
         if lengths != {self._dimension}:
+            sizes = ", ".join(map(str, sorted(lengths)))
             raise StoreError(
-                f"{url} sent vectors of {', '.join(map(str, sorted(lengths)))} numbers; earlier ones had {self._dimension}. "
-                "Check SLEUTH_EMBEDDER."
+                f"{url} sent vectors of {sizes} numbers; earlier ones had {self._dimension}. Check SLEUTH_EMBEDDER."
             )
         vectors = np.asarray(rows, dtype=np.float64)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
