@@ -206,6 +206,7 @@ def test_docx_without_text_is_empty() -> None:
         word(fill)[:-900],
         zipped({"[Content_Types].xml": b"<"}),
     ],
+    ids=["broken", "text", "no document", "half", "no types"],
 )
 def test_damaged_docx_is_reported(data: bytes) -> None:
     with pytest.raises(DocumentError, match="damaged"):
