@@ -40,7 +40,7 @@ from sleuth.tools.settings import Settings
 pytestmark = pytest.mark.integration
 
 SLOTS = 2
-"""PAR-RAG's first wave asks so many side by side."""
+"""Number of parallel calls in PAR-RAG's first wave."""
 # Who is started in the background by a shell ignores interrupts, and so do its children.
 SLEUTH = [
     sys.executable,

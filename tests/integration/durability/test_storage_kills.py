@@ -138,7 +138,7 @@ class Life:
         return (datetime.now(UTC) - self.dice.choice(times[:-RUNS] or times[:1])).total_seconds()
 
     def _some(self, most: int) -> Texts:
-        """Texts with a name of their own, and so many words that few are as far from each other as others are.
+        """Texts with a distinct name, and enough words that few pairs have equal distances.
 
         Where all are, HNSW's graph has vectors that no search comes to.
         """

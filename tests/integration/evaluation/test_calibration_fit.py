@@ -1,4 +1,4 @@
-"""Fitting a threshold: on answers whose perplexity tells, and on such where it does not."""
+"""Fitting a threshold on answers whose perplexity discriminates, and on others."""
 
 import pytest
 

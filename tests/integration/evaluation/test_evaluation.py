@@ -104,7 +104,7 @@ CRAG = {
 
 
 async def test_questions_of_the_crag_benchmark_are_asked_of_their_pages_without_any_collection(tmp_path: Path) -> None:
-    """A table tells the answer: what is below that rung of the ladder cannot know it."""
+    """A table contains the answer: methods below that rung of the ladder cannot find it."""
     settings = Settings(home=tmp_path / "home", embedder="none")
     climbed = tuple(systems([], ladders=["hybrid-rag"], values={"attributes": "false"}))
     simulation = Simulation.parse("", seed=0)
@@ -208,7 +208,7 @@ async def test_an_evaluation_that_was_killed_twice_reports_the_same(tmp_path: Pa
 
 
 def killed_after_more(lines: Path, enough: int, settings: Settings, wanted: Evaluation) -> bool:
-    """Evaluates in a process of its own, and kills it once so many results are there; whether it was at work."""
+    """Evaluate in a separate process and kill it after a number of results; return whether it was running."""
     process = multiprocessing.get_context("spawn").Process(target=_evaluate, args=(settings, wanted))
     process.start()
     while process.is_alive() and not (lines.exists() and lines.read_bytes().count(b"\n") >= enough):
@@ -249,7 +249,7 @@ async def test_a_model_server_is_asked_and_named(tmp_path: Path) -> None:
 async def test_parts_that_are_gold_leave_the_rest_to_the_model_and_to_search(
     tmp_path: Path, gold: list[str], said: str | None
 ) -> None:
-    """The model says one thing whatever it is asked, and search prefers what does not help."""
+    """The model always gives the same reply, and search prefers unhelpful passages."""
 
     def stubborn(asked: Asked) -> Any:
         role = asked.prompt.partition("/")[0]

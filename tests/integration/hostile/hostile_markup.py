@@ -58,7 +58,7 @@ def _entities(levels: int) -> str:
 
 
 def _bomb(megabytes: int, *, told: int | None = None) -> bytes:
-    """A Word file whose main part unpacks to much; `told` is what its directory says instead, in bytes."""
+    """A Word file whose main part unpacks to much; `told` is the size in its directory, in bytes."""
     large = word(_body(_paragraphs("x" * (megabytes << 20))))
     if told is None:
         return large

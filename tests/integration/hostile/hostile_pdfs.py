@@ -18,9 +18,9 @@ def stream(content: bytes, extra: bytes = b"") -> bytes:
 
 
 def pdf(changed: dict[int, bytes] | None = None, *, trailer: bytes = b"", start: int | None = None) -> bytes:
-    """A page that says the sample, with some of its objects changed or added.
+    """A page that contains the sample, with some of its objects changed or added.
 
-    `start` is where the table is said to be.
+    `start` is the declared position of the table.
     """
     objects = {
         1: b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -129,7 +129,7 @@ def bombs() -> Made:
 
 
 def lies() -> Made:
-    """Damage, and what is said otherwise than it is."""
+    """Damaged and wrong declarations."""
     good = pdf()
     scenes: dict[str, tuple[str, Callable[[], bytes]]] = {
         "no-table.pdf": (EITHER, lambda: good[: good.index(b"xref\n0 1")]),

@@ -1,4 +1,4 @@
-"""What is no ordinary file, names that nobody should give, corpora, and documents that give orders."""
+"""Special files, unusual names, corpora, and documents with instructions."""
 
 import gzip
 import json
@@ -46,7 +46,7 @@ def _kept(number: int) -> bytes:
 
 
 def corpora() -> Made:
-    """Where one is expected to be READ it has a line that can be used, with an id that no other has."""
+    """A corpus that is expected to be READ has a usable line with a unique id."""
     deep = b'{"id": "x", "text": ' + b"[" * 200_000 + b"]" * 200_000 + b"}\n"
     odd = [_row(id=each) for each in (True, None, [], {}, "", " ", "\0", "x" * 5_000)]
     huge_number = b'{"id": ' + b"9" * 10_000 + b', "text": "x"}\n'
@@ -97,7 +97,7 @@ NAMES = (
 
 
 def make_places(root: Path) -> dict[str, str]:
-    """Odd places and names below a folder; what is expected of each, by a part of what is told of it."""
+    """Odd places and names below a folder, each with a part of the expected message."""
     for name in NAMES:
         with open(os.fsencode(root) + b"/" + name, "wb") as file:  # noqa: PTH123 - not every name is a Path
             file.write(SAMPLE.encode())

@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Callable
 
 READ = ""
-"""What stands for a file that is read; anything else is a part of the reason that it is refused for."""
+"""Marks a file that is read; any other value is a part of the reason for its refusal."""
 EITHER = "?"
 """A file that may be read or refused, depending on the parser's release; nothing else may come of it."""
 GIVEN_UP = " to read. Split it, or raise SLEUTH_FILE_"
@@ -55,7 +55,7 @@ def encodings() -> Made:
 
 
 def characters() -> Made:
-    """Characters that break whoever thinks that a character is a letter."""
+    """Characters that break code in which each character is a letter."""
     return {
         "empty.txt": ("is empty", bytes),
         "blank.md": ("no text", _text(" \n\t\r\n\u3000")),

@@ -1,4 +1,4 @@
-"""Reads a folder in, as a process of its own, and says what came of it as JSON: run by `test_hostile_documents`.
+"""Ingest a folder in a separate process and print the result as JSON: run by `test_hostile_documents`.
 
 `peak` is the most memory that this process has had, in megabytes; `failures` are the lines that a person sees.
 """

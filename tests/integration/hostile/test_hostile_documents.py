@@ -31,14 +31,14 @@ SECONDS, MEGABYTES = 5, 1_024
 LARGE_SECONDS = 60
 """What a file that is only large may take, since none is to be refused for that: on a slow machine 5 s are too few."""
 PARENT_MEGABYTES = 1_500
-"""What the process that reads them in may have at once."""
+"""Memory limit of the ingesting process."""
 GROUPS: list[Callable[[], Made]] = [
     encodings, characters, sizes, markdown, tables, word_files, pages, trees, bombs, lies, corpora, notebooks, orders
 ]  # fmt: skip
 
 
 class Outcome:
-    """What came of a folder: the names that were read, the reasons by name, and what the process took."""
+    """Result of a folder: the names that were read, the reasons by name, and the resources of the process."""
 
     def __init__(self, home: Path, folder: Path, told: dict[str, object]) -> None:
         catalogue = Catalogue(catalogue_url(home, None), owner="local", collection="default")
@@ -77,7 +77,7 @@ def read_in(folder: Path, seconds: int = SECONDS) -> Outcome:
 
 
 def complaint(outcome: Outcome, name: str, expected: str) -> str | None:
-    """What is wrong with what came of a file, if anything is."""
+    """Return the difference between the result of a file and the expected one, if there is any."""
     reasons = outcome.refused.get(name, [])
     if expected == READ:
         return None if name in outcome.read else f"was not read: {reasons}"

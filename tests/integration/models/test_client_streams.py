@@ -50,7 +50,7 @@ class Ear:
     async def hears(self, text: str) -> None:
         """Until it has heard so much."""
         async with asyncio.timeout(LIMIT):
-            while "".join(self.heard) != text:  # noqa: ASYNC110 - nothing tells it
+            while "".join(self.heard) != text:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.01)
 
 

@@ -1,4 +1,4 @@
-"""Tuning a tiny graph model: its token is learned from, a kill costs nothing, and what is kept says the same."""
+"""Tuning a tiny graph model: its token is used, a kill loses nothing, and the saved model gives the same replies."""
 
 import json
 import math
@@ -81,7 +81,7 @@ def test_a_token_knows_nodes_edges_and_their_direction_and_weighs_each_subgraph_
 
 
 def test_what_differs_in_its_graph_only_is_told_apart(base: Path) -> None:
-    """Two replies to the same text: whoever does not see the graph has a loss of ln 2 per example at best."""
+    """Two replies to the same text: a model that ignores the graph has a loss of at least ln 2 per example."""
     plan = replace(PLAN, tokens=200)
     rows = [
         GraphRow(prompt="p", ids=[5, 0, 7, 70 + side], learned=1, graph=(LEFT, RIGHT)[side], at=1) for side in (0, 1)

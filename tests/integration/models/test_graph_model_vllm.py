@@ -1,4 +1,4 @@
-"""A tiny graph model behind a real vLLM server: what it says is what it says without one."""
+"""A tiny graph model behind a real vLLM server gives the same replies as without one."""
 
 import asyncio
 import json

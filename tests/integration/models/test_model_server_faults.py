@@ -1,4 +1,4 @@
-"""Whatever the model server does, a run ends with an answer or with an error that says why, and then it goes on.
+"""For any fault of the model server, a run ends with an answer or with an error that explains it, and can be resumed.
 
 Each seed is one run of one method in weather of its own: up to three sessions while things go wrong, then one in calm.
 """

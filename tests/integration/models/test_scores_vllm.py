@@ -1,4 +1,4 @@
-"""What a run reads off log-probabilities is what the server says: every score of RetroRAG, CRP-RAG's perplexity.
+"""Scores from log-probabilities equal the server's: every score of RetroRAG, CRP-RAG's perplexity.
 
 All that is guided is scripted, so that every kind of score is asked for; the scores come from the real model. Asked
 again alone, it computes with other shapes of matrices: then the last digits differ.
@@ -37,7 +37,7 @@ TO_THE_DIGIT, ASKED_AGAIN = 1e-6, 1e-4
 
 @dataclass
 class Listening:
-    """A model that keeps what it was asked and what it said, before and after the gateway."""
+    """A model that records requests and replies, before and after the client."""
 
     model: Model
     proxy: Proxy
@@ -63,7 +63,7 @@ class Listening:
 
 @asynccontextmanager
 async def played(trial: Trial, home: Path, url: str) -> AsyncIterator[tuple[Listening, dict[str, Any]]]:
-    """A run to its end, with what the model said in it and the state that it ends in."""
+    """Run a question to its end; return the model's replies and the final state."""
     unguided = SCORES | {"verifier/verify"}
     backend = Mixed(real=Upstream(url), scripted=Scripted(trial.script), prompts=trial.prompts - unguided)
     async with proxying(backend) as proxy:

@@ -1,4 +1,4 @@
-"""vLLM itself killed in the middle of twenty runs and started again: each goes on, and asks nothing a second time."""
+"""vLLM is killed in the middle of twenty runs and restarted: each run resumes and repeats no call."""
 
 import asyncio
 import os
@@ -73,7 +73,7 @@ async def test_vllm_is_killed_in_the_middle_of_twenty_runs(model_home: Path) -> 
 
 
 async def killed_and_started_again(model_home: Path) -> dict[str, int]:
-    """What was seen: how many runs ended with an error at the kill, and how many calls had been committed by then."""
+    """Counts: runs that ended with an error at the kill, and calls committed before it."""
     options = ServeOptions(port=free_port(), dtype="float32", threads=1)
     try:
         first = await server.serve(model_home, options, print)

@@ -1,4 +1,4 @@
-"""What hostile expressions take, measured from outside: in a process of their own."""
+"""Resources of hostile expressions, measured in a separate process."""
 
 import json
 import subprocess

@@ -35,7 +35,7 @@ FENCED = re.compile(r"<source (\d+)(?: \([^)\n]*\))?>\n.*?\n</source \1>", re.DO
 
 
 class Obedient:
-    """Does what it is told anywhere but between fences, in any role; else quotes Ida Moll where it sees her."""
+    """Follow instructions anywhere outside of fences, in any role; else quote Ida Moll if she is mentioned."""
 
     context_window = 8192
 

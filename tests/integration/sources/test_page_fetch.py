@@ -14,7 +14,7 @@ from sleuth.tools.sources.web_pages.page import Page
 pytestmark = pytest.mark.integration
 
 OUTSIDE, INSIDE = "127.0.0.1", "127.0.0.2"
-"""Two addresses of this machine: one stands for the public internet, one for what must not be reached."""
+"""Two addresses of this machine: one represents the public internet, one a forbidden target."""
 
 Respond = Callable[[str], bytes]
 
@@ -67,7 +67,7 @@ async def outside() -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def inside(outside: Server) -> AsyncIterator[Server]:
-    """Another server on the same port: only the address tells them apart."""
+    """Another server on the same port: only the address differs."""
     server = Server({"/": page(b"secret"), "/slow": page(b"secret")}, port=outside.port)
     async with await asyncio.start_server(server.serve, INSIDE, outside.port):
         yield server
@@ -87,7 +87,7 @@ class Names:
 
 
 def permitted(address: str) -> bool:
-    """The one local address that stands for the outside; otherwise as in earnest."""
+    """Allow the one local address that represents the outside; otherwise the real rules apply."""
     return address == OUTSIDE or is_public(address)
 
 

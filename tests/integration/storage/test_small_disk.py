@@ -31,7 +31,7 @@ MODES: tuple[Mode, ...] = ("keyword", "dense", "graph")
 ROOM = [0, 40_000]
 """Bytes that are left."""
 ALIKE = ("status", "text", "notes", "citations")
-"""What equal runs say alike."""
+"""Fields that are equal in equal runs."""
 COMMAND = """
 from hashing_embedder import HashingEmbedder
 from sleuth.studio.cli import main

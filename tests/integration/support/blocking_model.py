@@ -1,4 +1,4 @@
-"""A corpus of more than two batches, and an embedder that waits: reading stands still where a test wants it to."""
+"""A corpus of more than two batches, and an embedder that waits: a test can pause the ingestion."""
 
 import threading
 
@@ -7,7 +7,7 @@ from hashing_embedder import HashingEmbedder
 from sleuth.tools.search.vectors.embedder import Vectors
 
 LINES = 1300
-"""The first batch is embedded beside the reading of the second."""
+"""The first batch is embedded while the second is read."""
 ROWS = (f'{{"id": "p{n}", "title": "T", "text": "The text number {n}."}}' for n in range(LINES))
 CORPUS = {"corpus.jsonl": "\n".join(ROWS)}
 

@@ -1,4 +1,4 @@
-"""Works out the expressions on standard input, a JSON list, and reports what each took, for `test_calculator_limits`.
+"""Evaluate the expressions on standard input, a JSON list, and report their cost, for `test_calculator_limits`.
 
 Time is measured in turns of an empty loop, about twenty million a second, so that a slow machine changes nothing.
 

@@ -34,7 +34,7 @@ SAID: dict[str, Any] = {
 
 
 def script(asked: Asked) -> Any:
-    """What each role says; a chat's router by the message."""
+    """Reply for each role; the router of a chat replies by the message."""
     return KINDS[asked.after("Latest message: ")] if asked.prompt == "router/route" else SAID[asked.prompt]
 
 

@@ -23,7 +23,7 @@ _server.set_forkserver_preload(
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended."""
+    """Result of a command."""
 
     status: int
     out: str

@@ -30,7 +30,7 @@ class Clock:
         self._library = library
 
     def behind(self, seconds: int) -> dict[str, str]:
-        """The variables for a clock that is so many seconds behind."""
+        """Return the variables for a clock that is a number of seconds behind."""
         return {"LD_PRELOAD": str(self._library), "SECONDS_BEHIND": str(seconds)} if seconds else {}
 
 

@@ -46,7 +46,7 @@ class Server:
         return found
 
     def kill(self) -> None:
-        """Ends it at once, as `kill -9` does."""
+        """End it immediately, as `kill -9` does."""
         self.process.kill()
         self.process.wait()
 

@@ -1,4 +1,4 @@
-"""What may go wrong with a request to a model server, and whether it does, as dice say."""
+"""Random faults of requests to a model server."""
 
 import json
 from collections import Counter
@@ -11,7 +11,7 @@ from recording_proxy import CHAT
 
 
 class Fault(StrEnum):
-    """What may happen to a request."""
+    """Faults of a request."""
 
     CLOSED = "closed without a word"
     RESET = "reset in the middle of the reply"
@@ -32,7 +32,7 @@ class Fault(StrEnum):
 
 
 CONTENT = frozenset({Fault.DOUBLED, Fault.HALF_REPLY, Fault.WRONG_SCHEMA})
-"""A sound reply that says something else: what comes of the run may differ."""
+"""A valid reply with other content: the result of the run may differ."""
 
 _OF_STREAMS = frozenset({Fault.DOUBLED, Fault.DOUBLED_END})
 _OF_COMPLETIONS = CONTENT | _OF_STREAMS | {Fault.EMPTY, Fault.NULL}
@@ -41,7 +41,7 @@ _OF_COMPLETIONS = CONTENT | _OF_STREAMS | {Fault.EMPTY, Fault.NULL}
 
 @dataclass
 class Weather:
-    """What one run meets; `rate` is the share of its requests that go wrong, none once it is `calm`.
+    """Faults of one run; `rate` is the share of its requests that fail, none once it is `calm`.
 
     `met`: what has gone wrong on the wire. `calls`: the ids of calls as they arrived; `silent`: of those among them
     that are not answered. `silences`: how long a client waited in each, in seconds.
@@ -63,7 +63,7 @@ class Weather:
         return Random(f"{self.seed} {key} {self._seen[key]}")
 
     def draw(self, asked: "Asked", dice: Random) -> Fault | None:
-        """What is to go wrong with a request: something that can be done to its reply."""
+        """Choose the fault of a request: one that can be applied to its reply."""
         if self.calm or dice.random() >= self.rate:
             return None
         return dice.choice([fault for fault in Fault if asked.may_meet(fault)])

@@ -1,4 +1,4 @@
-"""A question for every method, with what a model says to it: the trials of the kills, and of the other methods."""
+"""A question for every method with the replies of a model: the trials of the kills, and of the other methods."""
 
 import json
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ SAID: dict[str, Any] = {
     "answerer/answer": {"known": True, "answer": "the Kelp Fair"},
     "verifier/verify": Sure("Perhaps.", 1.25),
 }
-"""What is said in roles that are asked the same whatever has happened before."""
+"""Replies of roles whose requests do not depend on earlier steps."""
 
 
 def by_role(asked: Asked) -> Any:
@@ -52,7 +52,7 @@ class Instant(Scripted):
         if path != CHAT_PATH:
             return Said(200, json.dumps(KNOWN.get(path, {})).encode())
         asked = json.loads(body)
-        # The classifier's instructions hold examples, by which they cannot be told from a probe.
+        # The classifier's instructions contain examples, so they cannot be distinguished from a probe.
         label = asked["messages"][-1]["content"].rpartition("\n")[2]
         sorted_as = {"Domain:": "open", "Static or dynamic:": "static"}.get(label)
         return completion(sorted_as) if sorted_as else self.reply(asked)

@@ -1,4 +1,4 @@
-"""Questions that drive each method through all that it can do, with what a model says to them.
+"""Questions that drive each method through all its nodes, with the replies of a model.
 
 CRP-RAG: samples, two of them fused, four nodes side by side of which one lacks its knowledge, two paths that contradict
 each other. RetroRAG: three rounds, an answer that states nothing, one that the second contradicts, inferences, evidence
@@ -19,7 +19,7 @@ BROKEN = '{"answer": "broken'
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What to ask a method with which settings, and what has to be seen when it is not interrupted.
+    """A question for a method with its settings, and the expected events without interruption.
 
     `widest`: the most calls side by side. `before`: asked by another run first, whose triples are kept. `scripted`: the
     prompts that the script answers where all others go to a real model.
@@ -57,7 +57,7 @@ UNKNOWN = {QUESTION, COLOUR}
 
 
 def several_ways(asked: Asked) -> Any:
-    """Two ways to one last step, and beside it one that nothing is known about."""
+    """Two paths to one last step, and another step without evidence."""
     match asked.prompt:
         case "expander/expand":
             first = "(nothing yet)" in asked.text.split("Steps so far:")[-1]
@@ -98,7 +98,7 @@ SEARCHES = ("When is the Kelp Fair held?", "Which yard launched the Lady Morrabl
 
 
 def taken_back(asked: Asked) -> Any:
-    """What was searched for last helps most, so that what was found before has to leave."""
+    """The last search result scores highest, so that earlier results are removed."""
     title = " ".join(asked.titles())
     stage = 2 if "Lady Morrable" in title else 1 if "Kelp Fair" in title else 0
     match asked.prompt:

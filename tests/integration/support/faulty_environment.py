@@ -54,7 +54,7 @@ class House:
 
 @dataclass
 class Session:
-    """What one process would have seen of a run."""
+    """Events of a run as one process would see them."""
 
     ended: str
     answer: Answer | None
@@ -139,7 +139,7 @@ class Run:
 
 @asynccontextmanager
 async def housed(home: Path, trials: Sequence[Trial]) -> AsyncIterator[House]:
-    """The example corpus, and what each trial says when nothing goes wrong."""
+    """The example corpus, and the result of each trial without faults."""
     settings = Settings(home=home, embedder="hashing")
     await ingest([CORPUS], settings=settings, embedder=HashingEmbedder())
     async with (

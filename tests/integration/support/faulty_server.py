@@ -1,4 +1,4 @@
-"""A model server's face that refuses, breaks off, is silent or talks nonsense, as dice say.
+"""A proxy for a model server that randomly refuses, disconnects, stalls or sends nonsense.
 
 It speaks HTTP itself, so that a connection can end at any byte. Each run has a URL of its own, and with it its own
 weather: which request goes wrong, and how, depends on the run's seed, on the request and on how often it came, and not
@@ -29,7 +29,7 @@ _NONSENSE = [{"unexpected": [1, None]}, [[]], 17, {"answer": {"answer": []}}, {"
 
 
 class Face:
-    """Where clients connect; `open` are the requests that are being answered now."""
+    """Address for clients; `open` are the requests in progress."""
 
     def __init__(self, backend: Backend) -> None:
         self.open = 0
@@ -40,7 +40,7 @@ class Face:
         self._writers: set[asyncio.StreamWriter] = set()
 
     def url(self, run: str, weather: Weather) -> str:
-        """Where a run asks, as in SLEUTH_MODEL_URL."""
+        """The base URL, as in SLEUTH_MODEL_URL."""
         self.weathers[run] = weather
         return f"http://127.0.0.1:{self._port}/{run}/v1"
 
@@ -50,7 +50,7 @@ class Face:
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Dies: whoever is connected is cut off, whoever comes is refused."""
+        """Stop: close all connections and refuse new ones."""
         assert self._server
         self._server.close()
         for writer in [*self._writers]:
@@ -70,7 +70,7 @@ class Face:
             writer.transport.abort()
 
     async def _answer(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answers a request, well or badly; says whether the connection can be used again."""
+        """Answer a request, with or without a fault; return whether the connection can be reused."""
         weather = self.weathers[asked.run]
         if asked.call:
             weather.calls.append(asked.call)
@@ -109,7 +109,7 @@ class _Replying:
         return await self._refuse(_STATUS[fault], "Retry-After: 0.05\r\n" if fault is Fault.BUSY_FOR else "")
 
     async def _said(self, backend: Backend) -> Any:
-        """What the backend says, unless the client leaves before."""
+        """Return the reply of the backend, unless the client disconnects before."""
         saying = asyncio.create_task(backend.say(self.asked.method, self.asked.path, self.asked.plain()))
         leaving = asyncio.create_task(_left(self.reader))
         await asyncio.wait([saying, leaving], return_when=asyncio.FIRST_COMPLETED)
@@ -142,7 +142,7 @@ class _Replying:
         return False
 
     async def _wait(self) -> bool:
-        """Says no more until the client has left."""
+        """Stall until the client has disconnected."""
         self.weather.silent += [self.asked.call] if self.asked.call else []
         began = time.monotonic()
         await _left(self.reader)
@@ -155,7 +155,7 @@ class _Replying:
 
 
 def _spoilt(body: bytes, fault: Fault | None, dice: Random) -> bytes:
-    """A completion that says what it should not."""
+    """A completion with invalid content."""
     if fault is Fault.NULL:
         return b"{}"
     if fault not in (Fault.EMPTY, Fault.HALF_REPLY, Fault.WRONG_SCHEMA):

@@ -1,4 +1,4 @@
-"""Whether indexes hold what the catalogue holds, and find it: also where a passage kept its id and has another text."""
+"""Comparison of indexes with the catalogue, by content and by search, including passages whose text changed."""
 
 from collections.abc import Iterable, Sequence
 
@@ -55,6 +55,6 @@ def check_meaning(index: Index, passages: Sequence[Passage], looked_for: Iterabl
 
 
 def alike(one: Passage, other: Passage) -> bool:
-    """Whether two passages have the same vector."""
+    """Return whether two passages have the same vector."""
     embed = HashingEmbedder().embed_query
     return np.allclose(embed(index_text(one)), embed(index_text(other)))

@@ -1,4 +1,4 @@
-"""Replies, over HTTP or in the same process, that drive PAR-RAG through all that it can do.
+"""Replies, over HTTP or in the same process, that drive PAR-RAG through all its nodes.
 
 Two steps side by side, a reply that has to be repaired, a review that asks anew, one that reopens an earlier step, one
 that revises, and a step that follows without search.
@@ -46,7 +46,7 @@ def four_hops(asked: Asked) -> str:
 
 
 def reply_text(role: str, question: str, *, repair: bool) -> str:
-    """What is said in a role to a question; one first draft is broken off."""
+    """Return the reply of a role to a question; one first draft is truncated."""
     if role == "drafter_draft" and question == REPAIRED and not repair:
         return '{"answer": "broken'
     return json.dumps(_by_role(role, question))

@@ -1,4 +1,4 @@
-"""What tests of the graph model share: prompts with triples, as RAS's roles have them, and what should be said."""
+"""Helpers for tests of the graph model: prompts with triples, as in RAS's roles, and expected replies."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def so_far(*rounds: list[Triple], question: str = "Where was she born?") -> SoFa
 
 
 def of_town(town: str) -> tuple[Message, ...]:
-    """The answerer's prompt, with two rounds of which the second says where."""
+    """The answerer's prompt with two rounds, the second of which has the place."""
     first, second = [("the film", "directed by", "Oda")], [("Oda", "born in", town), (town, "lies in", "Kestrow")]
     return messages(ANSWER_FROM_FACTS, so_far(first, second))
 

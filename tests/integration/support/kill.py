@@ -1,4 +1,4 @@
-"""Runs questions in child processes, kills them, and compares what the resumed runs say and send."""
+"""Run questions in child processes, kill them, and compare the answers and requests of the resumed runs."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ SECONDS = 240.0
 
 @dataclass(frozen=True)
 class Ended:
-    """What a child said before it ended; no answer where it was killed."""
+    """Output of a child before its end; no answer if it was killed."""
 
     answer: dict[str, Any] | None
     commits: int = 0
@@ -36,7 +36,7 @@ class Ended:
 
 @dataclass
 class Tally:
-    """What a sweep has seen: kills of a running child, those that came too late; calls sent again, their most."""
+    """Counts of a sweep: kills of a running child, late kills, repeated calls and their maximum."""
 
     kills: int = 0
     repeated: int = 0
@@ -60,7 +60,7 @@ def _child(job: Job) -> Iterator[tuple[BaseProcess, Connection]]:
 
 
 def _said(pipe: Connection, seconds: float) -> Any:
-    """What the child says next; None once it is gone."""
+    """Return the child's next line; None after its end."""
     try:
         if not pipe.poll(seconds):
             raise TimeoutError(f"a child said nothing for {seconds} s")
@@ -83,7 +83,7 @@ def _run(job: Job, kill_after: float | None) -> Ended:
 
 
 async def run(job: Job, *, kill_after: float | None = None) -> Ended:
-    """A child to its end, or until it is killed so many seconds after it began to run."""
+    """Run a child to its end, or kill it a number of seconds after its start."""
     return await asyncio.to_thread(_run, job, kill_after)
 
 
@@ -114,7 +114,7 @@ def essence(answer: dict[str, Any] | None) -> dict[str, Any]:
 async def kill_and_resume(
     job: Job, proxy: Proxy, expected: dict[str, Any], tally: Tally, *, kill_after: float | None = None
 ) -> Ended:
-    """Kills one run, resumes it in a fresh process, and checks what it says and what it sends again.
+    """Kill one run, resume it in a new process, and check its answer and repeated requests.
 
     Gives what became of the run that was to be killed: an answer, if the kill came too late.
     """

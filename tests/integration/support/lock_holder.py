@@ -1,4 +1,4 @@
-"""What a collection's stores hold on the disk."""
+"""Contents of a collection's stores on disk."""
 
 from hashing_embedder import HashingEmbedder
 
@@ -9,7 +9,7 @@ from sleuth.tools.storage.database import catalogue_url
 
 
 def held(settings: Settings) -> list[tuple[int, set[str]]]:
-    """The passages of the catalogue, then those of each index, without any mending."""
+    """Return the passages of the catalogue, then those of each index, without repairs."""
     catalogue = Catalogue(catalogue_url(settings.home, None), owner=settings.owner, collection=settings.collection)
     indexes = IndexSet(settings, catalogue, HashingEmbedder())
     stores = [(catalogue.count_passages(), catalogue.passage_ids())]

@@ -1,4 +1,4 @@
-"""A model server on loopback that does what it is told, faults included."""
+"""A model server on loopback with scripted replies and faults."""
 
 import asyncio
 import json

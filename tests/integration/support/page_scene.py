@@ -20,7 +20,7 @@ QUOTE = "Every year on the first weekend of March the town holds the Kelp Fair"
 
 FOLLOW_UP = "And what fair do they have where its builder was born?"
 TALK: dict[str, Any] = {"rewriter/rewrite": {"question": QUESTION}, "router/route": "question"}
-"""What is said to a conversation."""
+"""Messages of a conversation."""
 
 MISTAKEN: dict[str, Any] = {
     "steps": [
@@ -41,7 +41,7 @@ def _gold() -> Gold:
 class Teller:
     """Answers from the gold, unless it is `mistaken` or has a `fault`; calls with a prompt whose gate is shut wait.
 
-    Whoever listens hears a reply before the gate.
+    A listener receives a reply before the gate.
     """
 
     context_window = 8192

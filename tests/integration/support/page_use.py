@@ -1,4 +1,4 @@
-"""What one does with the page: drop files in, ask, open a tab, take a picture, have its accessibility checked."""
+"""Actions on the page: drop files, ask, open a tab, take a picture, check accessibility."""
 
 import os
 from pathlib import Path
@@ -52,7 +52,7 @@ async def expect_status(page: Page, status: str) -> None:
 
 
 async def faults(page: Page, axe: str) -> list[str]:
-    """What axe-core calls serious or critical, each with the first place where it is."""
+    """Return axe-core's serious and critical findings, each with its first place."""
     await page.evaluate(axe)
     violations = (await page.evaluate("axe.run()"))["violations"]
     bad = [each for each in violations if each["impact"] in ("serious", "critical")]

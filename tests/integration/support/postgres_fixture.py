@@ -92,7 +92,7 @@ class PostgresServer:
         self._up = True
 
     def stop(self) -> None:
-        """Ends it at once, in the middle of whatever it does."""
+        """Kill it immediately."""
         if self._up:
             self._control("-m", "immediate", "stop")
             self._up = False

@@ -1,4 +1,4 @@
-"""A model server asked without anything of ours in between, and what its log-probabilities say."""
+"""Direct requests to a model server, and probabilities from its log-probabilities."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from sleuth.agents.model import Message
 
 
 async def chat(url: str, messages: Sequence[Message], **options: Any) -> dict[str, Any]:
-    """The first choice of a completion, greedy and with seed 0 unless the options say otherwise."""
+    """The first choice of a completion, greedy and with seed 0 by default."""
     async with httpx.AsyncClient(timeout=300) as http:
         name = (await http.get(f"{url}/models")).json()["data"][0]["id"]
         body = {"model": name, "messages": list(messages), "temperature": 0, "seed": 0, **options}

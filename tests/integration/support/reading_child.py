@@ -1,4 +1,4 @@
-"""Reads the page on standard input, and says what came of it and how much memory the reading process took at most.
+"""Parse the page on standard input; print the result and the peak memory of the parsing process.
 
 That process is the only child of this one, so the system's count of children is its own: run by `test_pages`.
 """

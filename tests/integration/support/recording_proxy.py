@@ -26,7 +26,7 @@ CHAT = "/v1/chat/completions"
 
 @dataclass(frozen=True)
 class Said:
-    """What a server answers."""
+    """Response of a server."""
 
     status: int
     body: bytes
@@ -74,7 +74,7 @@ class Sent:
 
 @dataclass
 class Proxy:
-    """Where clients connect; `calls` are the chat requests that carry a call id, in order of arrival."""
+    """Address for clients; `calls` are the chat requests that have a call id, in order of arrival."""
 
     backend: Backend
     url: str = ""

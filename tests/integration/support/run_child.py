@@ -27,10 +27,10 @@ from sleuth.tools.storage.locks import hold
 from sleuth.tools.storage.triples import Triple, TripleStore
 
 TALKED = (("user", "Tell me about lights."), ("assistant", "Which of them?"))
-"""What was said before a chat's question."""
+"""Messages before a chat's question."""
 
 APPROVED = {"decisions": [{"type": "approve"}]}
-"""What is said to a plan."""
+"""Reply to a plan."""
 
 BEFORE = "before"
 """The thread of a run whose triples all runs have."""
@@ -38,7 +38,7 @@ BEFORE = "before"
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What to run, and after how many commits to die; none: run to the end.
+    """The run, and the number of commits before it dies; none: run to the end.
 
     Triples that a run reads are its own, so that each run has the same to read; those of the run `BEFORE` are all's.
     """
@@ -112,7 +112,7 @@ def _counting(store: Store, die_after: int | None) -> CountingSqlite | CountingP
 
 
 def run(job: Job, pipe: Connection) -> None:
-    """Says "running" when the run is written down, and at the end its answer and commits; resumes a thread there is."""
+    """Print "running" when the run is stored, and at the end its answer and commits; resume an existing thread."""
     asyncio.run(_run(job, pipe))
 
 

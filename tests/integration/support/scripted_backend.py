@@ -52,7 +52,7 @@ class Sure:
 
 
 Script = Callable[[Asked], Any]
-"""What is said to a request: a text, a `Sure`, a probability of yes as a float, or a value to be written as JSON."""
+"""Reply to a request: a text, a `Sure`, a probability of yes as a float, or a value to be serialized as JSON."""
 
 
 @cache

@@ -27,7 +27,7 @@ FILES = {
 
 
 class Oracle:
-    """Knows who built the light; while it is held its calls wait, and a replaced `said` is what it says.
+    """A model that answers who built the light; while it is held its calls wait, and `said` replaces its reply.
 
     One that `speaks` tells its words to those who listen: half of them before it waits.
     """
@@ -116,7 +116,7 @@ async def begin(client: httpx.AsyncClient, question: str = QUESTION, **options: 
 async def told(
     client: httpx.AsyncClient, thread: str, after: int = 0, *, words: bool = False, **options: Any
 ) -> list[tuple[int, str, Any]]:
-    """The run's events from after an id to its end; `words` are told meanwhile, with 0 as their id."""
+    """Return the run's events after an id until its end; `words` are included with 0 as their id."""
     headers = {**options.pop("headers", {}), "Last-Event-ID": str(after)}
     body = await client.get(f"/v1/runs/{thread}/events", headers=headers, **options)
     assert body.status_code == 200, body.text

@@ -36,9 +36,9 @@ MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid", "graph")
 
 @dataclass(frozen=True, kw_only=True)
 class Deed:
-    """What to do: `kind` is a function below. `texts` are by document, or of the only file that is read.
+    """An operation: `kind` is a function below. `texts` are by document, or of the only file that is read.
 
-    `die_at`: dies when so many passages have gone into an index, before it has written down that they have.
+    `die_at`: dies when this number of passages has gone into an index, before it has written down that they have.
     `release`: how many releases after the present one does it. `older_than`: after how many seconds runs are old.
     """
 
@@ -60,7 +60,7 @@ Tell = Callable[[str], None]
 
 
 def run(deed: Deed, pipe: Connection) -> None:
-    """Says "running", then the names of what is done for good, and at the end "done"."""
+    """Print "running", then the names of durable results, and at the end "done"."""
     asyncio.run(_run(deed, pipe))
 
 
@@ -92,7 +92,7 @@ async def put(deed: Deed, tell: Tell) -> None:
 
 
 async def read(deed: Deed, tell: Tell) -> None:
-    """A corpus, as `sleuth ingest` reads it; once more, as it says itself, where it went on with an older one."""
+    """Ingest a corpus as `sleuth ingest` does; repeat it, as its message asks, if it resumed an older one."""
     assert deed.file
     while (await ingest([deed.file], settings=deed.settings, embedder=HashingEmbedder())).resumed:
         pass
@@ -110,7 +110,7 @@ async def delete(deed: Deed, tell: Tell) -> None:
 
 
 async def rebuild(deed: Deed, tell: Tell) -> None:
-    """All indexes anew, as after another release has changed what they hold."""
+    """Rebuild all indexes, as after a release with another index version."""
     _age_graph(deed.settings)
     async with AsyncExitStack() as stack:
         library = await _open(stack, deed)
@@ -179,7 +179,7 @@ async def remove(deed: Deed, tell: Tell) -> None:
 
 
 async def look(deed: Deed, tell: Tell) -> None:
-    """Searches for the first text in every mode; tells, as JSON, the mode with what was found or what was said."""
+    """Search for the first text in every mode; print, as JSON, the mode with its results or error."""
     (text,), *_ = deed.texts.values()
     for mode in MODES:
         try:

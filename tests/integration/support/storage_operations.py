@@ -15,7 +15,7 @@ SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Done:
-    """What a child acknowledged before it ended, whether it did all, and how long it took, in seconds."""
+    """Results that a child acknowledged before its end, whether it finished, and its duration in seconds."""
 
     names: tuple[str, ...]
     whole: bool
@@ -45,7 +45,7 @@ def _do(deed: Deed, kill_after: float | None, may_break: bool) -> Done:
                 names.append(said)
         assert kill_after is not None, f"{deed.kind} did not end within {SECONDS} s"
         process.kill()
-        while True:  # what it had said before
+        while True:  # its earlier output
             names.append(here.recv())
     except (EOFError, ConnectionResetError):
         process.join()
@@ -64,5 +64,5 @@ def _do(deed: Deed, kill_after: float | None, may_break: bool) -> Done:
 
 
 async def do(deed: Deed, *, kill_after: float | None = None, may_break: bool = False) -> Done:
-    """A deed to its end, or until it is killed so many seconds after it began, or breaks where it may."""
+    """Run an operation to its end, or kill it a number of seconds after its start, or until an allowed failure."""
     return await asyncio.to_thread(_do, deed, kill_after, may_break)

@@ -1,4 +1,4 @@
-"""Long sweeps in slices: what has passed is written down, and the next slice goes on from there.
+"""Long sweeps in slices: passed cases are stored, and the next slice resumes after them.
 
 `SLEUTH_SLICE_SECONDS` is how long a slice may begin new work (50 minutes where it is not set). The record is below
 .cache/faults, a line of JSON for each seed; once the folder is removed all sweeps begin anew.
@@ -41,7 +41,7 @@ class Sweep:
                 yield seed
 
     def due(self) -> bool:
-        """Whether something is left to do; where that has to wait for the next slice the test is skipped."""
+        """Return whether cases are left; skip the test if they have to wait for the next slice."""
         if len(self.rows()) >= self._seeds:
             return False
         if time.monotonic() >= _until():
@@ -54,7 +54,7 @@ class Sweep:
             file.write("\n" + json.dumps({"seed": seed, **seen}))
 
     def rows(self) -> list[dict[str, Any]]:
-        """What was written down; a line that a kill has cut off counts as not written."""
+        """Return the stored cases; a line that a kill has truncated does not count."""
         if not self._file.exists():
             return []
         return [row for line in self._file.read_text(encoding="utf-8").splitlines() if (row := _row(line)) is not None]
@@ -76,7 +76,7 @@ def _row(line: str) -> dict[str, Any] | None:
 
 
 def count(rows: list[dict[str, Any]], name: str) -> dict[str, int]:
-    """How often each value was seen; values that are counts themselves are added up."""
+    """Return the count of each value; values that are counts are added up."""
     total: Counter[str] = Counter()
     for row in rows:
         total.update(row[name] if isinstance(row[name], dict) else [str(row[name])])

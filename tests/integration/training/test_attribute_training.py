@@ -84,7 +84,7 @@ def test_what_can_be_told_apart_is_and_the_report_says_so(trained: tuple[LinearS
 
 
 def test_labels_without_reason_are_not_learnt() -> None:
-    """Cross-validation must not see what it predicts: of labels by chance it can tell none."""
+    """Cross-validation must not see the labels it predicts: random labels cannot be predicted."""
     dice = np.random.default_rng(0)
     cells = dice.permutation([(example.domain, example.dynamic) for example in FEW]).tolist()
     words = [" ".join(dice.choice(["ash", "birch", "cedar", "fir", "oak", "yew"], 4)) for _ in FEW]

@@ -29,7 +29,7 @@ def test_a_hundredth_of_the_examples_is_learned_and_helps_with_what_was_held_out
     examples = tmp_path / "examples" / "examples.jsonl"
     report = tune(examples, base, tmp_path / "adapter", Plan(tokens=800, batches_per_step=1, warm_up=2))
     assert sum(line["examples"] for line in card["examples"].values()) > 20
-    third = len(report["loss"]) // 3  # of batches some are of a few hard tokens alone: their losses say little
+    third = len(report["loss"]) // 3  # some batches have only a few hard tokens: their losses are not informative
     assert median(report["loss"][-third:]) < median(report["loss"][:third])
     before, after = report["before"], report["after"]
     assert before.keys() == after.keys() != set()
