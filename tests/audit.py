@@ -1,6 +1,6 @@
 """Print the findings of pip-audit; fail on a known vulnerability that is not excepted here with a reason.
 
-python tests/audit.py FOLDER    (with pip-audit's found.json, and what it said; `make audit` writes both)
+python tests/audit.py FOLDER    (with pip-audit's found.json and its output; `make audit` writes both)
 """
 
 import json
@@ -32,7 +32,7 @@ def verdict(found: dict[str, Any], exceptions: Mapping[str, str]) -> tuple[list[
 
 
 def main(folder: Path) -> int:
-    """Prints the verdict; pip-audit leaves an empty file where it could not ask, and says why in its last line."""
+    """Print the verdict; pip-audit leaves an empty file if it could not ask, with the reason in its last line."""
     written = (folder / "found.json").read_text(encoding="utf-8")
     if written:
         lines, harmless = verdict(json.loads(written), EXCEPTIONS)

@@ -11,17 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = (
-    *("agents", "benchmarks", "docs", "examples", "graphs", "studio", "tools"),
-    *(
-        "tests/agents",
-        "tests/docs",
-        "tests/golden",
-        "tests/graphs",
-        "tests/prompts",
-        "tests/studio",
-        "tests/support",
-        "tests/tools",
-    ),
+    *("agents", "benchmarks", "docs", "examples", "graphs", "studio", "tests", "tools"),
     *("AGENTS.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"),
 )
 """Folders and files that are checked."""

@@ -57,7 +57,7 @@ async def run(place: Settings, proxy: Proxy, questions: Path, out: Path) -> dict
     return await calibrate(settings, Calibration(paths=(questions,), out=out), on_progress=lambda done, total: None)
 
 
-async def test_what_tells_right_from_wrong_is_kept_and_named_in_later_answers(place: Settings, tmp_path: Path) -> None:
+async def test_discriminating_threshold_is_stored_and_named_in_later_answers(place: Settings, tmp_path: Path) -> None:
     async with proxying(Scripted(script)) as proxy:
         report = await run(place, proxy, written(tmp_path, *rows()), tmp_path / "out")
         assert (report["right"], report["wrong"], report["auroc"]) == (4, 2, 1.0)

@@ -35,7 +35,7 @@ def test_it_keeps_the_largest_share_of_the_right_less_that_of_the_wrong() -> Non
     assert found.auroc == pytest.approx((4 + 3 + 3 + 0) / 16)
 
 
-def test_where_perplexity_says_nothing_the_interval_has_chance_in_it() -> None:
+def test_interval_of_uninformative_perplexity_includes_chance() -> None:
     found = fit(measured([1.0 + at / 10 for at in range(20)], [1.05 + at / 10 for at in range(20)]))
     assert found.interval[0] < 0.5 < found.interval[1]
     assert not found.tells

@@ -103,7 +103,7 @@ CRAG = {
 }
 
 
-async def test_questions_of_the_crag_benchmark_are_asked_of_their_pages_without_any_collection(tmp_path: Path) -> None:
+async def test_crag_questions_use_their_pages_without_a_collection(tmp_path: Path) -> None:
     """A table contains the answer: methods below that rung of the ladder cannot find it."""
     settings = Settings(home=tmp_path / "home", embedder="none")
     climbed = tuple(systems([], ladders=["hybrid-rag"], values={"attributes": "false"}))

@@ -93,9 +93,7 @@ def test_there_are_at_least_a_hundred_files_of_different_malice() -> None:
 
 @pytest.mark.timeout(3_600)  # minutes on a machine that has others to serve, too
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
-def test_each_file_is_read_or_refused_with_its_reason_and_the_others_go_on(
-    group: Callable[[], Made], tmp_path: Path
-) -> None:
+def test_each_file_is_read_or_refused_with_a_reason(group: Callable[[], Made], tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
     made = group()
@@ -108,7 +106,7 @@ def test_each_file_is_read_or_refused_with_its_reason_and_the_others_go_on(
 
 
 @pytest.mark.timeout(3_600)
-def test_odd_places_and_names_are_told_on_one_line_each(tmp_path: Path) -> None:
+def test_odd_places_and_names_are_reported_on_one_line_each(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
     expected = make_places(folder)

@@ -64,7 +64,7 @@ async def test_sends_what_was_asked_and_reads_what_came(tmp_path: Path) -> None:
     assert (reply["logprobs"], reply["warnings"]) == (None, [])
 
 
-async def test_a_token_stands_in_front_of_the_first_user_s_text(tmp_path: Path) -> None:
+async def test_token_precedes_the_first_user_message(tmp_path: Path) -> None:
     server = ModelServer()
     async with gateway(server, tmp_path) as model:
         await model.call(asked(soft_token="AAAA"))
@@ -78,7 +78,7 @@ async def test_a_token_stands_in_front_of_the_first_user_s_text(tmp_path: Path) 
     ]
 
 
-async def test_a_token_of_another_size_is_refused_at_once_with_a_way_out(tmp_path: Path) -> None:
+async def test_token_of_another_size_is_refused_with_a_remedy(tmp_path: Path) -> None:
     server = ModelServer()
     server.script.append(status(400, "`prompt_embeds` hidden_size 32 does not match the model's hidden_size 576."))
     async with gateway(server, tmp_path) as model:
@@ -113,7 +113,7 @@ async def test_a_passing_fault_is_got_over_with_the_same_call_id(fault: Any, tmp
     assert [headers["x-sleuth-call"] for headers in server.headers] == ["call-1", "call-1"]
 
 
-async def test_waits_as_long_as_retry_after_says(tmp_path: Path) -> None:
+async def test_client_waits_for_retry_after(tmp_path: Path) -> None:
     server = ModelServer()
     server.script.append(status(429, headers={"Retry-After": "1"}))
     async with gateway(server, tmp_path) as model:
@@ -168,7 +168,7 @@ VLLM = "This model's maximum context length is 4096 tokens. However, your prompt
     ],
     ids=["vllm", "openai", "llama.cpp", "400", "embedding", "401", "403", "404"],
 )
-async def test_what_asking_again_does_not_mend_is_asked_once(
+async def test_permanent_errors_are_not_retried(
     fault: Any, kind: type[Exception], message: str, tmp_path: Path
 ) -> None:
     server = ModelServer()
@@ -202,7 +202,7 @@ async def test_cancelling_closes_the_request_and_frees_its_slot(tmp_path: Path) 
         assert (await model.call(asked("call-2")))["text"] == "fine"
 
 
-async def test_no_more_calls_at_once_than_allowed(tmp_path: Path) -> None:
+async def test_concurrency_is_limited(tmp_path: Path) -> None:
     server = ModelServer()
     server.script.extend([dawdle] * 12)
     async with gateway(server, tmp_path, concurrency=3) as model:
@@ -281,7 +281,7 @@ async def test_a_server_is_probed_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("record", ["{", '{"URL tiny 1.0": {"schema": true, "choice": true}}'], ids=["broken", "older"])
-async def test_a_record_that_cannot_be_used_is_made_anew(record: str, tmp_path: Path) -> None:
+async def test_unusable_record_is_created_again(record: str, tmp_path: Path) -> None:
     server = ModelServer()
     async with serving(server):
         (tmp_path / "capabilities.json").write_text(record.replace("URL", server.url))

@@ -163,7 +163,7 @@ async def test_a_stream_that_falls_silent_is_left_after_the_timeout(tmp_path: Pa
     assert ear.heard == ["In ", "the ", "!"]
 
 
-async def test_cancelling_closes_the_stream_at_once_and_frees_its_slot(tmp_path: Path) -> None:
+async def test_cancelling_closes_the_stream_and_frees_its_slot(tmp_path: Path) -> None:
     server, ear = ModelServer(), Ear()
     server.script.append(Spoken(chunks(FAR)[:3], forever))
     async with gateway(server, tmp_path, concurrency=1) as model:
@@ -230,7 +230,7 @@ async def test_a_server_whose_streams_have_no_usage_is_read_whole(tmp_path: Path
     assert ear.heard == []
 
 
-async def test_streams_that_a_relay_passes_on_as_something_else_are_not_asked_for(tmp_path: Path) -> None:
+async def test_streams_are_not_requested_from_an_unsuitable_relay(tmp_path: Path) -> None:
     class Relayed(ModelServer):
         async def replied(self, reply: dict[str, Any], request: HttpRequest) -> Response:
             said = await super().replied(reply, request)

@@ -86,7 +86,7 @@ async def test_patience_ends_what_does_not_answer(model_home: Path, options: Ser
     assert (await server.status(model_home)).state == "stopped"
 
 
-async def test_an_early_death_tells_the_end_of_the_log(model_home: Path) -> None:
+async def test_early_exit_shows_the_end_of_the_log(model_home: Path) -> None:
     beyond = ServeOptions(port=free_port(), max_model_len=1_000_000)
     with pytest.raises(ModelError, match="max_model_len"):
         await server.serve(model_home, beyond, print)

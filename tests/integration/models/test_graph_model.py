@@ -69,7 +69,7 @@ def test_graphs_side_by_side_have_the_tokens_that_each_has_alone() -> None:
         assert together[at].tolist() == pytest.approx(tokens(encode, each)[0].tolist(), abs=1e-5)
 
 
-def test_a_token_knows_nodes_edges_and_their_direction_and_weighs_each_subgraph_the_same() -> None:
+def test_token_encodes_nodes_edges_and_direction_with_equal_weights() -> None:
     encode = encoder()
     ways: list[Graph] = [LEFT, RIGHT, [[("Oda", "died in", "Varn")]], [[("Varn", "born in", "Oda")]]]
     found = tokens(encode, *ways)
@@ -80,7 +80,7 @@ def test_a_token_knows_nodes_edges_and_their_direction_and_weighs_each_subgraph_
     assert said_again.tolist() == [pytest.approx(found[0].tolist(), abs=1e-5)]
 
 
-def test_what_differs_in_its_graph_only_is_told_apart(base: Path) -> None:
+def test_examples_that_differ_in_the_graph_only_are_distinguished(base: Path) -> None:
     """Two replies to the same text: a model that ignores the graph has a loss of at least ln 2 per example."""
     plan = replace(PLAN, tokens=200)
     rows = [
@@ -91,7 +91,7 @@ def test_what_differs_in_its_graph_only_is_told_apart(base: Path) -> None:
     assert losses[-1] < math.log(2) / 3
 
 
-def test_the_token_stands_in_front_of_the_first_user_s_text(base: Path) -> None:
+def test_token_precedes_the_first_user_message(base: Path) -> None:
     from transformers import AutoTokenizer
 
     tokenizer: Any = AutoTokenizer.from_pretrained(base)
@@ -105,7 +105,7 @@ def test_the_token_stands_in_front_of_the_first_user_s_text(base: Path) -> None:
     assert (beginning.at, beginning.graph) == (-1, ())
 
 
-def test_what_was_interrupted_goes_on_from_its_checkpoint_and_comes_to_the_same(base: Path, tmp_path: Path) -> None:
+def test_interrupted_training_resumes_to_the_same_result(base: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
     rows = graph_rows(examples(24), AutoTokenizer.from_pretrained(base))
@@ -123,9 +123,7 @@ def test_what_was_interrupted_goes_on_from_its_checkpoint_and_comes_to_the_same(
         assert mine.equal(theirs)
 
 
-def test_one_command_s_work_is_a_folder_that_is_served_and_says_what_the_tuning_said(
-    base: Path, file: Path, tmp_path: Path
-) -> None:
+def test_trained_folder_is_served_with_the_same_replies(base: Path, file: Path, tmp_path: Path) -> None:
     out = tmp_path / "graph"
     report = tune(file, base, out, replace(PLAN, rank=16, epochs=6), embedder=EMBEDDER)
     assert report["loss"][-1] < report["loss"][0] / 2
@@ -146,7 +144,7 @@ def test_without_encoding_only_an_adapter_is_learned(base: Path, file: Path, tmp
     assert len(said) <= 3
 
 
-def test_what_cannot_be_learned_or_used_is_said_in_a_line(base: Path, file: Path, tmp_path: Path) -> None:
+def test_unusable_input_is_reported_on_one_line(base: Path, file: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"None of the examples in .* is of these prompts: reader/read"):
         tune(file, base, tmp_path / "out", PLAN, embedder=EMBEDDER, prompts=["reader/read"])
     with pytest.raises(UsageError, match="None of the examples shows triples"):
@@ -163,7 +161,7 @@ def test_what_cannot_be_learned_or_used_is_said_in_a_line(base: Path, file: Path
         load(tmp_path / "graph")
 
 
-def test_without_the_extra_a_line_says_which_one_it_is() -> None:
+def test_missing_extra_is_named() -> None:
     """In a process of its own, to which the library is as good as not installed."""
     code = (
         "import sys; sys.modules['torch_geometric'] = None\n"

@@ -101,7 +101,7 @@ def whole(text: str) -> str:
     return text.rstrip("\ufffd")
 
 
-async def test_what_the_server_says_is_what_the_model_says_without_it(scene: Scene, tmp_path: Path) -> None:
+async def test_served_replies_equal_direct_replies(scene: Scene, tmp_path: Path) -> None:
     replies = Replies(scene.base, scene.graph, EMBEDDER, exact=True)
     short = Sampling(max_tokens=24)
     said, expected, plain = [], [], []

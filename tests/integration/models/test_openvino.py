@@ -77,7 +77,7 @@ def test_a_model_that_would_not_be_the_same_runs_on_torch(
     assert np.array_equal(*vectors)
 
 
-def test_what_cannot_be_converted_says_why(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_conversion_has_a_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "empty").mkdir()
     assert open_compiled(tmp_path / "empty", tmp_path / "cache") is None
     assert "cannot be compiled" in caplog.text

@@ -180,7 +180,7 @@ async def test_redirects_in_a_circle_end(outside: Server) -> None:
     assert len(outside.requests) == 6
 
 
-async def test_what_is_too_large_is_cut_and_said(outside: Server) -> None:
+async def test_large_page_is_cut_with_a_warning(outside: Server) -> None:
     bomb = gzip.compress(b"<p>word</p>" * 1_000_000)
     outside.pages["/large"] = page(b"<p>word</p>" * 1_000, HTML)
     outside.pages["/bomb"] = page(bomb, HTML, "Content-Encoding: gzip")

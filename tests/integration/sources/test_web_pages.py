@@ -135,7 +135,7 @@ def test_the_reading_process_cannot_take_more_memory_than_it_is_given() -> None:
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "MemoryError")
 
 
-async def test_pages_beyond_the_most_are_left_out_and_said() -> None:
+async def test_pages_beyond_the_limit_are_omitted_with_a_warning() -> None:
     pages = await read_pages([Page(html="", snippet=f"Page {number}") for number in range(MAX_PAGES + 2)])
     assert len(pages) == MAX_PAGES
     assert "2 further pages were left out" in pages[-1].warnings[-1]

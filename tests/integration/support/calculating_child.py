@@ -2,8 +2,8 @@
 
 Time is measured in turns of an empty loop, about twenty million a second, so that a slow machine changes nothing.
 
-Memory is the peak of the whole process (Linux keeps it) beyond what it had at first, so that also what C code takes and
-gives back at once is seen; it never falls, so every expression is held against all before it, too.
+Memory is the peak of the whole process (recorded by Linux) above its initial memory, so that short allocations of C
+code count. It never falls, so each expression is also compared with all before it.
 """
 
 import json

@@ -1,8 +1,8 @@
 """A proxy for a model server that randomly refuses, disconnects, stalls or sends nonsense.
 
-It speaks HTTP itself, so that a connection can end at any byte. Each run has a URL of its own, and with it its own
-weather: which request goes wrong, and how, depends on the run's seed, on the request and on how often it came, and not
-on what other runs do meanwhile. Behind the face stands any `Backend`, scripted or real.
+It implements HTTP itself, so that a connection can end at any byte. Each run has its own URL and its own faults: which
+request fails, and how, depends on the run's seed, on the request and on its number of repetitions, not on other runs.
+The requests are forwarded to any `Backend`, scripted or real.
 """
 
 import asyncio

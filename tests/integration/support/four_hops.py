@@ -1,6 +1,6 @@
 """Replies, over HTTP or in the same process, that drive PAR-RAG through all its nodes.
 
-Two steps side by side, a reply that has to be repaired, a review that asks anew, one that reopens an earlier step, one
+Two parallel steps, a reply that has to be repaired, a review that asks again, one that reopens an earlier step, one
 that revises, and a step that follows without search.
 """
 

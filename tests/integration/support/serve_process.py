@@ -59,7 +59,7 @@ def _spawn(folder: Path, environment: dict[str, str]) -> Served:
 
 
 async def _up(served: Served) -> bool:
-    """Whether it answers in the end; not if it ends."""
+    """Wait until it responds; return False if its process ends before."""
     async with httpx.AsyncClient(base_url=served.url, trust_env=False) as client:
         while served.process.poll() is None:
             try:

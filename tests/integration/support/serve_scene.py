@@ -29,7 +29,7 @@ FILES = {
 class Oracle:
     """A model that answers who built the light; while it is held its calls wait, and `said` replaces its reply.
 
-    One that `speaks` tells its words to those who listen: half of them before it waits.
+    One that `speaks` streams its words: half of them before it waits.
     """
 
     context_window = 8192

@@ -1,7 +1,7 @@
 """Long sweeps in slices: passed cases are stored, and the next slice resumes after them.
 
-`SLEUTH_SLICE_SECONDS` is how long a slice may begin new work (50 minutes where it is not set). The record is below
-.cache/faults, a line of JSON for each seed; once the folder is removed all sweeps begin anew.
+For `SLEUTH_SLICE_SECONDS` (default: 50 minutes) a slice starts new cases. The record is below .cache/faults, a line of
+JSON for each seed; remove the folder to restart all sweeps.
 """
 
 import json

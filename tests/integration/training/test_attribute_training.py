@@ -72,7 +72,7 @@ def test_predictions_are_scikit_learn_s(trained: tuple[LinearSvm, Any], tmp_path
         assert (found.domain, found.dynamic) == (DOMAINS[int(values[:-1].argmax())], values[-1] > 0)
 
 
-def test_what_can_be_told_apart_is_and_the_report_says_so(trained: tuple[LinearSvm, Any]) -> None:
+def test_separable_labels_are_predicted_and_reported(trained: tuple[LinearSvm, Any]) -> None:
     _, report = trained
     assert (report["questions"], report["seed"], report["embedder"]) == (len(FEW), 3, "hashing")
     for validated in (report["domain"], report["dynamic"]):
@@ -100,7 +100,7 @@ def test_too_few_questions_of_a_kind_are_named() -> None:
         train(left, HashingEmbedder())
 
 
-def test_the_command_says_what_is_wrong_without_a_traceback(tmp_path: Path) -> None:
+def test_command_reports_errors_without_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "own.jsonl").write_text("nothing\n", encoding="utf-8")
     command = [sys.executable, "-m", "sleuth.studio.training.attributes", "own.jsonl", "--out", "svm.npz"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -121,7 +121,7 @@ def test_the_package_s_own_is_what_its_questions_give() -> None:
     np.testing.assert_allclose(decided(svm, vectors), wanted, rtol=0, atol=1e-2)
 
 
-async def test_the_benchmark_s_examples_are_told_apart_and_none_of_them_was_trained_on() -> None:
+async def test_benchmark_examples_are_predicted_without_training_on_them() -> None:
     if not CRAG.exists():
         pytest.skip(f"{CRAG} is not there")
     with gzip.open(CRAG, "rt", encoding="utf-8") as lines:

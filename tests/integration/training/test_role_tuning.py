@@ -33,7 +33,7 @@ def weights(tuning: Tuning) -> dict[str, Any]:
     return {name: each.tolist() for name, each in tuning.model.named_parameters() if each.requires_grad}
 
 
-def test_what_was_killed_goes_on_from_its_checkpoint_and_comes_to_the_same(base: Path, tmp_path: Path) -> None:
+def test_killed_training_resumes_to_the_same_result(base: Path, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.pt"
     child = [sys.executable, str(CHILDREN / "tuning_child.py"), str(base), str(file), "7"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -54,7 +54,7 @@ def test_a_checkpoint_of_another_tuning_is_refused(base: Path, tmp_path: Path) -
         tuning.load(tmp_path / "checkpoint.pt", "another")
 
 
-def test_a_tuning_goes_on_from_an_adapter(base: Path, examples: Path, tmp_path: Path) -> None:
+def test_tuning_starts_from_an_adapter(base: Path, examples: Path, tmp_path: Path) -> None:
     once = tune(examples, base, tmp_path / "one", PLAN, limit=40)
     on = tune(examples, base, tmp_path / "two", PLAN, limit=40, start=tmp_path / "one")
     learned, begun = once["after"]["reader/read"]["loss"], on["before"]["reader/read"]["loss"]
@@ -87,7 +87,7 @@ def examples(tmp_path: Path) -> Path:
     return tmp_path / "examples.jsonl"
 
 
-def test_the_loss_falls_and_what_was_held_out_is_said_more_exactly(base: Path, examples: Path, tmp_path: Path) -> None:
+def test_loss_falls_and_held_out_replies_improve(base: Path, examples: Path, tmp_path: Path) -> None:
     plan = Plan(rank=16, tokens=400, batches_per_step=1, rate=0.02, epochs=3)
     report = tune(examples, base, tmp_path / "adapter", plan)
     before, after = report["before"]["reader/read"], report["after"]["reader/read"]
@@ -99,7 +99,7 @@ def test_the_loss_falls_and_what_was_held_out_is_said_more_exactly(base: Path, e
     assert made["base_model_name_or_path"] == base.name
 
 
-def test_merged_into_the_weights_an_adapter_does_as_beside_them(base: Path, examples: Path, tmp_path: Path) -> None:
+def test_merged_adapter_equals_the_separate_adapter(base: Path, examples: Path, tmp_path: Path) -> None:
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM

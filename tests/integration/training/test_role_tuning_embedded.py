@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 
-def test_a_hundredth_of_the_examples_is_learned_and_helps_with_what_was_held_out(tmp_path: Path) -> None:
+def test_training_on_one_percent_improves_held_out_replies(tmp_path: Path) -> None:
     questions = Given(questions=[DATA / "musique" / "train.jsonl.gz"])
     card = asyncio.run(make(questions, tmp_path / "examples", limit=100, budget=BUDGET / 100, seed=0))
     base = asyncio.run(ensure_checkpoint(TEST_HOME))
