@@ -115,8 +115,9 @@ docs: setup $(MERMAID) ## Build the documentation site into .cache/site; a broke
 
 $(MERMAID):
 	@mkdir -p $(@D)
-	cd $(@D) && npm pack --silent mermaid@$(MERMAID_VERSION) > /dev/null && \
-		tar -xzf mermaid-$(MERMAID_VERSION).tgz --strip-components 2 package/dist/mermaid.min.js && touch mermaid.min.js
+	@cd $(@D) && { npm pack --silent mermaid@$(MERMAID_VERSION) > /dev/null && \
+		tar -xzf mermaid-$(MERMAID_VERSION).tgz --strip-components 2 package/dist/mermaid.min.js && \
+		touch mermaid.min.js; } || echo "Mermaid cannot be downloaded from npm: readers will load it from unpkg.com"
 
 dist: ## Build the source distribution and the wheel into dist/
 	rm -rf dist

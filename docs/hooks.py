@@ -19,8 +19,10 @@ MARKER = re.compile(r"^<!-- generate: ([\w-]+) -->$", re.MULTILINE)
 
 
 def on_config(config: Any) -> Any:  # noqa: ANN401 - MkDocsConfig is untyped
-    """Expand each folder of the navigation into its pages; leave out folders that have none."""
+    """Expand each folder of the navigation into its pages; leave out folders that have none. Use the local Mermaid."""
     config.nav = [item for item in map(_with_pages, config.nav) if item]
+    if MERMAID.exists():
+        config.extra_javascript.append("assets/mermaid.min.js")
     return config
 
 
@@ -33,10 +35,11 @@ def _with_pages(item: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def on_files(files: Any, config: Any) -> Any:  # noqa: ANN401 - as MkDocs passes them
-    """Add Mermaid, which `make docs` downloads."""
+    """Add Mermaid if `make docs` could download it; without it, the theme loads Mermaid from unpkg.com."""
     from mkdocs.structure.files import File
 
-    files.append(File.generated(config, "assets/mermaid.min.js", abs_src_path=str(MERMAID)))
+    if MERMAID.exists():
+        files.append(File.generated(config, "assets/mermaid.min.js", abs_src_path=str(MERMAID)))
     return files
 
 
